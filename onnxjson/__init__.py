@@ -109,7 +109,7 @@ _NAMES: Final = {
     "onnxjson.running.comparison": "Tolerance",
     "onnxjson.running.verification": "Verification verify",
 }
-"""The module of every public name; a test holds it against the imports above."""
+"""The module of every public name; a test compares it with the imports above."""
 
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -74,7 +74,7 @@ def refuse_sources(destination: Path, source: Path, model: "Model", weights_from
         raise OutputError(f"{destination} is the model that has the weights; name another file")
     folder = source.parent
     if external_files.is_data_of(destination, model, folder) or weights.is_blob_of(destination, model, folder):
-        raise OutputError(f"{destination} holds weights of {source}; name another file")
+        raise OutputError(f"{destination} contains weights of {source}; name another file")
 
 
 class Side(NamedTuple):

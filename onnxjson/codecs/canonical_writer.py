@@ -310,7 +310,7 @@ class TextWriter(ShortForms):
         out.append(INDENTS[indent] + b"]")
 
     def _rare_node(self, node: d.Node, indent: int, inline: bool) -> None:
-        """Write a node that has a rare field; its first key, whichever it is, is on the first line."""
+        """Write a node that has a rare field; its first key is on the first line."""
         self.out.append(b"{")
         line = INDENTS[indent + 1]
         if node.op_type is not None:
@@ -370,7 +370,7 @@ def write_text(model: d.Model, write: Callable[[bytes], object], weights: Weight
     """Stream the canonical text of `model` to `write` in pieces of UTF-8; `weights` is the form of its big tensors.
 
     Raises:
-        WeightsMissingError: the text needs bytes of which only the sha256 is here.
+        WeightsMissingError: the text needs bytes of which only the sha256 is available.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a payload's file can no longer be read.
     """

@@ -1,4 +1,4 @@
-"""Blocks: some nodes of a model as a text of their own, which can be edited, read and put back into the model.
+"""Blocks: some nodes of a model as a separate text, which can be edited, read and put back into the model.
 
 ::
 
@@ -145,7 +145,7 @@ def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) ->
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
     """Read the nodes that replace each of the blocks at `addresses`; `file` is the name of the text in findings.
 
-    A block that the document does not have is replaced by no nodes.
+    The nodes of a block that the document does not have are deleted.
 
     Raises:
         DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.

@@ -1,6 +1,6 @@
 """Proto-JSON -> ModelProto and records -> proto-JSON: the JSON of ``onnx.save(..., format="json")`` and onnx2json.
 
-json_format drops some mistakes without a word, so everything is checked against the table of messages before.
+json_format silently drops some mistakes, so everything is checked against the table of messages before.
 https://protobuf.dev/programming-guides/json/ has the rules; a field has its camelCase or its .proto name.
 """
 
@@ -269,7 +269,7 @@ def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
     hint = "write the model in another form, or write it without that with --lossy"
     findings = [_finding("error", *loss, hint) for loss in _losses(model)]
     if findings and not lossy:
-        raise EncodeError(f"proto-JSON cannot hold this model: {summary(findings)}", findings)
+        raise EncodeError(f"proto-JSON cannot represent this model: {summary(findings)}", findings)
     if any(finding.code == "not-utf-8" for finding in findings):
         proto = serde.to_proto(replace_records(model, tuple(FIELDS), _with_readable_strings))
     tree = MessageToDict(proto, preserving_proto_field_name=True)
@@ -325,7 +325,7 @@ _NANS: Final = {
     4: ("I", 0x7FC00000, 0x7FFFFFFF, 0x7F800000),
     8: ("Q", 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000),
 }
-"""By bytes of a float: `struct` code, the NaN that "NaN" represents, all bits but the sign, infinity."""
+"""By size of a float in bytes: `struct` code, the NaN that "NaN" represents, all bits but the sign, infinity."""
 
 
 def _odd_nan(data: Data, size: int) -> str:

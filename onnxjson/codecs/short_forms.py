@@ -135,9 +135,9 @@ class ShortForms:
     def _element_end(self, record: d.ValueInfo | d.Tensor, indent: int, line: bytes | None, inline: bool) -> None:
         """Write the last members of an element; those that span several lines start at `indent`."""
         if record.doc_string is not None:
-            text, takes_lines = string_or_lines(record.doc_string, indent)
-            # After a member of several lines, the others have lines of their own.
-            line = INDENTS[indent] if takes_lines else line
+            text, spans_lines = string_or_lines(record.doc_string, indent)
+            # After a member of several lines, the others are on separate lines.
+            line = INDENTS[indent] if spans_lines else line
             self.key(b'"doc_string": ' + text, line)
         if inline and record.metadata_props:
             self.key(b'"metadata_props": ' + pairs(record.metadata_props, self.exact_line), line)
@@ -163,7 +163,7 @@ class ShortForms:
             self.exact(tensor, indent, without=() if inline else ("metadata_props",))
             return
         name = b'{"name": ' + string(tensor.name) + b", " if tensor.name is not None else b"{"
-        line = INDENTS[inner] if body.takes_lines else None
+        line = INDENTS[inner] if body.spans_lines else None
         storage = b"" if body.storage is None else b', "storage": "%b"' % body.storage.encode()
         self.out.append(name + b'"type": ' + head + storage + (b"," + line if line else b", "))
         if body.payload is not None:

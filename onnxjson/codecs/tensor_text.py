@@ -72,7 +72,7 @@ def _rows(dims: tuple[int, ...], indent: int) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def takes_lines(dims: tuple[int, ...]) -> bool:
+def spans_lines(dims: tuple[int, ...]) -> bool:
     """Whether values of this shape span several lines."""
     return 2 <= len(dims) <= DEEPEST_VALUES and element_count(dims) > 0
 
@@ -107,11 +107,11 @@ class Body(NamedTuple):
     """The key and its whole value; if `payload` is set, the key of its base64 alone."""
     storage: str | None = None
     payload: Data | None = None
-    takes_lines: bool = False
+    spans_lines: bool = False
 
 
 def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Body | None:
-    """Encode the elements of a tensor whose type the grammar can represent; None if only the full form holds them.
+    """Encode the elements of a tensor whose type the grammar can represent; None if only the full form represents them.
 
     `indent` is that of a key on a line of its own; `tokens` are the formatted values, if the caller has them.
     """
@@ -133,16 +133,16 @@ def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Bo
             return None
         tokens = [text.encode() for text in texts]
     values = values_template(tensor.dims, indent) % tuple(tokens)
-    return Body(b'"values": ' + values, storage, takes_lines=takes_lines(tensor.dims))
+    return Body(b'"values": ' + values, storage, spans_lines=spans_lines(tensor.dims))
 
 
 def _string_body(tensor: d.Tensor, indent: int) -> Body:
     items = [bytes_value(item) for item in tensor.string_data]
     if len(tensor.dims) == 1 and len(items) > MOST_VALUES:
         line = INDENTS[indent + 2]
-        return Body(b'"values": [' + line + (b"," + line).join(items) + INDENTS[indent] + b"]", takes_lines=True)
+        return Body(b'"values": [' + line + (b"," + line).join(items) + INDENTS[indent] + b"]", spans_lines=True)
     values = values_template(tensor.dims, indent) % tuple(items)
-    return Body(b'"values": ' + values, takes_lines=takes_lines(tensor.dims))
+    return Body(b'"values": ' + values, spans_lines=spans_lines(tensor.dims))
 
 
 def is_plain_string_tensor(tensor: d.Tensor) -> bool:

@@ -2,7 +2,7 @@
 
 Big base64 values are cut out of a file before it is decoded, so 500 MB of weights are never in memory. A value is cut
 only if it is canonical base64 in the place where the canonical text has it (``"base64": "...``); a marker ``@cut:N``,
-which is not base64, replaces it. Anything else stays in, and the reader reports what is wrong with it.
+which is not base64, replaces it. Anything else stays in the text, and the reader reports its mistakes.
 
 `reading.fast` reads a canonical text; `reading.exact_reader` any other, with everything that is tolerated, and reports
 all mistakes.

@@ -41,7 +41,7 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     return value, position + 1
 
 
-def read_loose_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+def read_lenient_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Read a varint that may have more bytes than its value needs, as protobuf does -> as `read_varint`."""
     value = shift = 0
     start = position
@@ -119,20 +119,20 @@ class UnknownTail:
         """
         while position < end:
             start = position
-            tag, position = read_loose_varint(buffer, position)
+            tag, position = read_lenient_varint(buffer, position)
             field = self._known.get(tag)
             if field is not None and not _is_unknown_enum(field, buffer, position):
                 raise NotCanonicalError
             position = _skip(buffer, tag, position, end, depth, start)
         if position != end:
-            raise WireError("a field is longer than the message that holds it", position)
+            raise WireError("a field is longer than the message that contains it", position)
 
 
 def _is_unknown_enum(field: Field, buffer: Buffer, position: int) -> bool:
     """Whether a number is not one of its enum; protobuf compares 32 bits of it and keeps the bytes unchanged."""
     if field.kind not in CLOSED_ENUMS:
         return False
-    return read_loose_varint(buffer, position)[0] & 0xFFFF_FFFF not in CLOSED_ENUMS[field.kind]
+    return read_lenient_varint(buffer, position)[0] & 0xFFFF_FFFF not in CLOSED_ENUMS[field.kind]
 
 
 def skip_field(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
@@ -141,7 +141,7 @@ def skip_field(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     Raises:
         WireError, LimitError: it is not well formed.
     """
-    tag, after = read_loose_varint(buffer, position)
+    tag, after = read_lenient_varint(buffer, position)
     return tag >> 3, _skip(buffer, tag, after, end, 0, position)
 
 
@@ -150,9 +150,9 @@ def _skip(buffer: Buffer, tag: int, position: int, end: int, depth: int, start: 
     if tag >> 3 == 0 or tag >> 32:
         raise WireError("a field has the number 0 or one that is too big", start)
     if kind == _VARINT:
-        return read_loose_varint(buffer, position)[1]
+        return read_lenient_varint(buffer, position)[1]
     if kind == _LENGTH:
-        size, position = read_loose_varint(buffer, position)
+        size, position = read_lenient_varint(buffer, position)
         position += size
     elif kind == _FIXED32:
         position += 4
@@ -163,7 +163,7 @@ def _skip(buffer: Buffer, tag: int, position: int, end: int, depth: int, start: 
     else:
         raise WireError("a field has no valid wire type", start)
     if position > end:
-        raise WireError("a field is longer than the message that holds it", start)
+        raise WireError("a field is longer than the message that contains it", start)
     return position
 
 
@@ -175,7 +175,7 @@ def _skip_group(buffer: Buffer, tag: int, position: int, end: int, depth: int) -
         start = position
         if position >= end:
             raise WireError("a group is not closed", start)
-        tag, position = read_loose_varint(buffer, position)
+        tag, position = read_lenient_varint(buffer, position)
         if tag & 7 == _GROUP:
             open_groups.append(tag >> 3)
         elif tag & 7 == _END_GROUP:

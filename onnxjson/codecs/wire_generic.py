@@ -14,7 +14,7 @@ from onnxjson.codecs.wire_format import (
     Buffer,
     NotCanonicalError,
     UnknownTail,
-    read_loose_varint,
+    read_lenient_varint,
     read_varint,
     signed,
     tag_of,
@@ -77,7 +77,7 @@ class GenericReader:
         self._source = source
         self._names = _Names()
         self._frequent: dict[type[d.Record], ReadFrequent] = {}
-        """The methods for messages that have one of their own."""
+        """The methods of messages with special readers."""
         self._runs: dict[type[d.Record], ReadRun] = {}
         """The methods for messages that are read in runs."""
 
@@ -124,7 +124,7 @@ class GenericReader:
                 continue
             value, position = rule.read(self, position, end, rule, depth)
             if position > end:
-                raise WireError(f"{rule.field.name} is longer than the message that holds it", start)
+                raise WireError(f"{rule.field.name} is longer than the message that contains it", start)
             if not rule.field.repeated or rule.field.packed:
                 values[index] = value
             elif index == last:
@@ -144,12 +144,12 @@ class GenericReader:
 
         Protobuf reads those too; it keeps an unknown field with exactly these bytes.
         """
-        tag, after = read_loose_varint(self._buffer, position)
+        tag, after = read_lenient_varint(self._buffer, position)
         return (tag if tag >> 7 * (after - position - 1) else 0), after
 
     def _is_enum(self, numbers: range, position: int) -> bool:
         """Whether a closed enum has the number at `position`; protobuf treats any other as an unknown field."""
-        return read_loose_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
+        return read_lenient_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
 
     def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
         """Read consecutive messages of the same tag; the length of the first is at `position`."""
@@ -168,7 +168,7 @@ class GenericReader:
                 size, position = read_varint(buffer, position)
             stop = position + size
             if stop > end:
-                raise WireError("a message is longer than the one that holds it", position)
+                raise WireError("a message is longer than the one that contains it", position)
             found.append(read(position, stop, depth))
             if stop >= end or buffer[stop] != tag:
                 return found, stop
@@ -219,17 +219,17 @@ class GenericReader:
             raise NotCanonicalError
         if kind in (Kind.FLOAT, Kind.DOUBLE):
             if (stop - position) % (4 if kind is Kind.FLOAT else 8):
-                raise WireError(f"{rule.field.name} does not hold whole numbers", position)
+                raise WireError(f"{rule.field.name} does not consist of whole numbers", position)
             return self._data(position, stop), stop
         run = self._buffer[position:stop]
         check_varints(run, kind is Kind.INT32, position)
         return run, stop
 
     def submessage(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[Any, int]:
-        """Read a message field, by its own method if it has one."""
+        """Read a message field, by a special reader if there is one."""
         position, stop = self._extent(position)
         if stop > end:
-            raise WireError(f"{rule.field.name} is longer than the message that holds it", position)
+            raise WireError(f"{rule.field.name} is longer than the message that contains it", position)
         record = rule.field.message
         assert record is not None
         frequent = self._frequent.get(record)

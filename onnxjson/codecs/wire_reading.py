@@ -97,7 +97,7 @@ class WireReader(GenericReader):
         else:
             size, position = read_varint(self._buffer, position)
         if position + size > end:
-            raise WireError("a message is longer than the one that holds it", position)
+            raise WireError("a message is longer than the one that contains it", position)
         return position, position + size
 
     def _rest_of_node(self, begun: d.Node, position: int, end: int, depth: int) -> d.Node | None:
@@ -142,7 +142,7 @@ class WireReader(GenericReader):
         while position < end and self._buffer[position] == 0x2A:
             position, stop = self._extent(position + 1)
             if stop > end:
-                raise WireError("attribute is longer than the node that holds it", position)
+                raise WireError("attribute is longer than the node that contains it", position)
             attributes.append(self._remembered_attribute(position, stop, depth + 1))
             position = stop
         return tuple(attributes), position

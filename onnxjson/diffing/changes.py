@@ -1,8 +1,8 @@
 """Single changes, the regions of rewrites, the ledger of what each change explains, and their grouping into events.
 
-A `Change` becomes one member of one event. It claims the differences that it explains by address: a claim holds for
-the element at that address and everything below, except what another change claims. A change can turn out to be a
-consequence of another one (``into``); then that one explains everything that this one claimed.
+A `Change` becomes one member of one event. It claims the differences that it explains by address: a claim covers
+the element at that address and everything below it, except what another change claims. A change can turn out to be a
+consequence of another one (``into``), which then explains everything that the first one claimed.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable
@@ -28,7 +28,7 @@ class Region(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Positions of nodes, in the order of the graph."""
     target: tuple[int, ...]
     inputs: tuple[tuple[str | None, str | None], ...]
-    """Values from outside that either side consumes, with their counterparts; None if there is none."""
+    """Values from outside that either side consumes, with their counterparts; None for no counterpart."""
     outputs: tuple[tuple[str, str], ...]
     """Values that are consumed outside: a name in the base, and the name that replaces it in the target.
 
@@ -54,7 +54,7 @@ class Components:
         self._above: dict[tuple[int, int], tuple[int, int]] = {}
 
     def add(self, node: tuple[int, int]) -> None:
-        """Add a node as a set of its own."""
+        """Add a node as a new set."""
         self._above.setdefault(node, node)
 
     def __contains__(self, node: object) -> bool:
@@ -107,7 +107,7 @@ class Change(msgspec.Struct, eq=False):
     region: Region | None = None
     """The rewritten nodes, for a rewrite."""
     into: "Change | None" = None
-    """The change that this one is a consequence of."""
+    """The change of which this one is a consequence."""
     count: int = 1
     """Number of places in this change."""
 
@@ -225,11 +225,11 @@ class Grouped(NamedTuple):
 
     events: tuple[Event, ...]
     regions: dict[tuple[int, int], Region]
-    """By the numbers of the event and of its member."""
+    """Regions by the numbers of the event and of its member."""
     numbers: dict[int, int]
     """Number of the event by the identity of a change; ignored changes are left out."""
     changes: tuple[Change, ...]
-    """Kept alive, since `numbers` uses their identity."""
+    """All changes, kept alive since `numbers` uses their identity."""
 
 
 def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:

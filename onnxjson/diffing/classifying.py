@@ -229,7 +229,7 @@ def _depths(graph: GraphComparison, side: int, region: Region) -> dict[int, int]
 
 
 def signature(graph: GraphComparison, region: Region, known: dict[Hashable, int]) -> Hashable:
-    """Return a key that is equal for regions with the same operators, wired in the same way; attributes aside.
+    """Return a key that is equal for regions with the same operators, wired in the same way; attributes are ignored.
 
     `known` numbers the computations seen before: one mapping for all regions that are compared.
     """

@@ -43,7 +43,7 @@ class TensorSource:
         """Reasons why tensors cannot be read, by their file."""
 
     def data(self, tensor: Tensor) -> Data | None:
-        """Return the elements as ``raw_data`` would hold them; None if there are none or they are not available."""
+        """Return the elements as ``raw_data`` would have them; None if there are none or they are not available."""
         location = location_of(tensor)
         if location is None:
             stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None) if tensor.data_location else tensor)
@@ -58,7 +58,7 @@ class TensorSource:
             return None
 
     def range(self, data: Data | None) -> tuple[str, int, int] | None:
-        """Return the part of a file that holds external data: real path, offset, bytes; None for other data."""
+        """Return the part of a file with external data: real path, offset, bytes; None for other data."""
         if not isinstance(data, ExternalSlice) or self._path is None:
             return None
         return os.path.realpath(self._path.parent / data.location), data.offset, data.length
@@ -144,7 +144,7 @@ class Measure:
 
 
 def measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0, atol: float = 0.0) -> Measure:
-    """Compare the elements of two constants of equal size, given as ``raw_data`` holds them."""
+    """Compare the elements of two constants of equal size, given as in ``raw_data``."""
     import numpy
 
     measure = Measure(rtol, atol)

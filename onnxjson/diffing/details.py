@@ -1,8 +1,8 @@
 """Details of events: fields of records that differ, and short texts for values and places of nodes.
 
-Records besides the graph structure (metadata, training bindings, annotations, signatures, device configurations, types)
-are compared with deepdiff, which is imported on first use; lists of entries with unique keys are compared by key. Texts
-are escaped for display later.
+Records other than the graph structure (metadata, training bindings, annotations, signatures, device configurations,
+types) are compared with deepdiff, which is imported on first use; lists of entries with unique keys are compared by
+key. Texts are escaped for display later.
 """
 
 import ast

@@ -138,7 +138,7 @@ class Diff:
         )
 
     def elements(self, side: int, tensor: Tensor) -> "Data | None":
-        """Return the elements of a constant of the base (0) or the target (1) as ``raw_data`` would hold them.
+        """Return the elements of a constant of the base (0) or the target (1) as ``raw_data`` would have them.
 
         None if they are not available: they are in an external file that is unknown, missing or not trusted.
         """
@@ -222,7 +222,7 @@ def diff_models(
         rtol: for "tolerance".
         atol: for "tolerance".
         trust_links: see `onnxjson.storage.external.Resolver`.
-        is_edited: whether `target` is an edited `base`; then names are enough where they are unambiguous, which is
+        is_edited: whether `target` is an edited `base`; then unambiguous names are sufficient, which is
             faster.
     """
     if "weights" in ignore:

@@ -45,7 +45,7 @@ Ignored = Literal["metadata", "docs", "names", "order", "weights"]
 IGNORABLE: Final[tuple[Ignored, ...]] = get_args(Ignored)
 
 WeightsComparison = Literal["exact", "tolerance", "skip"]
-"""How elements of constants are compared: by bits, within a tolerance, or not at all."""
+"""Comparison of elements of constants: by bits, within a tolerance, or not at all."""
 
 WEIGHTS_COMPARISONS: Final[tuple[WeightsComparison, ...]] = get_args(WeightsComparison)
 
@@ -121,9 +121,9 @@ class Detail(msgspec.Struct, frozen=True):
     what: str
     """Readable name: ``attribute pads``, ``input 1 (W)``, ``max absolute difference``."""
     base: str | None = None
-    """Old value; None if there was none."""
+    """Old value, or None."""
     target: str | None = None
-    """New value; None if there is none."""
+    """New value, or None."""
 
 
 class Member(msgspec.Struct, frozen=True):

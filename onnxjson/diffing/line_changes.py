@@ -109,7 +109,7 @@ def _trace(
 
 _WORK_A_LINE: Final = 8
 _MIN_WORK: Final = 2_000_000
-"""Number of steps allowed, besides those for each line; a step is about one comparison of two lines."""
+"""Number of steps allowed, in addition to those for each line; a step is about one comparison of two lines."""
 
 _MAX_EDITS: Final = 200
 """Maximum number of edits in one search for a longest common subsequence."""

@@ -62,13 +62,13 @@ class Bulk:
                 self.add(graph, "metadata-changed", f"{name} of {noun}", (field, name), list(details), 1)
 
     def cover(self, graph: GraphComparison, kind: Kind, patterns: Sequence[str], place: tuple[str, str]) -> None:
-        """Let the first of `patterns` that has changes explain another place, unless something else does."""
+        """Let the first of `patterns` that has changes explain another place, unless another change explains it."""
         found = [pattern for pattern in patterns if (graph, kind, pattern) in self._counts]
         if found:
             self._fields.setdefault((graph, *place), (graph, kind, found[0]))
 
     def prefer(self, graph: GraphComparison, kind: Kind, pattern: str, place: tuple[str, str]) -> None:
-        """Let a pattern explain a place, even if something else does."""
+        """Let a pattern explain a place, even if another change explains it."""
         self._fields[graph, *place] = (graph, kind, pattern)
 
     def finish(self) -> None:
@@ -273,7 +273,7 @@ def _claim_names(graph: GraphComparison, found: dict[str, Change]) -> None:
 
 
 def _claim_annotations(graph: GraphComparison, found: dict[str, Change]) -> None:
-    """Do the same for references to values by name: quantization annotations and sharding of nodes."""
+    """Let the rewrite explain the new name in quantization annotations and in the sharding of nodes."""
     claim = graph.context.ledger.claim
     body = graph.pair.base.graph
     for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):

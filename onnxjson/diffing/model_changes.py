@@ -1,4 +1,4 @@
-"""Compare everything besides nodes and values: versions, opsets, metadata, functions, training, annotations."""
+"""Compare everything except nodes and values: versions, opsets, metadata, functions, training, annotations."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -83,7 +83,7 @@ def compare_opsets(
 ) -> None:
     """Compare operator set imports of models or functions; the default domain has three spellings.
 
-    An import for nothing but a removed or added call of a function belongs to the change of that call (`calls`).
+    An import that only a removed or added call of a function needs belongs to the change of that call (`calls`).
     """
     if base == target:
         return

@@ -35,7 +35,7 @@ class NodeComparison:
     def run(self) -> None:
         """Report the differences."""
         if self._is_other_operator():
-            # This is a rewrite that includes the attributes; other inputs can be a change of their own.
+            # This is a rewrite that includes the attributes; other inputs can be a separate change.
             self._graph.replaced.append(self._position)
             self._inputs(is_replaced=True)
             return
@@ -73,7 +73,7 @@ class NodeComparison:
     def _spelling(self) -> None:
         """Compare spellings: the default domain and overload can be absent, empty or written out."""
         if operator_key(self._node) != operator_key(self._other):
-            return  # The called function is renamed, which is a change of its own.
+            return  # The called function is renamed, which is a separate change.
         for name in ("op_type", "domain", "overload"):
             old, new = getattr(self._node, name), getattr(self._other, name)
             if old != new:

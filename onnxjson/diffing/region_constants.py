@@ -76,7 +76,7 @@ def absorb_neighbours(
     """Join regions with a neighbour whose constants absorbed their nodes: a BatchNormalization in a Conv's weights.
 
     The neighbour itself has a counterpart, so it is in no region. But if its constants changed and the adjacent region
-    had constants of its own, the two are one rewrite. Returns the regions and the remaining inputs.
+    had its own constants, the two are one rewrite. Returns the regions and the remaining inputs.
     """
     return _Absorption(context, plain).run(drafts)
 

@@ -1,7 +1,7 @@
 """The line diff of two models in the unified format: their canonical texts with weights as digests.
 
-The format is that of ``diff -u`` and git, so `patch` and `git apply` accept it. After the second ``@@`` of a hunk
-follows the node, the tensor or the list that contains its first change.
+The format is that of ``diff -u`` and git, so `patch` and `git apply` accept it. The text after the second ``@@``
+of a hunk is the node, the tensor or the list that contains its first change.
 """
 
 import io
@@ -32,7 +32,7 @@ def digest_text(model: Model) -> bytes:
     """Return the canonical text of a model with big tensors as their SHA-256, in UTF-8.
 
     Raises:
-        ChangedUnderneathError, FileError, UntrustedError: a file that holds tensors of `model` cannot be read.
+        ChangedUnderneathError, FileError, UntrustedError: a file that contains tensors of `model` cannot be read.
         LimitError: graphs nest deeper than protobuf reads.
     """
     text = io.BytesIO()

@@ -64,7 +64,7 @@ class ConstantComparer:
         return [*self._sources[0].problems(), *self._sources[1].problems()]
 
     def compare(self, one: Tensor, other: Tensor) -> TensorChange | None:
-        """Return the change in dtype, dims, elements or storage of two constants; names and documentation aside."""
+        """Return the change in dtype, dims, elements or storage of two constants, ignoring names and documentation."""
         data, its = self._sources[0].data(one), self._sources[1].data(other)
         storage = _storage_change(one, other)
         shape = Detail("type", type_text(one), type_text(other)) if type_text(one) != type_text(other) else None
@@ -186,7 +186,7 @@ def _payloads(tensor: Tensor) -> tuple[object, ...]:
 
 
 def without_elements(tensor: Tensor) -> Tensor:
-    """Return a tensor with only the fields besides dtype, dims and elements: its names and documentation."""
+    """Return a tensor with only the fields other than dtype, dims and elements: its names and documentation."""
     return Tensor(
         name=tensor.name,
         doc_string=tensor.doc_string,

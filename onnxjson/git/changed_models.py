@@ -9,7 +9,7 @@ As `git diff` compares them:
     A B, A..B     A and B                           A...B         the merge base of both and B
     A^!, A^-N     a parent of A (the first), and A
 
-git itself evaluates pathspecs: ``'*.onnx'``, ``:!tests``, ``:(icase)m.onnx``. It is asked only for names, modes and
+git itself evaluates pathspecs: ``'*.onnx'``, ``:!tests``, ``:(icase)m.onnx``. It is used only for names, modes and
 hashes, so that no filter and no program of the repository runs.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.git.commands import CommandError, Git
-from onnxjson.git.revisions import PARENT, ends, is_range, literal_path, revisions_like
+from onnxjson.git.revisions import PARENT, is_range, literal_path, range_ends, revisions_like
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError
 from onnxjson.model.payloads import CHUNK
@@ -109,7 +109,7 @@ class _Comparison:
                 return self._commit_or_nothing(f"{revision}^1", f"{revision}^"), new
             return self._commit(f"{revision}^{number}"), new
         if len(revisions) == 1 and is_range(revisions[0]):
-            old, new = (self._commit(text) for text in ends(revisions[0]))
+            old, new = (self._commit(text) for text in range_ends(revisions[0]))
             if "..." in revisions[0]:
                 old = self._merge_base(old, new)
             return old, new
@@ -248,7 +248,7 @@ def _without_filters(git: Git) -> list[str]:
     try:
         names = git.items("config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$")
     except CommandError:
-        return []  # there are none
+        return []  # no such settings
     keys = (os.fsdecode(name) for name in names)
     return [word for key in keys for word in ("-c", f"{key}=" + ("false" if key.endswith(".required") else ""))]
 
@@ -287,14 +287,14 @@ _MARKER: Final = b"\n<<<<<<<"
 
 
 class Leftover(NamedTuple):
-    """A model that git has not merged and that holds no conflicts of `onnxjson`."""
+    """A model that git has not merged, without conflicts written by `onnxjson`."""
 
     path: Path
     """Path relative to the folder of the call."""
     state: str
     """The two letters of `git status --short`: ``UD`` where theirs removed what ours changed."""
     what: str
-    """The cause, in words made visible."""
+    """The cause, in words; made visible."""
     advice: str
     """Commands to use, made visible; paths are quoted for a shell."""
 
@@ -369,7 +369,7 @@ def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
             return f"{both}, and git merged its lines and left markers in it"
     except OSError:
         return f"{both}, and the file cannot be read"
-    # The bytes as they are: a filter would be a program of the repository.
+    # The unfiltered bytes: a filter would be a program of the repository.
     content = git.line("hash-object", "--no-filters", "--", os.fsencode(os.path.abspath(place)))
     for stage, side in ((2, "ours"), (3, "theirs")):
         if content == sides[stage]:

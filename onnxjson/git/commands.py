@@ -112,7 +112,7 @@ class Git:
             return b""
 
     def named(self, revision: str, kind: str) -> bytes | None:
-        """Hexadecimal name of the object that a revision means; None if it means no ``commit`` or ``tree``."""
+        """Return the hexadecimal name of the object of a revision; None if it is not a ``commit`` or ``tree``."""
         if "\n" in revision or "\0" in revision:
             return None
         # Passed on standard input, where nothing is an option.

@@ -1,7 +1,7 @@
-"""Lines by which git starts this program, in its settings and in .gitattributes, and a trial of them.
+"""Lines in git's settings and in .gitattributes that make git start this program, and a trial of them.
 
-Every line that starts Python guards itself, since git trusts what it starts: one version that cannot be shown ends all
-of `git log -p`, and a merge driver that is missing or killed leaves one side of a file as if it were the merge.
+Every line that starts Python has a safeguard, since git does not check the programs that it starts: one version that
+cannot be shown aborts `git log -p`, and a merge driver that is missing or killed leaves one side as the merged file.
 """
 
 import os
@@ -23,7 +23,7 @@ ATTRIBUTES: Final = (
 )
 """Lines of a .gitattributes; the last one is for the bytes of weights.
 
-Not ``*.onnx``, which means the same: `git lfs track` changes a line that begins with the pattern to track.
+Not the equivalent ``*.onnx``: `git lfs track` changes a line that begins with the pattern to track.
 """
 
 ALIAS: Final = "alias.onnxdiff"
@@ -35,7 +35,7 @@ _DIFF_COMMAND: Final = "-I -m onnxjson diff --git"
 _MERGETOOL_COMMAND: Final = "-I -m onnxjson mergetool"
 
 OURS: Final = ("onnxjson.git.textconv", "onnxjson.git.merge_driver", _DIFF_COMMAND, _MERGETOOL_COMMAND)
-"""Parts of commands by which a setting is known to be one of ours."""
+"""Parts of commands that identify a setting as one of ours."""
 
 NAMED: Final = (
     r'^[[:space:]]*(\{"(op_type|name)": .*[^,]),?$'
@@ -67,7 +67,7 @@ def settings_for(python: str) -> dict[str, str]:
         "diff.onnxjson.wordRegex": WORD,
         "merge.onnx.name": "ONNX models, by structure",
         "merge.onnx.driver": _merge_driver(python),
-        # The same for common ancestors: git's own "binary" keeps an older one, which undoes a revert since then.
+        # Also for common ancestors: git's own "binary" keeps an older one, which undoes a revert since then.
         "merge.onnx.recursive": "onnx",
         "merge.onnxjson.name": "ONNX models as text, by structure",
         "merge.onnxjson.driver": _merge_driver(python),
@@ -96,9 +96,9 @@ def _textconv_of_text(python: str) -> str:
 def _merge_driver(python: str) -> str:
     """Build the command of the merge driver.
 
-    Exit codes 0 and 16 mean a complete result. For any other git must stop, which it does only if the file is missing.
-    So the file, which has ours alone, is removed before anything else starts, and stays open as descriptor 3: whatever
-    is killed, this guard included, the file is missing until the merge is written.
+    Exit codes 0 and 16 mean a complete result. After any other, git must stop, which it does only if the file is
+    missing. So the file, which contains only ours, is removed before anything else starts, and stays open as descriptor
+    3: even if this guard is killed, the file is missing until the merge is written.
     """
     off = '[ "$ONNXJSON_GIT" = off ]'
     guarded = (

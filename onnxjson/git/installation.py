@@ -37,7 +37,7 @@ class InstallTarget(NamedTuple):
         try:
             printed = self.git.items("config", f"--{self.scope}", "--null", "--list")
         except CommandError:
-            return {}  # there is no file yet
+            return {}  # the file does not exist yet
         pairs = (os.fsdecode(item).partition("\n") for item in printed)
         return {key: value for key, _, value in pairs}
 

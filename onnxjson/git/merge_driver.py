@@ -2,8 +2,8 @@
 
 The exit code is 0 if the merge is clean and checked, and 16 if both sides of every conflict are recorded; the result is
 then in the file %A. Any other exit code must stop git: the line that `onnxjson git install` writes ensures that, and
-passes ours as an open file without a name. Nothing is asked, and nothing but %A is written, except for Git LFS: the
-file of the pointer in the result is added to the local store.
+passes ours as an open file without a name. The driver never asks, and writes only %A, except for Git LFS: the file of
+the pointer in the result is added to the local store.
 """
 
 import os
@@ -145,7 +145,7 @@ def _version(path: Path, what: str) -> _Version:
 
 
 def _sha256_of(source: SourceFile) -> str:
-    # By offsets: if /dev/fd leads to the very descriptor, all readers share one position in the file.
+    # By offsets: if /dev/fd leads to the same descriptor, all readers share one position in the file.
     digest = StreamHash()
     for start in range(0, source.size, CHUNK):
         digest.update(source.read_at(start, min(CHUNK, source.size - start)))

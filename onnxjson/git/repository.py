@@ -51,7 +51,7 @@ class Checkout(NamedTuple):
     loaded: files.Loaded
     """The model; blobs are bound if all of them are there."""
     problems: tuple[str, ...]
-    """Sentences on files that the model names and that could not be read, made visible."""
+    """A sentence for each file that the model names and that could not be read; made visible."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def open_revision(spec: str) -> Iterator[Checkout]:
         try:
             yield _Revision(parsed, Path.cwd()).check_out(private)
         except OnnxJsonError as error:
-            _speak_of(error, private, spec)
+            _with_user_name(error, private, spec)
             raise
         except CommandError as error:
             raise FileError(f"git cannot read {visible(spec, None)}: {error}") from error
@@ -141,7 +141,7 @@ class _Revision:
         if problem is not None:
             raise MissingInputError(f"{self._shown} {problem}")
         loaded = files.load(place, bind=False)
-        problems = self._put_beside(os.path.dirname(path), loaded.model, private)
+        problems = self._put_next_to_model(os.path.dirname(path), loaded.model, private)
         return Checkout(self._spec.text, place, _bound(loaded, private), problems)
 
     def _missing_path(self) -> MissingInputError:
@@ -163,7 +163,7 @@ class _Revision:
         name = visible(os.fsdecode(self._path), None)
         return MissingInputError(f"{self._shown} does not exist: {name} is not {where}" + (f"; {hint}" if hint else ""))
 
-    def _put_beside(self, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
+    def _put_next_to_model(self, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
         """Write blobs and external data next to the model; return a sentence for each that cannot be read."""
         problems: list[str] = []
         for location in _named(model):
@@ -228,7 +228,7 @@ def _bound(loaded: files.Loaded, private: Path) -> files.Loaded:
         return loaded
 
 
-def _speak_of(error: OnnxJsonError, private: Path, spec: str) -> None:
+def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
     """Replace the names of temporary files in an error by the name that the user wrote."""
     shown = visible(spec, None)
     model, folder = visible(str(private / _file_name(spec)), None), visible(f"{private}{os.sep}", None)

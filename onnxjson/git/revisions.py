@@ -22,7 +22,7 @@ class Spec(NamedTuple):
     """A file at a revision, as the user wrote it."""
 
     text: str
-    """The whole word."""
+    """The whole text."""
     revision: str | None
     """None for the index."""
     stage: int
@@ -46,7 +46,7 @@ def parse(text: str) -> Spec | None:
 
 
 def is_revision_spec(text: str) -> bool:
-    """Whether a text names a file in git; a file of that very name on the disk takes precedence."""
+    """Whether a text names a file in git; a file on the disk with exactly this name takes precedence."""
     return parse(text) is not None and not os.path.lexists(text)
 
 
@@ -68,7 +68,7 @@ PARENT: Final = re.compile(r"(.+)\^(?:!|-([1-9][0-9]{0,3})?)", re.DOTALL)
 
 
 def is_range(text: str) -> bool:
-    """Whether a word names two revisions: ``A..B``, ``A...B``, ``A^!`` or ``A^-``; an omitted one is HEAD."""
+    """Whether a text names two revisions: ``A..B``, ``A...B``, ``A^!`` or ``A^-``; an omitted one is HEAD."""
     if PARENT.fullmatch(text):
         return True
     if ".." not in text or "/.." in text or text.startswith("/"):
@@ -77,8 +77,8 @@ def is_range(text: str) -> bool:
     return text.lstrip(".")[:1] not in ("", "/") if text.startswith("..") else not text.startswith(".")
 
 
-def ends(text: str) -> tuple[str, str]:
-    """Both revisions of a range; an omitted one is HEAD."""
+def range_ends(text: str) -> tuple[str, str]:
+    """Return both revisions of a range; an omitted one is HEAD."""
     old, _, new = text.partition("..." if "..." in text else "..")
     return old or "HEAD", new or "HEAD"
 
@@ -86,8 +86,8 @@ def ends(text: str) -> tuple[str, str]:
 _MAGIC: Final = re.compile(
     r":(?:/+(?::|(?![!^/]))|\((?P<words>(?:top|literal)(?:,(?:top|literal))*)\))(?P<path>.*)", re.DOTALL
 )
-"""Magic that still names one path, from the top of the repository or without patterns. Signs in a row are all magic, up
-to a colon or the path: ``:/!tests`` excludes, ``:/:!tests`` is a file."""
+"""Pathspec magic that still names a single path: ``top`` and ``literal``. All signs before a colon or the path are
+magic, so ``:/!tests`` excludes, but ``:/:!tests`` names a file."""
 
 _PATTERN: Final = re.compile(r"[*?\[\\]")
 
@@ -192,7 +192,7 @@ class IndexContents:
         return stages.get(self._stage) or stages.get(0)
 
     def has(self, path: bytes) -> bool:
-        """Whether there is an entry at a path in this very stage."""
+        """Whether a path has an entry in exactly this stage."""
         return self._stage in self._all.get(path, {})
 
     def stages(self, path: bytes) -> list[int]:
@@ -208,7 +208,7 @@ def follow_links(contents: Contents, git: Git, path: bytes, shown: str) -> tuple
     """Follow symbolic links within the repository; return the path and the entry at the end.
 
     Raises:
-        UntrustedError: a link leads out of the repository, or in a circle.
+        UntrustedError: a link leads out of the repository, or links form a loop.
     """
     for _ in range(_MAX_LINKS):
         entry = contents.entry(path)
@@ -218,7 +218,7 @@ def follow_links(contents: Contents, git: Git, path: bytes, shown: str) -> tuple
         path = os.path.normpath(os.path.join(os.path.dirname(path), target))
         if os.path.isabs(target) or path.split(b"/")[0] == b"..":
             raise UntrustedError(f"{shown} is a link that leads out of the repository; name the file itself")
-    raise UntrustedError(f"{shown} is a link that leads to no file")
+    raise UntrustedError(f"{shown} is in a loop of symbolic links")
 
 
 def revisions_like(git: Git, revision: str) -> str:

@@ -1,6 +1,6 @@
 """The textconv driver of git: ``python -I -m onnxjson.git.textconv FILE`` prints a model as text.
 
-git runs this for every version of a model that it shows, and aborts all of its output if it fails once. So it never
+git runs this for every version of a model that it shows, and aborts all of its output after one failure. So it never
 fails: any error becomes a line with the SHA-256 of the file, which changes when the file does, and exit code 0. The
 lines in git's settings (`onnxjson.git.driver_lines`) do the same if not even Python starts.
 
@@ -8,7 +8,7 @@ The text is canonical, without the bytes of weights and without most of the meta
 at least one line: weights are shown as dtype, shape and SHA-256, the metadata of elements as one line with its count
 and SHA-256. All other lines are those of the file if the file is canonical, so that line numbers in diffs lead to them.
 
-Texts that took a while are kept in the user's cache folder::
+Texts that took long are kept in the user's cache folder::
 
     $XDG_CACHE_HOME/onnxjson/textconv/1/         without the variable ~/.cache/onnxjson/...; the version of the texts
         5e88...24                                a text, named by the SHA-256 of its file; its own SHA-256 comes first

@@ -1,4 +1,4 @@
-"""Additions of one side that have to follow what the other side changed everywhere.
+"""Additions of one side that must be adapted to a change that the other side made everywhere.
 
 Three changes reach beyond the slots that they touch. A side inserts a layer behind a value by moving all its consumers:
 a consumer that the other side adds would bypass the layer. A side replaces the name of a dimension, such as ``batch``,
@@ -35,20 +35,20 @@ class _Layer(NamedTuple):
 
 
 class _Consumers(NamedTuple):
-    """The slots of the base that consumed a value and do not any more."""
+    """The slots of the base that consumed a value and no longer do."""
 
     by_value: dict[str, list[str]]
     """Slots of nodes, by the value that they consume now."""
     outputs: list[str]
 
     def behind(self, node: d.Node, outputs: frozenset[str | None]) -> tuple[str, ...]:
-        """Those that consume the node now; `outputs` are those of the graph, where their names are its interface."""
+        """Return the slots that now consume the node; `outputs` are those of the graph, if their names matter."""
         found = [slot for name in dict.fromkeys(node.output) for slot in self.by_value.get(name, ())]
         return tuple(found if outputs.isdisjoint(node.output) else found + self.outputs)
 
 
 class _AddedNodes:
-    """Nodes that a side adds to a graph, to find them in a merged one: a node that both add is there only once."""
+    """Nodes that a side adds to a graph, to find them in a merged one: a node that both add is in it only once."""
 
     def __init__(self, nodes: Sequence[d.Record]) -> None:
         self._nodes = nodes
@@ -57,7 +57,7 @@ class _AddedNodes:
             self._places.setdefault(label(node), []).append(place)
 
     def place(self, node: d.Node) -> int | None:
-        """Position of a node equal to this one; None if there is none."""
+        """Return the position of an equal node, or None."""
         return next((place for place in self._places.get(label(node), ()) if self._nodes[place] == node), None)
 
 
@@ -101,7 +101,7 @@ def _inserted(match: GraphMatch, scope: Scope) -> Iterator[_Layer]:
 
 
 def _moved_consumers(match: GraphMatch, scope: Scope, value: str) -> _Consumers | None:
-    """The consumers of a value in the base; None if one of them still consumes the value itself."""
+    """Return the consumers of a value in the base; None if one of them still consumes the value itself."""
     for position, _ in scope.uses(value):
         if position is None or match.base_of[position] >= 0:
             return None
@@ -118,7 +118,7 @@ def _moved_consumers(match: GraphMatch, scope: Scope, value: str) -> _Consumers 
 
 
 def _new_consumers(scope: Scope, name: str, without: tuple[_AddedNodes, ...], origins: Origins) -> Keys:
-    """The units by which a value is consumed now and was not in the base, except those of some nodes."""
+    """Return the units that consume a value and did not in the base, except those of some nodes."""
     found: Keys = []
     for position, slot in scope.uses(name):
         if position is not None:
@@ -137,7 +137,7 @@ Sizes = Mapping[str, int | str | None]
 
 
 def replaced_names(base: d.Model, sides: tuple[Side, Side]) -> Sizes:
-    """Replacements of the dimension names of the main graph that one side, and only one, has replaced everywhere."""
+    """Return the replacements of dimension names that exactly one side replaced everywhere in the main graph."""
     found: dict[str, int | str | None] = {}
     for side, other in (sides, sides[::-1]):
         candidates = set(_changed_names(base, side.changes))
@@ -195,7 +195,7 @@ def with_sizes(model: d.Model, sizes: Sizes) -> d.Model:
 
 
 def replace_in_clashes(clashes: list[Clash], sizes: Sizes) -> None:
-    """Put the replacements of dimension names into what the sides have in conflicts."""
+    """Apply the replacements of dimension names to the values of the sides in conflicts."""
     if _known(sizes):
         for clash in clashes:
             if not clash.owner.startswith("/functions"):
@@ -271,7 +271,7 @@ def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) 
 
 
 def _imports(model: d.Model, functions: Mapping[int, str]) -> dict[str, _Versions]:
-    """Versions of operator sets by the address, in the base, of the list that imports them."""
+    """Return the versions of operator sets by the address, in the base, of the list that imports them."""
     found = {"/opset_import": _versions(model.opset_import)}
     for place, address in functions.items():
         found[f"{address}/opset_import"] = _versions(model.functions[place].opset_import)
@@ -310,7 +310,7 @@ def _misread(
     refs: list[NodeRef],
     origins: Origins,
 ) -> dict[str, Keys]:
-    """By domain: the units of nodes that one side wrote and that mean something else in the other side's version."""
+    """Return, by domain, the units of nodes of one side whose meaning differs in the version of the other side."""
     found: dict[str, Keys] = {}
     for ref in refs:
         domain = plain_domain(ref.node.domain)
@@ -330,7 +330,7 @@ def _added_by(key: str | None) -> int | None:
 
 
 def _changes_meaning(change: Fields | None, address: str) -> bool:
-    """Whether a side changes how a node of the base is read."""
+    """Whether a side changes the meaning of a node of the base."""
     below = change_at(change, address)
     if type(below) is not Fields:
         return below is not None  # the graph around the node was replaced as a whole

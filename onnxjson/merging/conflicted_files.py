@@ -1,6 +1,6 @@
 """Files of merge results: a model in the requested form, or a text with conflicts, and their interactive resolution.
 
-A text with conflicts is written under any name, as a source file holds conflict markers: no runtime reads it as a
+A text with conflicts is written under any name, like a source file with conflict markers: no runtime reads it as a
 model, and `git add` stores all sides with it.
 """
 
@@ -136,7 +136,7 @@ class ConflictWriter(PatchWriter):
 
 
 def value_lines(conflict: Conflict, side: str) -> list[str] | None:
-    """The value of a side as lines of canonical text, with the SHA-256 of payloads; None if it has nothing."""
+    """Return the value of a side as lines of canonical text, with the SHA-256 of payloads; None if it has no value."""
     value = getattr(conflict, side)
     if value is None:
         return None
@@ -150,7 +150,7 @@ def value_lines(conflict: Conflict, side: str) -> list[str] | None:
 
 
 def value_text(conflict: Conflict, side: str) -> str | None:
-    """The same as one line."""
+    """Return the value of a side as one line; see `value_lines`."""
     lines = value_lines(conflict, side)
     return None if lines is None else " ".join([line.lstrip(" ") for line in lines])
 
@@ -182,7 +182,7 @@ class ConflictSlot(NamedTuple):
     title: str
     """The address, made visible; "the whole model" if it is empty."""
     values: Mapping[Choice, tuple[str, ...] | None]
-    """By side: lines of canonical text, made visible, with payloads as SHA-256; None if the side has nothing."""
+    """By side: lines of canonical text, made visible, with payloads as SHA-256; None if the side has no value."""
 
 
 class ShownConflict(NamedTuple):
@@ -198,9 +198,9 @@ class ResolutionSession:
     Attributes:
         path: the file to write.
         conflicts: all conflicts in the order of the file; choices do not change them.
-        model: the model with the chosen values, and those of ours where nothing is chosen.
+        model: the model with the chosen values, else those of ours.
         is_under_git: whether ``git mergetool`` is waiting, which restores the file if the session fails.
-        exit_code: that of `ConflictError` while the file holds conflicts; 1 if the saved model has errors; else 0.
+        exit_code: that of `ConflictError` while the file has conflicts; 1 if the saved model has errors; else 0.
         errors: the structural errors of a model saved without conflicts.
     """
 
@@ -284,7 +284,7 @@ class ResolutionSession:
     def save(self) -> None:
         """Write the file, all or nothing: a text with the remaining conflicts, or the model in the form of its name.
 
-        The file before is kept in the user's state folder (`onnxjson undo-save`). Choices can be changed afterwards.
+        The previous file is kept in the user's state folder (`onnxjson undo-save`). Choices can be changed afterwards.
 
         Raises:
             ChangedUnderneathError: another program changed the file.
@@ -324,7 +324,7 @@ def open_session(path: Path, sides: tuple[Path, Path, Path] | None = None) -> Re
     Args:
         path: the file.
         sides: files of the base, ours and theirs from ``git mergetool``; an empty base means none. They are merged
-            again if `path` is missing, is not a model, or holds one side alone.
+            again if `path` is missing, is not a model, or contains only one side.
 
     Raises:
         OnnxJsonError: a file cannot be read.

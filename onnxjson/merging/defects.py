@@ -36,7 +36,7 @@ def _cycle(nodes: tuple[Node, ...]) -> list[int]:
 def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
     """Position nearest to `place` that is behind all producers of a node's inputs and before all its consumers.
 
-    Where a consumer comes before a producer there is none; the position is then behind the producers.
+    If a consumer comes before a producer, no position fits; the result is then behind the producers.
     """
     names = set(consumed_names(node))
     produced = {name for name in node.output if name}

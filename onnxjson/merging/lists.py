@@ -1,6 +1,6 @@
 """Merge of two changes of a list of records.
 
-A member stays where both sides keep it, and is removed where one side removes it and the other left it unchanged.
+A member stays if both sides keep it, and is removed if one side removes it and the other one left it unchanged.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ _ORDERED: Final = {
     (d.Attribute, "sparse_tensors"),
     (d.TensorShape, "dim"),
 }
-"""Lists whose order has a meaning; nodes only have to be in topological order."""
+"""Lists whose order matters; nodes only have to be in topological order."""
 
 
 def is_ambiguous(change: Change | None, attributes: tuple[d.Attribute, ...]) -> bool:
@@ -198,7 +198,7 @@ class ListMerge:
         units = self._tree.units
         left_out: set[Item] = set()
         same: dict[Item, Item] = {}
-        """Members that theirs adds and ours, too: one member."""
+        """Members that both ours and theirs add; they are merged into one."""
         known: dict[Any, list[int]] = {}
         by_key: dict[Any, int] = {}
         for number, record in enumerate(ours):
@@ -233,7 +233,7 @@ class ListMerge:
         return left_out
 
     def _ordered(self, left_out: set[Item]) -> list[Item]:
-        """Members of the result in the order of one side; those of the other side follow their predecessors."""
+        """Return the result in the order of one side; members of the other side follow their predecessors."""
         first = self._tree.lead
         moving = [side.moves for side in self._sides]
         if moving[OURS] != moving[THEIRS]:
@@ -258,7 +258,7 @@ class ListMerge:
         return self._sides[item[0]].added[item[1]]
 
     def _place_clashes(self, items: list[Item]) -> None:
-        """Record the clashes of added and removed members at the positions that these have, or would have."""
+        """Record the clashes of added and removed members at their positions, or where they would be."""
         if not self._present and not self._absent:
             return
         places = {item: place for place, item in enumerate(items)}
@@ -297,7 +297,7 @@ class ListMerge:
 
 
 def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iterator[Item]:
-    """Yield the leading members, each followed by what comes after it: first what the lead adds, then the others."""
+    """Yield the leading members, each followed by the members after it: first those of the lead, then the others."""
     waiting = list(after.get(None, ()))
     for item in lead:
         if isinstance(item, int) and waiting:
@@ -309,14 +309,14 @@ def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iter
 
 
 _UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)
-"""Messages whose members may be there more than once."""
+"""Messages whose lists may contain equal members."""
 
 
 def member_key(record: Any) -> Any:
-    """Key of a member in a list that has each key only once; None if its messages have no key."""
+    """Return the key of a member of a list with unique keys; None if its messages have no key."""
     key = None if isinstance(record, _UNKEYED) else KEYS.get(type(record))
     found = None if key is None else key(record)
-    # The default domain is "", while an empty name is none.
+    # "" is the default domain, but not a name.
     return found if found or isinstance(record, d.OperatorSetId) else None
 
 

@@ -1,6 +1,6 @@
 """Three-way merge of base, ours and theirs: one model, or one model with conflicts.
 
-Nothing is asked, no side is lost, and equal inputs have equal results.
+It never asks, loses no side, and equal inputs have equal results.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ class Merged(msgspec.Struct, frozen=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether there are no conflicts."""
+        """Whether the merge has no conflicts."""
         return not self.conflicts
 
 
@@ -45,7 +45,7 @@ def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
 
     Args:
         base: the common ancestor; None if there is none.
-        ours: one side; slots in conflict keep its value.
+        ours: one side; its values are kept in slots with conflicts.
         theirs: the other side. Swapping the sides swaps the sides of the conflicts; a result without conflicts stays
             the same.
 
@@ -66,7 +66,7 @@ def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
     if result is None or not _is_good(result, base, ours, theirs):
         return _whole_model(base, ours, theirs)
     if not result.is_clean:
-        # Names follow ours; the conflicts must be resolvable with the names of theirs as well.
+        # Names follow ours, but the conflicts must also be resolvable with the names of theirs.
         mirrored = _merged(base, sides[::-1], 1 - first)
         if mirrored is None or not _is_good(mirrored, base, theirs, ours):
             return _whole_model(base, ours, theirs)
@@ -78,9 +78,9 @@ def _whole_model(base: Model | None, ours: Model, theirs: Model) -> Merged:
 
 
 def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
-    """Merge slot by slot; return None where changes do not go together for an unknown cause.
+    """Merge slot by slot; return None if changes are incompatible for an unknown reason.
 
-    Where the order is free, `first` is the side that comes first, independent of which side is ours.
+    Where any order is possible, `first` is the side that comes first, independent of which side is ours.
     """
     changes = sides[0].changes, sides[1].changes
     sizes = replaced_names(base, sides)
@@ -156,23 +156,23 @@ _BOTH: Final[tuple[Choice, ...]] = ("ours", "theirs")
 
 
 def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged:
-    """Merge two changes of a model, where each of the three models may hold conflicts of another merge.
+    """Merge two changes of a model, where each of the three models may have conflicts of another merge.
 
-    Where histories cross, git merges the common ancestors first, and the result, with its conflicts, is the base. In
-    such a base a slot in conflict has one value or the other. So the merge is done with each of them, and a result
-    counts if it holds for both: anything else would be a choice that the user did not make.
+    If histories cross, git merges the common ancestors first, and the result, with its conflicts, is the base. In such
+    a base a slot in conflict has one value or the other. So the merge is done with each of them, and its result is
+    accepted only if it is the same for both: anything else would be a choice that the user did not make.
 
     Args:
         base: the common ancestor; None if there is none.
         ours: one side.
-        theirs: the other side. Only one of both may hold conflicts.
+        theirs: the other side. Only one of the two sides may have conflicts.
 
     Raises:
-        ConflictError: both sides hold conflicts, or those of a side cannot be resolved.
+        ConflictError: both sides have conflicts, or those of a side cannot be resolved.
         OnnxJsonError: see `merge`.
     """
     if not ours.is_clean and not theirs.is_clean:
-        raise ConflictError("both sides hold conflicts of other merges", (*ours.conflicts, *theirs.conflicts))
+        raise ConflictError("both sides have conflicts of other merges", (*ours.conflicts, *theirs.conflicts))
     sides = _resolutions(ours), _resolutions(theirs)
     results = [merge(*each) for each in product(_bases(base), *sides)]
     for result in results:
@@ -231,7 +231,7 @@ def _has(model: Model, conflict: Conflict) -> bool:
 
 
 def _all_possible(results: Sequence[Merged], uncertain: Choice) -> Merged:
-    """Return one conflict of the whole model whose three models hold every possible value of a slot."""
+    """Return one conflict of the whole model whose three models have every possible value of a slot."""
     certain: Choice = "ours" if uncertain == "theirs" else "theirs"
     first, last = results[0], results[-1]
     models = [

@@ -1,6 +1,6 @@
 """Names of a merged model: the names that the sides chose are restored in the model and in its conflicts.
 
-A conflict holds a part of a model without the model around it: `with_names` and `with_inner_names` rename inside it.
+A conflict has a part of a model without the model around it: `with_names` and `with_inner_names` rename inside it.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def place_of(scope: Scope, name: str) -> str:
 
 
 def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapping[FunctionKey, FunctionKey]) -> Any:
-    """Rename values and functions in what a side has in a slot."""
+    """Rename values and functions in the value that a side has in a slot."""
     if isinstance(value, tuple):
         return tuple([with_names(each, slot, names, functions) for each in value])
     if isinstance(value, str):
@@ -73,7 +73,7 @@ def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapp
         model = with_function_names(model, functions)
     if names:
         index = Index(model)
-        # A graph knows its own names, too; the model around it is only a wrapper.
+        # A graph also defines its own names; the model around it is only a wrapper.
         model = renamed(index, {index.by_address.get(place, index.scopes[0]): names})
     return find_at(model, place)
 
@@ -238,7 +238,8 @@ class Restored:
                 new = mine
             else:
                 new = self._choice(name, mine, its, at)
-            # A value that only conflicts hold gives way to those of the model, even with its name in the base.
+            # Values of the model take precedence over a value that is only in conflicts, even one with its name of the
+            # base.
             if new != name or at is None:
                 wanted[name] = new
         taken = {name for each in scope.chain() if each is not scope for name in self._final[each]}
@@ -252,14 +253,14 @@ class Restored:
         self._final[scope] = {mapping.get(name, name) for name in here}
 
     def _outer_name(self, name: str, mine: str, its: str) -> str | None:
-        """The one of two names by which a side makes a value an input or output, known outside the model."""
+        """Return the one of two names under which a side makes a value an input or output of the model."""
         base, ours, theirs = self._interfaces
         return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
 
     def _exchanged(
         self, scope: Scope, names: list[str], ours: Mapping[str, str], theirs: Mapping[str, str]
     ) -> dict[str, str]:
-        """Values whose names can only be chosen together: both sides renamed one to what is another's name on a side.
+        """Find values whose names can only be chosen together: both sides renamed one to the name of another on a side.
 
         Returns names in the base -> the address that represents all that belong together.
         """
@@ -297,7 +298,7 @@ class Restored:
         return priority
 
     def values(self, clash: Clash, at: str) -> tuple[Any, Any, Any]:
-        """The values of a clash at an address of the merged model, with final names; ours is what the model has."""
+        """Return the values of a clash at an address of the merged model, with final names; ours is in the model."""
         scope = scope_around(self._scopes, at)
         if scope is not None and scope.address == at:
             scope = scope.outer

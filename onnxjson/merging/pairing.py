@@ -1,7 +1,7 @@
 """Pairs of nodes and values of the base and of one side, as a merge sees them.
 
-The matcher goes by structure, and uses names only between equal candidates. `graph_matches` corrects its pairs: both
-sides descend from the base, so that a name that is kept means something where nearly all names of a side are kept.
+The matcher compares structure, and uses names only between equal candidates. `graph_matches` corrects its pairs: both
+sides descend from the base, so an unchanged name is evidence if nearly all names of a side are unchanged.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -164,7 +164,7 @@ class GraphMatch:
                 yield mine.pop(), other
 
     def _consumed_there(self, position: int | None, slot: int, outputs: dict[int, int]) -> str | None:
-        """The value that the counterpart of a consumer consumes; None if there is no counterpart."""
+        """Return the value that the counterpart of a consumer consumes; None without a counterpart."""
         if position is None:
             return (self.target.output_names[outputs[slot]] or "") if slot in outputs else ""
         there = self.target_of[position]
@@ -176,7 +176,7 @@ class GraphMatch:
 
 def graph_matches(alignment: Alignment) -> list[GraphMatch]:
     """Return the corrected pairs of the graphs of an alignment."""
-    # Equal constants are paired arbitrarily, so that their names mean nothing.
+    # Equal constants are paired arbitrarily, so their names are not evidence.
     pairs = [
         (name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_computed(pair, name)
     ]

@@ -32,7 +32,7 @@ _OPERATOR: Final = frozenset({"op_type", "domain", "overload"})
 _GRAPHS: Final = ("g", "graphs")
 
 _WHOLE: Final = (d.StringStringEntry, d.OperatorSetId, d.SparseTensor, d.Segment, d.ShardingSpec)
-"""Messages that are one slot each, like those with a oneof: halves of two of them together mean nothing."""
+"""Messages that are one slot each, like those with a oneof: a mixture of two of them is meaningless."""
 
 
 def _is_whole(message: type[d.Record]) -> bool:
@@ -46,7 +46,7 @@ class TreeMerge:
         sides: the first and the second side, each `OURS` or `THEIRS`.
         units: changes that must become conflicts although the slots themselves could be merged.
         clashes: the conflicts found.
-        lead: which of the two, 0 or 1, has its new members first where both add some at one place.
+        lead: the side, 0 or 1, whose new members are first where both add some.
         origins: address of a list in the base -> origins of its members in the merged model: a position in the base,
             or a side and the number of a member that it adds. Lists that keep all members in place are missing.
         added: address of a list in the base -> the members that ours and theirs add.
@@ -107,7 +107,7 @@ class TreeMerge:
         self.added.update(other.added)
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
-        """Whether both sides change what cannot be merged in parts, in different ways."""
+        """Whether both sides change fields that cannot be merged separately, in different ways."""
         mine, its = changes
         if mine is None or its is None or mine == its:
             return False
@@ -212,11 +212,11 @@ def _differ(ours: dict[str, Change], theirs: dict[str, Change], names: frozenset
 
 
 Keys = list[str]
-"""Keys of units (`onnxjson.merging.slots.Units`) that do not go together."""
+"""Keys of units (`onnxjson.merging.slots.Units`) that are incompatible."""
 
 
 class Origins:
-    """Where the graphs and nodes of a merged model come from: the base, or a member that a side added.
+    """Origins of the graphs and nodes of a merged model: the base, or a member that a side added.
 
     Attributes:
         graphs: the graphs of the base by their addresses.
@@ -227,7 +227,7 @@ class Origins:
         self._tree = tree
 
     def of_graph(self, scope: Scope) -> tuple[str | None, str | None]:
-        """The address of a merged graph in the base, or the key of the added member that holds it; else both None."""
+        """Return a merged graph's address in the base, or the key of the added member around it; else None twice."""
         if scope.outer is None or scope.kind == "training":
             return self._below("", scope.address.split("/")[1:])
         if scope.owner is None:
@@ -287,7 +287,7 @@ class Origins:
         return self.graphs[graph].graph.node[int(position)]
 
     def changes_of(self, ref: NodeRef, name: str | None = None) -> Keys:
-        """The units by which a node consumes a value, or any value, that it did not consume in the base."""
+        """Return the units that made a node consume a value, or any value, that it did not consume in the base."""
         address, key = self.of_node(ref)
         if address is None:
             return [] if key is None else [key]

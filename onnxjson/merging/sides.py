@@ -1,7 +1,7 @@
-"""Sides of a merge with the names of the base, so that equal names in all three models mean the same thing.
+"""Sides of a merge with the names of the base, so that equal names have the same meaning in all three models.
 
 Values, initializers, nodes and functions that have a counterpart in the base get its name. New ones whose names are
-taken get names of their own. `onnxjson.merging.naming` restores the names in the result.
+taken get fresh names. `onnxjson.merging.naming` restores the names in the result.
 """
 
 import hashlib
@@ -77,8 +77,8 @@ class Side:
     def _outputs(self) -> list[tuple[int, int]] | None:
         """Pairs of the outputs of the main graph; None if the names of their values lead to the same pairs.
 
-        An output is known outside the model by its name: where another value has got that name, it is still the same
-        output, which now returns another value.
+        An output is known outside the model by its name: if another value now has that name, it is still the same
+        output, but returns another value.
         """
         graphs = self._base.graph, self.original.graph, self.model.graph
         base, its, plain = [[] if each is None else [info.name for info in each.output] for each in graphs]
@@ -105,7 +105,7 @@ class Side:
         return found.digest()
 
     def _names(self, index: Index) -> dict[Scope, dict[str, str]]:
-        """By graph of this side: names -> names of the base, or fresh names."""
+        """Return, by graph of this side, names -> names of the base, or fresh names."""
         taken = {name for scope in self.alignment.base.scopes for name in scope.defined_names}
         names: dict[Scope, dict[str, str]] = {}
         for scope in index.scopes:
@@ -124,7 +124,7 @@ class Side:
         return names
 
     def new_values(self) -> dict[str, dict[str, Any]]:
-        """By address of a graph of the base: names in `model` without a counterpart there -> their definers."""
+        """Return, by address of a graph of the base, names in `model` without a counterpart there -> their definers."""
         found: dict[str, dict[str, Any]] = {}
         scopes = Index(self.model).by_address
         for pair in self.matches:
@@ -175,7 +175,7 @@ class _Everything:
 
 
 def _definer(scope: Scope, name: str, pair: GraphMatch) -> Any:
-    """What defines a value; for a new node, the node itself."""
+    """Return what defines a value; for a new node, the node itself."""
     graph = scope.graph
     if (slot := scope.producers.get(name)) is not None:
         position, output = slot

@@ -41,7 +41,7 @@ class Clash(msgspec.Struct):
 
 
 class Units:
-    """Changes that become conflicts because they do not go together; each has a key.
+    """Changes that become conflicts because they are incompatible; each has a key.
 
     A key is the address of a slot in the base, or, for a member that a side adds, ``LIST+SIDE.NUMBER``: the address of
     its list in the base, 0 for ours and 1 for theirs, and which of the added members it is.
@@ -81,7 +81,7 @@ class Units:
         return key
 
     def has_below(self, address: str) -> bool:
-        """Whether there is a unit at an address or below it."""
+        """Whether any unit is at an address or below it."""
         return address in self._above
 
     @property
@@ -158,7 +158,7 @@ def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> 
 
 
 def _by_location(base: d.Model, changes: Fields | None, side: int) -> dict[str, dict[str, Any]]:
-    """By file: the units that change tensors in it, with their new values."""
+    """Return, by file, the units that change tensors in it, with their new values."""
     found: dict[str, dict[str, Any]] = {}
     if changes is not None:
         for location, key, value in _units(base, changes, "", side):
@@ -213,7 +213,7 @@ _LISTS: Final[dict[type[d.Record], str]] = {
 
 
 def wrapped(value: Any, slot: Slot) -> tuple[d.Model, str] | None:
-    """A model around a record that holds names, and the address of the record there; None for other values."""
+    """Wrap a record with names in a model; return it and the address of the record, or None for other values."""
     below = ""
     match value:
         case d.Function():

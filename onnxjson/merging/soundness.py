@@ -1,9 +1,9 @@
-"""Checks of a merged model for what no single slot shows: changes that each are possible and do not go together.
+"""Checks of a merged model for conflicts that no single slot shows: changes that are possible alone, but not together.
 
 `Soundness` finds undefined and duplicate names, cycles, disputed types, calls of removed functions and the like, and
-names the units that each of them consists of; operators are not checked. `keeps_interface` checks inputs and outputs:
-nodes are paired by structure, which may be found again at another output, but what other programs read under a name
-must be what one of the sides computes for it.
+names the units that cause each of them; operators are not checked. `keeps_interface` checks inputs and outputs. Nodes
+are paired by structure, and the same structure may occur at another output; but the value that other programs read
+under a name must be one that a side computes for it.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Soundness:
         self._sizes = sizes
 
     def problems(self) -> Iterator[Keys]:
-        """Yield the units of each problem that neither side has; an empty list where the cause is unknown."""
+        """Yield the units of each problem that neither side has; an empty list if the cause is unknown."""
         yield from self._defects()
         yield from self._no_outputs()
         yield from self._calls()
@@ -86,13 +86,13 @@ class Soundness:
         return keys
 
     def _no_outputs(self) -> Iterator[Keys]:
-        """All outputs of the main graph, where each side removes those that the other one keeps."""
+        """Yield all outputs of the main graph, if each side removed those that the other one keeps."""
         counts = [0 if model.graph is None else len(model.graph.output) for model in (*self._models, self._merged)]
         if all(counts[:3]) and not counts[3]:
             yield [f"/graph/output/{place}" for place in range(counts[0])]
 
     def _lost_definers(self, scope: Scope, name: str) -> Keys:
-        """Units that defined a value in the base, or would define it if they were kept."""
+        """Return the units that defined a value in the base, or would define it if they were kept."""
         address, _ = self.origins.of_graph(scope)
         while address is None and scope.outer is not None:
             scope = scope.outer
@@ -114,7 +114,7 @@ class Soundness:
         return keys
 
     def _added_definers(self, address: str, name: str) -> Keys:
-        """The units of members that sides add to the lists of a graph and that define, or declare, a value."""
+        """Return the units of members that a side added to a graph and that define or declare a value."""
         return [
             added_key(f"{address}/{field}", side, number)
             for field in ("node", "initializer", "input")
@@ -131,7 +131,7 @@ class Soundness:
         return self._added_definers(address, name)
 
     def _declarations(self, scope: Scope, name: str) -> Keys:
-        """The units that declare the type of a value and that a side changed."""
+        """Return the units that declare the type of a value and that a side changed."""
         address, key = self.origins.of_graph(scope)
         base = self.origins.graphs.get(address or "")
         if address is None or base is None:
@@ -150,7 +150,7 @@ class Soundness:
         return keys
 
     def _calls(self) -> Iterator[Keys]:
-        """Functions that are called and were removed."""
+        """Yield the units of functions that are called but were removed."""
         keys = [{function_key(each): place for place, each in enumerate(model.functions)} for model in self._models]
         here = {function_key(each) for each in self._merged.functions}
         for name in sorted({key for model in keys for key in model} - here):
@@ -160,7 +160,7 @@ class Soundness:
                 yield [*found, *self._operators(users)]
 
     def _operators(self, refs: list[NodeRef]) -> Keys:
-        """The units by which nodes were added, or got their operator."""
+        """Return the units that added nodes or changed their operator."""
         found: Keys = []
         for ref in refs:
             address, key = self.origins.of_node(ref)
@@ -171,7 +171,7 @@ class Soundness:
         return found
 
     def _imports(self) -> Iterator[Keys]:
-        """Domains that are used and not imported any more."""
+        """Yield the units of domains that are used but no longer imported."""
         base, *sides = [{plain_domain(each.domain) for each in model.opset_import} for model in self._models]
         lost = (base | sides[0] | sides[1]) - {plain_domain(each.domain) for each in self._merged.opset_import}
         for domain in sorted(lost):
@@ -186,7 +186,7 @@ class Soundness:
                 yield [*[f"/opset_import/{place}" for place in positions], *self._operators(users)]
 
     def _configurations(self) -> Iterator[Keys]:
-        """Nodes assigned to devices of a configuration that the other side removed or renamed."""
+        """Yield the units of nodes whose device configuration the other side removed or renamed."""
         base, *sides = [{each.name: at for at, each in enumerate(model.configuration)} for model in self._models]
         lost = (base.keys() | sides[0].keys() | sides[1].keys()) - {each.name for each in self._merged.configuration}
         if not lost:
@@ -200,7 +200,7 @@ class Soundness:
                     yield [at, *self._configuration_change(ref, position)]
 
     def _configuration_change(self, ref: NodeRef, position: int) -> Keys:
-        """The unit by which a node got a device configuration, or another identifier of it."""
+        """Return the unit that added a device configuration of a node, or changed its identifier."""
         address, key = self.origins.of_node(ref)
         if address is None:
             return [] if key is None else [key]
@@ -213,7 +213,7 @@ class _Producer(NamedTuple):
     """The node that computes an output."""
 
     position: int
-    """In the base; -1 if it is not in the base."""
+    """Position in the base; -1 if it is not there."""
     operator: OperatorKey
 
 
@@ -222,17 +222,17 @@ _NONE: Final = _Producer(-1, ("", "", ""))
 
 
 class _Producers(NamedTuple):
-    """Who computes one output in each of the four models."""
+    """The producers of one output in each of the four models."""
 
     name: str
-    """The output in the base."""
+    """Name of the output in the base."""
     base: _Producer
     ours: _Producer
     theirs: _Producer
     merged: _Producer
 
     def is_swapped(self, base: d.Graph, sides: tuple[Side, Side]) -> bool:
-        """Whether the output has got a producer that neither side chose for it."""
+        """Whether the output has a producer that neither side chose for it."""
         if self._has_another_output(base):
             # One side gave the output the node of another output, and the other side changed what that node computes.
             for its, other in ((self.ours, sides[1]), (self.theirs, sides[0])):
@@ -243,7 +243,7 @@ class _Producers(NamedTuple):
         return not is_chosen
 
     def _has_another_output(self, base: d.Graph) -> bool:
-        """Whether the merged producer is another node than before, which computes another output in the base."""
+        """Whether the merged producer is a different node, one that computes another output in the base."""
         position = self.merged.position
         if position < 0 or position == self.base.position:
             return False
@@ -252,7 +252,7 @@ class _Producers(NamedTuple):
 
 
 def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, final: d.Model) -> bool:
-    """Whether a merge without conflicts has the inputs and outputs that it must have."""
+    """Whether a merge without conflicts has the expected inputs and outputs."""
     graphs = [graph for graph in (base.graph, *[side.original.graph for side in sides], final.graph) if graph]
     if len(graphs) < 4:
         return True
@@ -260,7 +260,7 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, f
         lists = [[info.name or "" for info in getattr(graph, field)] for graph in graphs]
         if any(len(set(names)) < len(names) for names in lists):
             continue
-        known = [_still_there(lists[0], names, side) for names, side in zip(lists[1:3], sides, strict=True)]
+        known = [_kept_names(lists[0], names, side) for names, side in zip(lists[1:3], sides, strict=True)]
         expected = {three_way(name, known[0][name], known[1][name]) for name in known[0].keys() & known[1].keys()}
         for names, there in zip(lists[1:3], known, strict=True):
             expected |= set(names) - set(there.values())
@@ -269,8 +269,8 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, f
     return not any(each.is_swapped(graphs[0], sides) for each in _producers(graphs[0], sides, sound, graphs[3]))
 
 
-def _still_there(base: list[str], names: list[str], side: Side) -> dict[str, str]:
-    """Map the inputs or outputs of the base that a side keeps to their names there."""
+def _kept_names(base: list[str], names: list[str], side: Side) -> dict[str, str]:
+    """Map the inputs or outputs of the base that a side keeps to their names on that side."""
     values = side.values.get(_MAIN, {})
     there = frozenset(names)
     found = {name: name for name in base if name in there}
@@ -320,7 +320,7 @@ def _merged_producer(scope: Scope, name: str, sound: Soundness) -> _Producer:
 
 
 def _is_chosen(base: object, ours: object, theirs: object, merged: object) -> bool:
-    """Whether the merged value is what both sides choose, or what one of them does where they differ."""
+    """Whether the merged value is the choice of both sides, or of one of them if they differ."""
     if ours == base:
         return merged == theirs
     return merged in (ours, theirs) if theirs != base else merged == ours

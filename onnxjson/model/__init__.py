@@ -1,7 +1,7 @@
-"""What a model is, and how to ask it: records, names, types, values of tensors, addresses, selectors, operators.
+"""The model in memory and queries on it: records, names, types, values of tensors, addresses, selectors, operators.
 
 Here: everything that needs a model in memory and nothing else, such as who produces a value, which nodes a selector
-names, what is wrong with the structure, and the rewriters that build a changed model from an unchanged one. Errors,
+names, errors in the structure, and the rewriters that build a changed model from an unchanged one. Errors,
 findings and the display of text from models are here too, since all rooms use them.
 
 Not here: reading or writing any form of a model (`onnxjson.codecs`), files (`onnxjson.storage`), edits that have a name

@@ -11,8 +11,8 @@ The empty address is the model itself. Addresses are positions, not identities: 
 elements before them are added or removed.
 
 A merge conflict is a slot of the model, given by its address, with the value that it has in the base and on both sides
-(docs/format.md, section 11b). The model of the text has what ours has. Conflicts with one id belong together: they are
-settled at once, or not at all.
+(docs/format.md, section 11b). The model in the text has the values of ours. Conflicts with one id belong
+together: they are resolved at once, or not at all.
 """
 
 import re
@@ -44,12 +44,14 @@ def parse_address(address: str) -> tuple[str, ...]:
     """Split an address into its segments, unescaped.
 
     Raises:
-        AddressError: it does not begin with a slash, or holds a ``~`` that is neither ``~0`` nor ``~1``.
+        AddressError: it does not begin with a slash, or has a ``~`` that is neither ``~0`` nor ``~1``.
     """
     if not address:
         return ()
     if not address.startswith("/"):
-        raise AddressError(f"{_quoted(address)} is no address; one begins with a slash, such as /graph/node/0")
+        raise AddressError(
+            f"{_quoted(address)} is not an address; an address begins with a slash, such as /graph/node/0"
+        )
     if wrong := _WRONG_ESCAPE.search(address):
         raise AddressError(
             f'{_quoted(address)} has a "~" at character {wrong.start()}; in an address write ~0 for it and ~1 for "/"'
@@ -74,13 +76,13 @@ class Element(NamedTuple):
     """An element and its address."""
 
     address: str
-    """In the spelling of `walk`: an attribute by its name where that is unique."""
+    """As `walk` spells it: an attribute by its name if that is unique."""
     value: object
-    """A record, a tuple of records, or the value of a field as the record holds it."""
+    """A record, a tuple of records, or the value of a field as in the record."""
 
 
 def resolve(model: Model, address: str) -> object:
-    """Return the element at an address: a record, a tuple of records, or the value of a field as the record holds it.
+    """Return the element at an address: a record, a tuple of records, or the value of a field as in the record.
 
     Raises:
         AddressError: the address is not valid or has no element; the message suggests others.
@@ -103,7 +105,7 @@ def find_element(model: Model, address: str) -> Element:
             passed.append(attribute_segments(current)[position] if members_are_named else segment)
             current = current[position]
         else:
-            raise AddressError(f"{_place(passed)} is a value and holds nothing at {_quoted(segment)}")
+            raise AddressError(f"{_place(passed)} is a value and has nothing at {_quoted(segment)}")
     return Element(format_address(passed), current)
 
 
@@ -126,7 +128,9 @@ def _position(members: Sequence[object], segment: str, passed: Sequence[str], *,
             return int(digits)
         raise AddressError(f"{_place(passed)} has {_extent(members)}, none at {_quoted(segment)}")
     if not by_name:
-        raise AddressError(f"{_place(passed)} is a list; {_quoted(segment)} is no position; it has {_extent(members)}")
+        raise AddressError(
+            f"{_place(passed)} is a list; {_quoted(segment)} is not a position; it has {_extent(members)}"
+        )
     named = [each for each in members if isinstance(each, Attribute)]
     found = [position for position, each in enumerate(named) if each.name == segment]
     if len(found) == 1:
@@ -231,19 +235,19 @@ def slot_at(at: str) -> Slot:
         fields = {field.name: field for field in FIELDS[message]}
         field = fields.get(name)
         if field is None and name != "unknown_fields":
-            raise AddressError(f'"{visible(at)}" is no slot of a model: {message.__name__} has no "{visible(name)}"')
+            raise AddressError(f'"{visible(at)}" is not a slot of a model: {message.__name__} has no "{visible(name)}"')
         rest = segments[place + 1 :]
         if not rest:
             return Slot(tuple(owner), message, field, name, None)
         is_many = field is not None and field.repeated
         if field is None or not (field.message or (is_many and field.kind is Kind.STRING)):
-            raise AddressError(f'"{visible(at)}" is no slot of a model: nothing stands below {name}')
+            raise AddressError(f'"{visible(at)}" is not a slot of a model: there is nothing below {name}')
         if is_many:
             _check_member(at, rest[0], by_name=message is Node and name == "attribute")
             if len(rest) == 1:
                 return Slot(tuple(owner), message, field, name, rest[0])
         if field.message is None:
-            raise AddressError(f'"{visible(at)}" is no slot of a model: nothing stands below a string')
+            raise AddressError(f'"{visible(at)}" is not a slot of a model: there is nothing below a string')
         owner += segments[place : place + 1 + is_many]
         place += 1 + is_many
         message = field.message
@@ -271,7 +275,7 @@ def _check_member(at: str, segment: str, *, by_name: bool) -> None:
     digits = segment.removeprefix("#") if by_name else segment
     is_position = digits.isascii() and digits.isdigit() and len(digits) <= 18
     if not is_position and (not by_name or digits != segment):
-        raise AddressError(f'"{visible(at)}" is no slot of a model: "{visible(segment)}" is no position')
+        raise AddressError(f'"{visible(at)}" is not a slot of a model: "{visible(segment)}" is not a position')
 
 
 def require_settled(conflicts: Sequence[Conflict], file: str) -> None:
@@ -288,7 +292,7 @@ def require_settled(conflicts: Sequence[Conflict], file: str) -> None:
     shown = listed(places, _SHOWN)
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
     raise ConflictError(
-        f"{name} holds {number} of a merge, at {shown}; see them with `onnxjson conflicts`, "
-        "settle them with `onnxjson resolve`",
+        f"{name} contains {number} of a merge, at {shown}; see them with `onnxjson conflicts`, "
+        "resolve them with `onnxjson resolve`",
         conflicts,
     )

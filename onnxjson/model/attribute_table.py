@@ -1,6 +1,6 @@
 """The frozen attribute table of onnxjson/1: domain and op_type -> attribute -> number of AttributeProto.AttributeType.
 
-It holds the 555 attributes whose type is the same in every version of the operator up to onnx 1.23 (docs/format.md,
+It has the 555 attributes whose type is the same in every version of the operator up to onnx 1.23 (docs/format.md,
 section 12). It belongs to the format and never changes within it.
 """
 

@@ -74,7 +74,7 @@ def constant_output(node: Node) -> str | None:
 
 
 def value_of_node(node: Node) -> Tensor | SparseTensor | None:
-    """Return the value of a node Constant, or None where it has no single attribute that holds one."""
+    """Return the value of a node Constant, or None unless exactly one of its attributes has a value."""
     if len(node.attribute) != 1 or node.attribute[0].ref_attr_name is not None:
         return None
     return node.attribute[0].sparse_tensor or constant_value(node.attribute[0])

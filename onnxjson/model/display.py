@@ -1,7 +1,7 @@
 """Text for users: strings from models made safe to show, counts, lists, and suggestions for wrong names.
 
 Every string that comes out of a file passes `visible` before it reaches a terminal, a log, an error message or a
-widget. That changes what is shown, never what is stored. The result holds no control, format or bidirectional
+widget. That changes what is shown, never what is stored. The result has no control, format or bidirectional
 character, so it can neither move the cursor nor reorder its neighbours; it is still plain text: widgets show it as
 ``Text``, never as markup.
 """

@@ -6,15 +6,15 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
   from absent;
 * ``string`` is ``str``; bytes that are not UTF-8 are kept as lone surrogates (``surrogateescape``), so every string
   survives;
-* ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are asked for;
+* ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are needed;
 * ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records
   compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.model.messages`
   returns Python values;
 * packed integers of tensors (``int32_data``, ``int64_data``, ``uint64_data``) are their varints as serialised;
   `onnxjson.model.elements` returns values;
-* ``unknown_fields`` holds, as serialised, what onnx.proto does not name.
+* ``unknown_fields`` has, as serialised, the fields that onnx.proto does not define.
 
-A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records hold no
+A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records have no
 references back, so the garbage collector does not track them: 100,000 nodes cause no pauses.
 """
 
@@ -199,7 +199,7 @@ class IntIntListEntry(Record, frozen=True, gc=False):
 
 
 class SimpleShardedDim(Record, frozen=True, gc=False):
-    """How many shards a dimension has."""
+    """Number of shards of a dimension."""
 
     dim_value: int | None = None
     dim_param: str | None = None
@@ -216,7 +216,7 @@ class ShardedDim(Record, frozen=True, gc=False):
 
 
 class ShardingSpec(Record, frozen=True, gc=False):
-    """How one tensor is spread over devices."""
+    """Distribution of one tensor over devices."""
 
     tensor_name: str | None = None
     device: tuple[int, ...] = ()

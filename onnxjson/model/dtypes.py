@@ -3,10 +3,10 @@
 A new dtype of ONNX is one line of `DTYPES`; everything else here, and in the other rooms, is derived from that table.
 The text uses the names of numpy and ml_dtypes; the reader also accepts onnx's own names.
 
-Floats are written as the shortest decimal that comes back (docs/format.md, section 3): the fewest digits that, read as
-binary64 and rounded to the format, have the same bits; the closest to the value among those; spelled as by `repr`. The
-small formats are those of ml_dtypes and of the ONNX specification: a sign, an exponent and a fraction, read by one
-rule; they differ in the patterns that are infinite or not a number.
+Floats are written as the shortest decimal that reads back the same (docs/format.md, section 3): the fewest digits that,
+read as binary64 and rounded to the format, have the same bits; the closest to the value among those; spelled as by
+`repr`. The small formats are those of ml_dtypes and of the ONNX specification: a sign, an exponent and a fraction, read
+by one rule; they differ in the patterns that are infinite or not a number.
 """
 
 import math
@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 BATCH_FROM = 256
-"""Floats from which numpy and orjson, whose import costs 80 ms, are worth it."""
+"""Minimum number of floats for which importing numpy and orjson (80 ms) is worth it."""
 
 
 class FloatFormat(NamedTuple):
@@ -34,11 +34,11 @@ class FloatFormat(NamedTuple):
     nan: int | None = None
     """The bits of the NaN that is written ``"NaN"``."""
     signed: bool = True
-    """Whether there are negative values; the one format without them has no zero and no subnormal values either."""
+    """Whether the format has negative values; the only one without them also has no zero and no subnormal values."""
 
     @property
     def sign_bit(self) -> int:
-        """The bit of the sign, 0 where there is none."""
+        """The sign bit; 0 if the format has none."""
         return 1 << (self.size - 1) if self.signed else 0
 
     @property
@@ -47,7 +47,7 @@ class FloatFormat(NamedTuple):
         return self.signed and self.nan != self.sign_bit
 
     def is_nan(self, bits: int) -> bool:
-        """Whether these bits are no number."""
+        """Whether these bits are a NaN."""
         if self.nan == self.sign_bit:
             return bits == self.nan
         magnitude = bits & ~self.sign_bit
@@ -66,7 +66,7 @@ class FloatFormat(NamedTuple):
         return -value if bits & self.sign_bit else value
 
     def encode(self, value: float) -> int:
-        """The bits of the nearest value, of two equally near ones the even.
+        """The bits of the nearest value, with ties to even.
 
         Raises:
             OverflowError: the nearest one is beyond the largest, or the format has no such sign or no zero.
@@ -108,7 +108,7 @@ class FloatFormat(NamedTuple):
             return False
 
     def fits(self) -> str:
-        """What a value of this format may be, for a message."""
+        """Values that this format can represent, for a message."""
         if not self.signed:
             return f'a number from 2^-127 to 2^127 or "NaN" ({self.name})'
         names = (['"Infinity"'] if self.infinity else []) + (['"NaN"'] if self.nan else [])
@@ -134,17 +134,17 @@ FLOAT32: Final = ieee_format("float32", 8, 23)
 FLOAT64: Final = ieee_format("float64", 11, 52)
 
 
-def shortest(value: float, comes_back: Callable[[float], bool]) -> str:
-    """The ``repr`` of the decimal with the fewest digits that comes back, the closest to `value` among those.
+def shortest(value: float, reads_back: Callable[[float], bool]) -> str:
+    """The ``repr`` of the decimal with the fewest digits that reads back the same, the closest to `value` among those.
 
     Args:
         value: finite and not zero.
-        comes_back: whether a decimal, read as binary64, represents the element.
+        reads_back: whether a decimal, read as binary64, represents the element.
     """
     for digits in range(17):
         text = f"{value:.{digits}e}"
         decimal = float(text)
-        if comes_back(decimal):
+        if reads_back(decimal):
             return repr(decimal)
         if abs(decimal) < abs(value):
             # At a power of two the values above lie twice as far apart as those below, so that the nearest decimal
@@ -152,7 +152,7 @@ def shortest(value: float, comes_back: Callable[[float], bool]) -> str:
             mantissa, exponent = text.split("e")
             step = int(mantissa.replace(".", "")) + (1 if value > 0 else -1)
             decimal = float(f"{step}e{int(exponent) - digits}")
-            if comes_back(decimal):
+            if reads_back(decimal):
                 return repr(decimal)
     return repr(value)
 

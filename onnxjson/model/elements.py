@@ -249,7 +249,7 @@ def _complex(value: object, part: Callable[[object], bytes]) -> bytes:
 
 _MASK = (1 << 64) - 1
 _VECTORISED_FROM = 2048
-"""Bytes from which numpy is worth its import."""
+"""Minimum number of bytes for which importing numpy is worth it."""
 _PIECE = 1 << 20
 """Bytes that are converted at a time, so that the arrays in between stay small."""
 

@@ -53,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """What was found, made visible and therefore safe to print."""
     hint: str = ""
-    """What fits, or what to do."""
+    """The accepted values, or what to do."""
     file: str = ""
     line: int = 0
     """From 1; 0 where there is no text."""

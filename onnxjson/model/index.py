@@ -48,7 +48,7 @@ class Index:
         return self.scopes[0] if self.scopes and self.scopes[0].kind == "main" else None
 
     def take_over(self, before: "Index") -> None:
-        """Reuse what the index of another model found out that holds for this model too, such as types of values."""
+        """Reuse results of the index of another model that are valid for this one too, such as types of values."""
         for scope in self.scopes:
             former = before.scope(scope.address)
             if former is not None and type(former.graph) is type(scope.graph):

@@ -1,4 +1,4 @@
-"""The limits that a user can meet: sizes, depths and times beyond which a command refuses to go on.
+"""The limits that a user can meet: sizes, depths and times beyond which a command refuses to continue.
 
 The message of each refusal states the limit. Bounds that only shorten a list, choose an algorithm or size a cache stay
 private constants of their modules.

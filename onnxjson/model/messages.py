@@ -25,7 +25,7 @@ class Kind(Enum):
     STRING = "string"
     BYTES = "bytes"
     DATA_TYPE = "TensorProto.DataType"
-    """An int32 that holds a number of TensorProto.DataType (an open set: unknown numbers stay)."""
+    """An int32 with a number of TensorProto.DataType (an open set: unknown numbers stay)."""
     ATTRIBUTE_TYPE = "AttributeProto.AttributeType"
     """A closed enum: protobuf moves unknown numbers to the unknown fields."""
     DATA_LOCATION = "TensorProto.DataLocation"
@@ -305,7 +305,7 @@ def value_of(attribute: Attribute) -> Any:
     """Return the value of an attribute by its type, as a Python value.
 
     FLOAT and INT are numbers, STRING is str (bytes that are not UTF-8 as lone surrogates), FLOATS, INTS and STRINGS are
-    tuples of those; tensors, graphs and types are their records. None where the type names no payload that is there.
+    tuples of those; tensors, graphs and types are their records. None if the payload that the type names is absent.
     """
     kind = attribute.type
     name = ATTRIBUTE_PAYLOADS.get(kind) if kind is not None else None

@@ -107,13 +107,14 @@ def regular_expression(text: str, *, ignore_case: bool = False) -> NamePattern:
     _check_length(text)
     if _copies(text) > limits.PATTERN_COPIES:
         raise SelectorError(
-            f"re:{visible(text)} is too big: counts copy what they count, {limits.PATTERN_COPIES:,} parts at most"
+            f"re:{visible(text)} is too big: each count repeats its part, and at most {limits.PATTERN_COPIES:,} parts "
+            "are allowed"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sets in sets, which mean what they always meant
+            warnings.simplefilter("ignore")  # about nested sets, whose meaning is still the old one
             flags = regex.DOTALL | regex.VERSION0 | (regex.IGNORECASE if ignore_case else 0)
-            re.compile(text, re.DOTALL)  # `regex` accepts more than the syntax that is documented
+            re.compile(text, re.DOTALL)  # `regex` accepts more than the documented syntax
             return NamePattern(regex.compile(text, flags))
     except re.error as error:
         place = "" if error.pos is None else f" (character {error.pos})"

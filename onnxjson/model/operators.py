@@ -103,7 +103,7 @@ class AttributeFormal(NamedTuple):
     """The number of AttributeProto.AttributeType."""
     required: bool
     default: str | None
-    """As a user writes it; None where there is none."""
+    """As a user writes it; None if there is no default."""
     doc: str
 
 
@@ -183,7 +183,7 @@ def _default_text(default: "AttributeProto") -> str | None:
 def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name.
 
-    Empty where the installed onnx does not know the operator. An optional attribute without a default is not there.
+    Empty where the installed onnx does not know the operator. Optional attributes without a default are omitted.
     """
     schema = _schema(plain_domain(domain), op_type or "", opset)
     if schema is None:
@@ -292,7 +292,7 @@ def type_of(text: str) -> Type:
     """
     found = _CALL.match(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no type of onnx.defs")
+        raise ValueError(f"{text!r} is not a type of onnx.defs")
     kind, inner = found[1], found[2].strip()
     match kind:
         case "tensor":
@@ -307,7 +307,7 @@ def type_of(text: str) -> Type:
             key, _, value = inner.partition(",")
             held = value.strip() if "(" in value else f"tensor({value.strip()})"
             return Type(map_type=MapType(key_type=_element(key), value_type=type_of(held)))
-    raise ValueError(f"{text!r} is no type of onnx.defs")
+    raise ValueError(f"{text!r} is not a type of onnx.defs")
 
 
 def _element(name: str) -> int:

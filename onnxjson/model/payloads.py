@@ -1,7 +1,7 @@
 """Tensor bytes that stay in a file until they are needed.
 
-A payload knows its length without being read and can be read in pieces, so that a model of many gigabytes is held,
-compared and written without ever standing in memory. Small bytes are plain ``bytes``; ``Data`` is either.
+A payload knows its length without being read and can be read in pieces, so that a model of many gigabytes can be kept,
+compared and written without ever being in memory. Small bytes are plain ``bytes``; ``Data`` is either.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ LAZY_FROM = 4096
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    # A pipe without a writer would wait for ever. The flag means nothing to regular files.
+    # A pipe without a writer would wait forever. The flag has no effect on regular files.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class SourceFile:
-    """One opened file, read at offsets; refuses to go on when another program has changed it."""
+    """One opened file, read at offsets; reading fails once another program has changed it."""
 
     __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Open `path`; anything but a regular file (a folder, a pipe, a device) is refused without waiting for it.
 
-        A `descriptor` that is already open on it is taken over instead; it is closed with this object.
+        A `descriptor` that is already open on it is used instead; it is closed with this object.
 
         Raises:
             MissingInputError: it is not a regular file.
@@ -55,7 +55,7 @@ class SourceFile:
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        # Said here, since a file that is left to the interpreter to close is reported as forgotten.
+        # Closed explicitly: Python warns about files that it has to close itself.
         with suppress(AttributeError):
             self._file.close()
 
@@ -160,7 +160,7 @@ class Digest(Payload):
         super().__init__(length)
         self._sha256 = sha256
         self.folder = folder
-        """The folder of blobs that has them, as the text names it; None where the text has the digest alone."""
+        """The folder of blobs that has them, as the text names it; None if the text has only the digest."""
 
     def chunks(self) -> Iterator[bytes]:
         """Raise, since there are no bytes.

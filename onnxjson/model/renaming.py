@@ -1,8 +1,8 @@
 """Rename values, with everything that refers to them: nodes, subgraphs, annotations, training, sharding.
 
 A name belongs to the graph that defines it. Uses in the graphs inside follow, up to a graph that defines the name
-itself. Inputs of functions and of the bodies of loops are positional, so that a function and each body have names of
-their own.
+itself. Inputs of functions and of the bodies of loops are positional, so a function and each body have their own
+names.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

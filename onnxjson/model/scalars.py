@@ -30,18 +30,18 @@ class WrittenFloat(float):
 
     @property
     def exact(self) -> int | None:
-        """The integer that the digits spell; None where they spell none."""
+        """The integer that the digits spell; None if they do not spell one."""
         from decimal import Decimal, InvalidOperation
 
         try:
             number = Decimal(self.spelling)
             return int(number) if number == number.to_integral_value() else None
         except InvalidOperation:
-            # An exponent of many digits, which only a number next to 0 can have here.
+            # An exponent of many digits, which only a number close to 0 can have here.
             return None
 
     def is_integer(self) -> bool:
-        """See `float.is_integer`; of the digits, not of the float64 next to them."""
+        """See `float.is_integer`; applies to the digits, not to the nearest float64."""
         return self.exact is not None
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class WrittenFloat(float):
 
 
 def json_float(text: str) -> float:
-    """The float64, or infinity, of a JSON number with a point or an exponent; it does not forget digits that matter."""
+    """The float64, or infinity, of a JSON number with a point or an exponent; no significant digit is lost."""
     number = float(text)
     if not number.is_integer() or repr(number) == text:
         return number
@@ -68,7 +68,7 @@ class ElementError(ValueError):
         self.found = found
         """The value, short and printable."""
         self.fits = fits
-        """What would fit."""
+        """The values that are accepted."""
 
     def at(self, index: int) -> "ElementError":
         """Return the same error for another position."""

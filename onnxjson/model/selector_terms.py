@@ -89,7 +89,7 @@ def parse(text: str) -> Selector:
     terms = _Words(text).terms()
     places = [term for term in terms if term.key == "in"]
     if len({term.negated for term in places}) > 1:
-        raise SelectorError(f"{_called(text)} wants nodes in the main graph and not in it")
+        raise SelectorError(f"{_called(text)} asks for nodes both inside and outside the main graph")
     others = tuple([term for term in terms if term.key != "in"])
     in_main = not places[0].negated if places else None
     if len(others) == 1 and not others[0].key and not others[0].negated:
@@ -119,7 +119,7 @@ class _Words:
         if len(names) > 1:
             joined = visible(" ".join(names))
             raise SelectorError(
-                f"{_called(self._text)} has {len(names)} names without a key; a name with spaces stands in quotes: "
+                f"{_called(self._text)} has {len(names)} names without a key; put a name with spaces in quotes: "
                 f'"{joined}"'
             )
         return terms
@@ -133,9 +133,7 @@ class _Words:
         self._at = key.end()
         value = self._value(_TO_EQUALS if key[1] == "attr" else _TO_SPACE)
         if not value.text and not value.quoted:
-            raise SelectorError(
-                f'{_called(self._text)}: nothing stands after {key[0]} (for an empty text write {key[0]}"")'
-            )
+            raise SelectorError(f'{_called(self._text)}: nothing follows {key[0]} (for an empty text write {key[0]}"")')
         if key[1] == "in" and value.text != "main":
             raise SelectorError(
                 f"{_called(self._text)}: only in:main is known, the graph without subgraphs and functions"
@@ -158,7 +156,7 @@ class _Words:
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
-        assert found is not None  # every pattern that is taken matches nothing, too
+        assert found is not None  # each of these patterns also matches the empty text
         self._at = found.end()
         return found[0]
 

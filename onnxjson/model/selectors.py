@@ -12,8 +12,8 @@ Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``,
 metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may be among them. A value with
 spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
 
-Names and regular expressions are looked for among node names, then output tensors; where they find different nodes both
-ways, the user has to choose. Nothing found is always an error that suggests similar names.
+Names and regular expressions are looked for among node names, then output tensors; if they find different nodes
+in the two ways, the user has to choose. Nothing found is always an error that suggests similar names.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     if parsed.address is not None:
         element = find_element(model, parsed.address)
         if not isinstance(element.value, Node):
-            raise SelectorError(f"{_called(parsed)} is {_kind(element.value)}; a node is wanted")
+            raise SelectorError(f"{_called(parsed)} is {_kind(element.value)}; a node is expected")
         return (_node_at(index, element.address),)
     search = _Search(index, parsed)
     found = search.nodes()
@@ -159,7 +159,7 @@ class _Search:
         """Return the selected nodes, perhaps none.
 
         Raises:
-            SelectorError: a name finds different nodes by name and by output; a regular expression is none.
+            SelectorError: a name finds different nodes by name and by output; a regular expression is invalid.
         """
         selector = self._selector
         if selector.regex is not None:
@@ -279,9 +279,9 @@ class _Search:
         names = {name for scope in self._index.scopes for name in scope.defined_names}
         names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
         if value.text in names and self._selector.in_main is None:
-            return "it is no node but an input or a constant"
+            return "it is an input or a constant, not a node"
         if value.text in names:
-            return "elsewhere there is one"
+            return "there is one elsewhere"
         return (
             suggest(value.text, names) or "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
         )
@@ -298,7 +298,7 @@ class _Search:
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
         texts = {text for ref in self._refs for text in property_texts(ref, term.key) if text}
         if term.key == "dtype" and not texts:
-            return "the model does not say which types its nodes make (value_info)"
+            return "the model does not state the types that its nodes produce (value_info)"
         return suggest(term.value.text, texts) or _some("values", texts)
 
 
@@ -390,7 +390,7 @@ def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
         scope, name = scopes.get(parent) or scopes.get(parent.rpartition("/node/")[0]), value
     home = Index.defining_scope(scope, name) if scope is not None else None
     if home is None:
-        raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is wanted")
+        raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is expected")
     return _value_ref(home, name)
 
 
@@ -423,4 +423,4 @@ def _tensor_text(ref: TensorRef) -> str:
 
 def _too_many(selector: Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
     shown = listed(found, _SHOWN)
-    return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is wanted: {shown}")
+    return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is expected: {shown}")

@@ -1,6 +1,6 @@
 """Check whether a model is consistent, without onnx: names, order, scopes, versions, sizes of constants.
 
-Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
+Operators are not checked: `onnxjson check --deep` checks that they exist and have valid inputs and attributes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ _WITHOUT_TYPES = 1
 
 
 def check_structure(model: Model) -> tuple[Finding, ...]:
-    """Return what is wrong with the structure of a model, each finding with the address of its element."""
+    """Return the errors in the structure of a model, each with the address of its element."""
     checker = _Checker(model.ir_version)
     checker.model(model)
     return tuple(checker.findings)
@@ -61,7 +61,7 @@ class _Checker:
         self._ir_version = ir_version
         self._suggestions = _MOST_SUGGESTIONS
         self._clean: set[int] = set()
-        """Attributes of nodes, by identity, in which nothing is wrong."""
+        """Attributes of nodes, by identity, that have no errors."""
         self._domains: dict[str, str] = {}
         """Domains that nodes use -> address of the first such node."""
 
@@ -122,9 +122,9 @@ class _Checker:
         for position, name in enumerate(sparse_names):
             at = f"{address}/sparse_initializer/{position}"
             if not name:
-                self._add("missing-name", at, "a sparse initializer has no name", "its values carry it")
+                self._add("missing-name", at, "a sparse initializer has no name", "its name is that of its values")
             elif name in taken:
-                self._add("duplicate-name", at, f'the initializer "{visible(name)}" stands already')
+                self._add("duplicate-name", at, f'the initializer "{visible(name)}" is already defined')
             taken.add(name)
             self._sparse_tensor(graph.sparse_initializer[position], at)
         scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
@@ -168,7 +168,7 @@ class _Checker:
 
     def _produced_twice(self, name: str, producer: str | int, address: str) -> None:
         who = producer if isinstance(producer, str) else f"an output of node {producer}"
-        message = f'"{visible(name)}" is made twice: {who} has that name already'
+        message = f'"{visible(name)}" is defined twice: {who} already has that name'
         self._add("duplicate-output", address, message, "give one of them another name")
 
     def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
@@ -220,17 +220,17 @@ class _Checker:
             if name in each.later:
                 self._not_sorted(name, each.later[name], address)
                 return
-        self._undefined("undefined-input", address, f'nothing makes the input "{visible(name)}"', name, scope)
+        self._undefined("undefined-input", address, f'nothing produces the input "{visible(name)}"', name, scope)
 
     def _not_sorted(self, name: str, producer: int, address: str) -> None:
-        message = f'"{visible(name)}" is used before node {producer} makes it'
+        message = f'"{visible(name)}" is used before node {producer} produces it'
         self._add("not-sorted", address, message, "move that node up")
 
     def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
         if not name:
             self._add("missing-name", address, f"an output of the {kind} has no name")
         elif not any(name in each.known for each in scope.chain()):
-            message = f'nothing makes the output "{visible(name)}" of the {kind}'
+            message = f'nothing produces the output "{visible(name)}" of the {kind}'
             self._undefined("undefined-output", address, message, name, scope)
 
     def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope) -> None:
@@ -241,9 +241,9 @@ class _Checker:
         names = [next((name for name in nodes[position].output if name), "") for position in ring]
         shown = listed([f'"{visible(name)}"' for name in names], _MOST_SHOWN)
         if len(ring) == 1:
-            message = f"the node that makes {shown} needs its own output"
+            message = f"the node that produces {shown} needs its own output"
         else:
-            message = f"the nodes that make {shown} need each other's outputs"
+            message = f"the nodes that produce {shown} need each other's outputs"
         self._add("node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere")
 
     def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
@@ -270,7 +270,7 @@ class _Checker:
         for position, name in enumerate(names):
             if name and first.setdefault(name, position) != position:
                 shown = what.format(f'"{visible(name)}"')
-                self._add(code, address.format(position), f"{shown} stands already, at position {first[name]}")
+                self._add(code, address.format(position), f"{shown} is already defined, at position {first[name]}")
 
     def _add(self, code: str, address: str, message: str, hint: str = "") -> None:
         severity: Severity = "warning" if code in _WARNINGS else "error"

@@ -22,14 +22,14 @@ BINS: Final = 10
 
 
 class Histogram(NamedTuple):
-    """How many finite elements lie in each bin; a bin holds its lower edge, the last one both."""
+    """Number of finite elements in each bin; a bin includes its lower edge, the last one both edges."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
 
 
 class Statistics(NamedTuple):
-    """Statistics of numbers (complex: of their magnitudes; bool: of 0 and 1). None where there is no finite one."""
+    """Statistics of numbers (complex: of their magnitudes; bool: of 0 and 1); None if no element is finite."""
 
     elements: int
     finite: int
@@ -42,13 +42,13 @@ class Statistics(NamedTuple):
     maximum: float | int | None
     mean: float | None
     standard_deviation: float | None
-    """Of the population. None where float64 overflows."""
+    """Standard deviation of the population; None where float64 overflows."""
     histogram: Histogram | None
     """None where all finite elements are the same, or the range overflows float64."""
 
 
 class StringStatistics(NamedTuple):
-    """Statistics of strings; lengths are in bytes, None where there are none."""
+    """Statistics of strings; lengths are in bytes, None if there are no strings."""
 
     elements: int
     empty: int
@@ -229,7 +229,7 @@ class Spread(NamedTuple):
 
     quantiles: tuple[tuple[float, float], ...]
     """Shares from 0 to 1 and the value below which that share of the finite elements lies; between two elements the
-    value is on the line between them. None where nothing is finite."""
+    value is on the line between them. None if no element is finite."""
     looked_at: int
     """Number of elements that were examined."""
     elements: int

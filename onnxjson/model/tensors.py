@@ -1,7 +1,7 @@
 """The elements of a tensor: where a TensorProto stores them, as bytes, and as numpy arrays; whether there are enough.
 
-A TensorProto holds its elements in ``raw_data``, in one of five typed fields, in ``string_data``, or in another file.
-`raw_bytes` returns the bytes that ``raw_data`` would hold wherever they are, for tensors that the short form of the
+A TensorProto has its elements in ``raw_data``, in one of five typed fields, in ``string_data``, or in another file.
+`raw_bytes` returns the bytes as ``raw_data`` would have them, wherever they are, for tensors that the short form of the
 text (docs/format.md, section 7) can represent exactly; `with_storage` puts them back.
 """
 
@@ -73,8 +73,8 @@ def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
     bools other than 0 and 1.
 
     Returns:
-        the bytes, lazy where the tensor's are (typed integers are read), and the name of the typed field that holds
-        them or None for ``raw_data``; no elements in no field count as the typed field of the dtype. None where the
+        the bytes, lazy where the tensor's are (typed integers are read), and the name of the typed field that has them
+        or None for ``raw_data``; a tensor without elements counts as using the typed field of its dtype. None if the
         short form of the text cannot represent this tensor exactly: no dtype or dims that it can write, a segment, a
         data location, several payloads or the wrong one, a length that does not fit, integers that are not canonical,
         strings.
@@ -120,7 +120,7 @@ def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> 
         return {"raw_data": raw}
     field, code = DTYPES[data_type].field, DTYPES[data_type].entry
     if storage != field:
-        raise ValueError(f"elements of {DATA_TYPE_NAMES[data_type]} stand in {field}, not in {storage}")
+        raise ValueError(f"elements of {DATA_TYPE_NAMES[data_type]} are stored in {field}, not in {storage}")
     if code == IEEE:
         return {field: raw}
     if code != SIX_BITS:
@@ -145,13 +145,13 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
 
     if is_external(tensor):
         raise DecodeError(
-            f"{_called(tensor)} stands in another file; onnxjson.storage.external finds it and reads its bytes"
+            f"{_called(tensor)} is in another file; onnxjson.storage.external finds it and reads its bytes"
         )
     if tensor.data_type == STRING:
         return _strings(tensor)
     stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
     if stored is None or tensor.data_type is None:
-        raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
+        raise DecodeError(f"{_called(tensor)} does not have the elements that its data_type and dims require")
     data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), BITS[tensor.data_type]
     if tensor.data_type == BOOL:
         elements: NDArray[Any] = numpy.frombuffer(data, numpy.uint8) != 0
@@ -170,7 +170,7 @@ def _strings(tensor: Tensor) -> "NDArray[Any]":
     import numpy
 
     if any(dim < 0 for dim in tensor.dims) or len(tensor.string_data) != element_count(tensor.dims):
-        raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
+        raise DecodeError(f"{_called(tensor)} does not have the elements that its data_type and dims require")
     elements = numpy.empty(len(tensor.string_data), dtype=object)
     for index, data in enumerate(tensor.string_data):
         try:
@@ -256,7 +256,7 @@ _LAST_BYTES: Final = bytes(range(128))
 
 
 def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
-    """Yield what is wrong with a tensor: code, message and hint of each finding."""
+    """Yield the errors of a tensor: code, message and hint of each finding."""
     if not _is_plain(tensor):
         yield from _mistakes(tensor)
 
@@ -299,7 +299,11 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
     shape = f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
     count = element_count(tensor.dims)
     if len(filled) > 1:
-        yield "several-payloads", f"the tensor has elements in {' and '.join(filled)}", "only one of them can hold them"
+        yield (
+            "several-payloads",
+            f"the tensor has elements in {' and '.join(filled)}",
+            "only one of these fields may have elements",
+        )
         return
     if not filled:
         if count:
@@ -310,7 +314,7 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
     if field not in (fits, "raw_data") or (field == "raw_data" and data_type == STRING):
         yield (
             "wrong-storage",
-            f"elements of {DATA_TYPE_NAMES[data_type]} do not stand in {field}",
+            f"elements of {DATA_TYPE_NAMES[data_type]} are not stored in {field}",
             f"they belong in {fits}",
         )
         return

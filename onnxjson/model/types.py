@@ -295,7 +295,7 @@ class _Parser:
         if wrong := _NOT_IN_QUOTES.search(name):
             raise TypeSyntaxError(
                 start + 1 + wrong.start(),
-                "a character that no quoted name can hold (a backslash or half of a surrogate pair)",
+                "a character that is not allowed in a quoted name (a backslash or half of a surrogate pair)",
                 "write the type in full, as an object",
             )
         return name

@@ -1,8 +1,8 @@
 """Walk through the records of a model, and copy a model with other records in it.
 
 The field table of `onnxjson.model.messages` states where records can be, so that a field which a later release of onnx
-adds is not forgotten. A copy shares every record with the original that holds nothing changed. `rebuild` does the same
-for graphs whose change depends on the graphs around them.
+adds is not forgotten. A copy shares every unchanged record with the original. `rebuild` does the same for
+graphs whose change depends on the graphs around them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record
 
 
 def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int, Record]) -> dict[str, Any]:
-    """Return the fields of a record that hold something changed, with their new values."""
+    """Return the fields of a record with changes inside, with their new values."""
     updates: dict[str, Any] = {}
     for name, repeated in fields:
         value = getattr(record, name)

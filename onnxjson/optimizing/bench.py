@@ -215,7 +215,7 @@ class Bench:
         return found
 
     def _with_values(self, step: Step, number: int) -> Step:
-        """Give a pass that needs input values those of the benchmark, unless it names its own."""
+        """Return the step with the input values of the benchmark, if the pass needs values and names none."""
         subject, options = step.subject, self._options
         if not isinstance(subject, MeasuredPass):
             return step

@@ -38,7 +38,7 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     largest_difference: float | None = None
     """Largest absolute difference of an output element from the original, over all runs."""
     largest_share: float | None = None
-    """The same, relative to the largest element of that output."""
+    """The largest difference relative to the largest element of that output."""
     compared: int = 0
     """Number of compared runs, each with its own inputs."""
     scores: dict[str, float] = {}

@@ -81,7 +81,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     first_sha256: str
     """SHA-256 of the first model as SerializeToString writes it, hexadecimal."""
     last_sha256: str
-    """The same of the last model."""
+    """SHA-256 of the last model."""
 
     @property
     def after(self) -> Size:

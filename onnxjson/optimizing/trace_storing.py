@@ -44,10 +44,10 @@ PATCH_FILE: Final = re.compile(r"[0-9]{4,6}\.json")
 
 
 def write_trace(trace: Trace, folder: Path) -> None:
-    """Write a trace to a folder that is new, empty, or holds a trace, which is replaced.
+    """Write a trace to a folder that is new, empty, or contains a trace, which is replaced.
 
     Raises:
-        OutputError: the folder holds something else.
+        OutputError: the folder contains something else.
         AccessDeniedError, FileError: something cannot be written.
         LimitError: the first model is larger than protobuf can read.
     """
@@ -72,7 +72,7 @@ def require_room(folder: Path) -> None:
     """Raise unless a trace can be written to a folder.
 
     Raises:
-        OutputError: it is a file, or holds files that are not part of a trace.
+        OutputError: it is a file, or contains files that are not part of a trace.
     """
     name = visible(str(folder), None)
     if not folder.exists():
@@ -82,15 +82,17 @@ def require_room(folder: Path) -> None:
     with system_errors(f"{name} cannot be read"):
         for each in folder.iterdir():
             if each.name not in (INDEX, FIRST, PATCHES):
-                raise OutputError(f"{name} holds {visible(each.name)}, which is not part of a trace; name a new folder")
+                raise OutputError(
+                    f"{name} contains {visible(each.name)}, which is not part of a trace; name a new folder"
+                )
         patches = folder / PATCHES
         held = [each.name for each in patches.iterdir()] if patches.is_dir() else []
         if patches.is_symlink() or not all(map(PATCH_FILE.fullmatch, held)):
-            raise OutputError(f"{visible(str(patches), None)} holds files other than patches; name a new folder")
+            raise OutputError(f"{visible(str(patches), None)} contains files other than patches; name a new folder")
 
 
 def payload_data(model: Model) -> Iterator[Data]:
-    """Yield the bytes of the tensors of a model, as ``raw_data`` holds or would hold them."""
+    """Yield the bytes of the tensors of a model, as ``raw_data`` has or would have them."""
     for tensor in tensors_of(model):
         found = raw_bytes(tensor)
         if found is not None and not isinstance(found[0], Digest) and len(found[0]):
@@ -181,7 +183,7 @@ def load_trace(folder: str | Path) -> Trace:
     """Load the trace in a folder; large payloads stay in its files until they are needed.
 
     Raises:
-        MissingInputError: the folder does not exist or holds no trace.
+        MissingInputError: the folder does not exist or contains no trace.
         AccessDeniedError, FileError: a file cannot be read.
         DecodeError: a file is not part of a valid trace, or was changed.
     """
@@ -214,7 +216,7 @@ def _read(folder: Path) -> _StoredTrace:
     if not place.exists():
         what = "the folder does not exist" if not folder.exists() else f"it has no {INDEX}"
         hint = "`onnxjson optimize MODEL -p PASS --trace DIR` creates one"
-        raise MissingInputError(f"{visible(str(folder), None)} holds no trace: {what}; {hint}")
+        raise MissingInputError(f"{visible(str(folder), None)} contains no trace: {what}; {hint}")
     source = open_source(place)
     if source.size > TRACE_BYTES:
         raise DecodeError(f"{name} has {source.size:,} bytes; a trace has at most {TRACE_BYTES:,}")

@@ -93,7 +93,7 @@ class Builder:
     def _value(
         self, message: type[Record], name: str, plan: FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
     ) -> Any:
-        """Return the value of a field as the record holds it; report findings about it."""
+        """Return the value of a field as in a record; report findings about it."""
         absent = b"" if plan is None else plan.absent
         if key not in tree:
             return absent
@@ -268,7 +268,7 @@ class Builder:
             if isinstance(found, Replace):
                 change = found
                 if isinstance(found.old, Record) and isinstance(found.new, Record):
-                    # A record that stays is changed field by field: `Replace` never holds two.
+                    # A record that stays is changed field by field: `Replace` never has two records.
                     change = difference(found.old, found.new)
             elif isinstance(found, _DraftFields):
                 change = self._freeze(found)

@@ -1,7 +1,7 @@
 """The tree of changes in a patch: changes of fields, of records, and of lists of records.
 
-A tree holds the old and the new value of every place it touches. So applying, inverting, composing and following an
-address are short recursions, and only applying needs a model. Values are kept as records hold them
+A tree contains the old and the new value of every place it touches. So applying, inverting, composing and following an
+address are short recursions, and only applying needs a model. Values are represented as in records
 (`onnxjson.model.document`): an absent field is None, or ``()`` or ``b""`` if it is repeated.
 
 A member of the ``attribute`` list of a node is addressed by its name where that is unique. Such a list follows one
@@ -83,9 +83,9 @@ class Set(NamedTuple):
     """Operation: a field gets another value."""
 
     address: str
-    """In the base."""
+    """Address in the base."""
     old: Any
-    """As the record holds it; `ABSENT` for an absent field."""
+    """As in the record; `ABSENT` for an absent field."""
     new: Any
 
 
@@ -93,7 +93,7 @@ class ListChange(NamedTuple):
     """Operation: members of a list are added, removed or moved."""
 
     address: str
-    """In the base."""
+    """Address in the base."""
     sequence: Sequence
     removed: Mapping[int, Record]
 

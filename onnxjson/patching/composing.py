@@ -70,7 +70,7 @@ def _both(plan: FieldPlan | None, before: Change, after: Change, address: str) -
 
 def _replacement(old: Any, new: Any) -> Change | None:
     if isinstance(old, Record) and isinstance(new, Record):
-        # A record that was removed and added again counts as one that stayed: `Replace` never holds two records.
+        # A record that was removed and added again counts as one that stayed: `Replace` never has two records.
         return difference(old, new)
     return None if old is new or old == new else Replace(old, new)
 

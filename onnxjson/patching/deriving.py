@@ -94,7 +94,7 @@ def _origins_by_pairs(given: Listing[tuple[int, int]], base: int, target: int, a
 
 
 def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...], names: list[str]) -> list[int]:
-    """Return the same for attributes of a node: if the number of attributes of one name differs, none of them stays."""
+    """Return the origins of the attributes of a node: if the number of attributes of one name differs, none stays."""
     old = _by_key(zip(range(len(base)), base, strict=True), _name)
     new = _by_key(zip(range(len(target)), target, strict=True), _name)
     origins = [-1] * len(target)
@@ -108,11 +108,11 @@ def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...], names: list
 
 
 def _origins_by_key(base: tuple[Any, ...], target: tuple[Any, ...], key: Callable[[Any], Any]) -> list[int]:
-    """Return the same for any other list: by identity and equality from both ends, then by key."""
+    """Return the origins of the members of any other list: by identity and equality from both ends, then by key."""
     if len(base) == len(target) and all(
         [old is new or key(old) == key(new) for old, new in zip(base, target, strict=True)]
     ):
-        # The general search below has the same result, but takes longer.
+        # The general search below has the same result, but is slower.
         return list(range(len(base)))
     start, stop = _alike(base, target, range(len(base)), range(len(target)))
     length = len(target)

@@ -155,7 +155,7 @@ class Patch(PatchRecord, frozen=True):
         Raises:
             OutputError, AccessDeniedError, FileError: the file cannot be written; an existing file is unchanged.
             LimitError: a record nests deeper than protobuf reads.
-            ChangedUnderneathError: a file that holds tensors of the patch was changed.
+            ChangedUnderneathError: a file that contains tensors of the patch was changed.
         """
         from onnxjson.patching.patch_text import write_patch
         from onnxjson.storage.saving import save_file

@@ -4,7 +4,7 @@ Records and values are written as in a document (docs/format.md). Bytes of tenso
 end, by their SHA-256; each payload is read when it is written, so they are never all in memory at the same time.
 
 A patch that is read is untrusted input: it is checked for consistency and against the messages of onnx.proto, so that
-a patch that passes can be applied, inverted and composed without surprise.
+a patch that passes can safely be applied, inverted and composed.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
 
     Raises:
         LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a file that holds tensors of the patch can no longer be read.
+        ChangedUnderneathError, FileError: a file that contains tensors of the patch can no longer be read.
     """
     PatchWriter(write).patch(patch)
 

@@ -71,7 +71,8 @@ def _allow_stored_bytes(definitions: Schema) -> None:
 def _own_definitions(document: Schema) -> Schema:
     return {
         "address": {
-            "description": "In the base: field names, positions, names of attributes (else #position); ~0 ~1 for ~ /.",
+            "description": "Address in the base: field names, positions, names of attributes (else #position); "
+            "~0 ~1 for ~ /.",
             "anyOf": [{"type": "string", "pattern": _ADDRESS}, _record({"base64": _reference("base64")})],
         },
         "stored_bytes": {

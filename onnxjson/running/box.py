@@ -1,8 +1,8 @@
-"""The box around native and third-party code: the kernel refuses everything that a guarded process does not need.
+"""The box around native and third-party code: the kernel denies everything that a guarded process does not need.
 
-A process in the box has no network and starts neither programs nor processes. It reads only the files of Python, of its
-packages and of its job, and writes only in the folder of its job. `onnxjson.running.worker_server` limits its memory
-and time.
+A process in the box has no network and starts neither programs nor processes. It can read only the files of Python, of
+its packages and of its job, and writes only in the folder of its job. `onnxjson.running.worker_server` limits its
+memory and time.
 
 On Linux, Landlock, a seccomp filter and dropped capabilities form the box. Other systems have no box, and some kernels
 lack a part of it; `missing` returns those parts.
@@ -100,7 +100,7 @@ def system_paths() -> tuple[str, ...]:
     # Without -I or -P, the first entry of sys.path is the folder of the program, which can be any folder.
     packages = [*(sys.path if sys.flags.safe_path else sys.path[1:]), *_editable()]
     named = [each for each in (*prefixes, *packages, *libraries) if os.path.isabs(each) and not is_too_wide(each)]
-    # A path inside another listed path is redundant. /proc/self is not resolved here: it must mean the child.
+    # A path inside another listed path is redundant. /proc/self is not resolved here: it must refer to the child.
     found: list[str] = []
     for path in sorted({os.path.realpath(each) for each in (*named, own, *_ALL_NEED) if each != "/proc/self"}):
         if not (found and path.startswith(found[-1].rstrip("/") + "/")):
@@ -137,7 +137,7 @@ def landlock_missing() -> str:
 
 
 def _guards_truncation() -> bool:
-    """Whether Landlock keeps files that may not be written from being cut."""
+    """Whether Landlock prevents the truncation of files that must not be written."""
     from onnxjson.running import box_landlock
 
     return not landlock_missing() and box_landlock.version() >= box_landlock.TRUNCATION
@@ -164,7 +164,7 @@ def missing() -> tuple[str, ...]:
 
 @cache
 def warn_once() -> None:
-    """Report on standard error which parts of the box are missing, if any; only the first call does."""
+    """Report on standard error which parts of the box are missing, if any; only the first call has an effect."""
     if found := missing():
         import logging
 

@@ -26,7 +26,7 @@ _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 
 _FIRST: Final = (1 << 13) - 1
 TRUNCATION: Final = 3
-"""The version that guards the length of files first."""
+"""The first version that guards the length of files."""
 _LATER: Final = ((2, _REFER), (TRUNCATION, _TRUNCATE), (5, _IOCTL_DEV))
 _NETWORK: Final = 4
 _SCOPES: Final = 6

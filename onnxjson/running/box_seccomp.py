@@ -41,9 +41,9 @@ _CLONE_THREAD: Final = 0x10000
 _AF_UNIX, _SOCK_STREAM, _TYPE_OF_SOCKET = 1, 1, 0xF
 
 _OWNERS_BY_FCNTL: Final = (8, 15)
-"""F_SETOWN and F_SETOWN_EX: which process gets a signal, of any number, when a file or pipe has news."""
+"""F_SETOWN and F_SETOWN_EX: which process gets a signal, of any number, when a file or pipe is ready."""
 _OWNERS_BY_IOCTL: Final = (0x8901, 0x8902)
-"""FIOSETOWN and SIOCSPGRP: the same for sockets."""
+"""FIOSETOWN and SIOCSPGRP: which process gets a signal when a socket is ready."""
 
 _ACCESS_AND_TRUNCATE: Final = 0o1003
 _ONLY_TRUNCATE: Final = 0o1000
@@ -148,7 +148,7 @@ def restrict(*, truncation: bool) -> None:
     """Install the filter in this process and in all threads that it starts later.
 
     Args:
-        truncation: whether files may be cut by their names, which Landlock guards from its version 3 on.
+        truncation: whether files may be truncated by name, which Landlock guards from its version 3 on.
 
     Raises:
         OSError: the kernel refuses the filter.
@@ -195,7 +195,7 @@ def _instructions(machine: _Machine, truncation: bool) -> Iterator[_Instruction]
     # A datagram socket of a pair could send to any socket that has a name; a stream cannot.
     stream = (argument(1), _Instruction(_AND, _TYPE_OF_SOCKET), *only(_SOCK_STREAM))
     yield from call(machine.socketpair, argument(0), _Instruction(_EQUAL, _AF_UNIX, 1, 0), refuse, *stream)
-    # Landlock keeps these signals from others only from its version 6 on.
+    # Landlock protects other processes from these signals only since its version 6.
     for number, commands in ((machine.fcntl, _OWNERS_BY_FCNTL), (machine.ioctl, _OWNERS_BY_IOCTL)):
         first, second = commands
         yield from call(

@@ -1,4 +1,4 @@
-"""Compare results: how far two values are apart, and how far they may be, for every dtype, with NaN and infinity.
+"""Compare results: the difference of two values, and the tolerated one, for every dtype, with NaN and infinity.
 
 A NaN equals a NaN, an infinity the same infinity, -0.0 equals 0.0. Differences are computed in float64.
 """
@@ -25,7 +25,7 @@ class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
 
     The last part allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. The
     scale is the greatest ``|base|`` without masks: if several elements are about equally large and all others at most
-    a hundredth of that, the large ones are ignored. So the -3.4e38 or -10000 of an attention mask excuses no errors.
+    a hundredth of that, the large ones are ignored. So the -3.4e38 or -10000 of an attention mask does not hide errors.
     """
 
     absolute: float = 0.0
@@ -204,7 +204,7 @@ def _ulp(base: "NDArray[Any]", target: "NDArray[Any]") -> int | None:
 
     def ordered(array: "NDArray[Any]") -> "NDArray[Any]":
         bits = numpy.ascontiguousarray(array).view(kind)
-        # Negative numbers run the other way round, from -0.0, which is 0.
+        # Bits of negative numbers ascend as the numbers descend, starting at -0.0, which is 0.
         return numpy.where(bits < 0, lowest - bits, bits)
 
     one, other = ordered(base), ordered(target)

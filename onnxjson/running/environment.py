@@ -1,7 +1,7 @@
 """Environment of the guarded process: the variables listed here and no others, the packages of the user, a folder.
 
 Variables configure libraries: sympy evaluates ``SYMPY_*`` as Python, onnxsim and onnxruntime write profiles, and the
-loader of shared libraries preloads code. Variables also hold secrets, which native code must not read.
+loader of shared libraries preloads code. Variables also contain secrets, which native code must not read.
 """
 
 import os
@@ -69,7 +69,7 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
     """Create a private folder for the time of the block.
 
     Args:
-        prefix: how its name begins.
+        prefix: the beginning of its name.
 
     Raises:
         OSError: it cannot be created or removed.
@@ -83,7 +83,7 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 
 def _empty(folder: str) -> None:
-    """Remove what is in a folder; one folder is open at a time, since jobs may nest them as deep as they like."""
+    """Remove what is in a folder; one folder is open at a time, since jobs can nest them to any depth."""
     here = _opened(folder)
     try:
         above: list[tuple[str, list[str]]] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.codecs import serde
-from onnxjson.codecs.wire_format import read_loose_varint, signed, size_text
+from onnxjson.codecs.wire_format import read_lenient_varint, signed, size_text
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor, Type
@@ -208,12 +208,12 @@ def _fields(data: bytes) -> list[tuple[int, bytes | int]]:
     found: list[tuple[int, bytes | int]] = []
     position = 0
     while position < len(data):
-        tag, position = read_loose_varint(data, position)
+        tag, position = read_lenient_varint(data, position)
         if tag & 7 == 0:
-            number, position = read_loose_varint(data, position)
+            number, position = read_lenient_varint(data, position)
             found.append((tag >> 3, number))
         elif tag & 7 == 2:
-            size, position = read_loose_varint(data, position)
+            size, position = read_lenient_varint(data, position)
             if position + size > len(data):
                 raise WireError("a field runs past the end", position)
             found.append((tag >> 3, data[position : position + size]))
@@ -253,7 +253,7 @@ def _dictionary(data: bytes) -> Value:
         elif number == 3 and isinstance(item, bytes):
             position = 0
             while position < len(item):
-                key, position = read_loose_varint(item, position)
+                key, position = read_lenient_varint(item, position)
                 keys.append(signed(key))
         elif number == 4 and isinstance(item, bytes):
             texts.append(item)

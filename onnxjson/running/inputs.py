@@ -187,10 +187,10 @@ class Inputs:
             given: values of the user, checked by `check_values`.
             seed: seed of the random values for the other inputs.
             spread: distribution of random numbers.
-            cycle: sizes of open dimensions, in turn.
+            cycle: sizes that open dimensions get in turn.
 
         Raises:
-            FeedError: there are no random values for an input.
+            FeedError: random values for an input cannot be generated.
         """
         import numpy
 
@@ -279,7 +279,7 @@ class Inputs:
 
 
 class _Draw(NamedTuple):
-    """How random values of one input are drawn."""
+    """Settings for the random values of one input."""
 
     sizes: Mapping[Hashable, int]
     """Sizes of open dimensions."""

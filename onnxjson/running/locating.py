@@ -1,8 +1,8 @@
 """Find where the results of two models diverge: compare inner values, paired by structure, from inputs to outputs.
 
-If a value differs and none of the values that it is computed from does, the nodes between cause the difference.
-Rounding differs wherever operators were fused, and grows along the graph. So from the first value that is not close,
-the search goes back along the values that it is computed from, to the greatest jump of the error.
+If a value differs but all values from which it is computed are equal, the nodes between them cause the difference.
+Rounding differs where operators were fused, and grows along the graph. So the search starts at the first value that is
+not close, and follows its sources back to the greatest jump of the error.
 """
 
 import math
@@ -154,7 +154,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
     """If several nodes were replaced: constants that the nodes in the base consume and those in the target do not."""
     before: float = 0.0
-    """Greatest relative error of the values that it is computed from."""
+    """Greatest relative error of the values from which it is computed."""
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,7 +211,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
 
 
 def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Trial) -> set[str]:
-    """Return inner values of a divergence that equal any value in the target, whatever its name."""
+    """Return inner values of a divergence that equal any value in the target, regardless of its name."""
     mine, its = search.inner_values(origin)
     pairs = [(one, other) for one in mine for other in its]
     if not pairs:

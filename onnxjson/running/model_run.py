@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """Whether the run succeeded, with the recorded outputs."""
+        """Whether the run succeeded and its outputs are close to the recorded ones."""
         return not self.problem and all(each.comparison.close for each in self.expected)
 
 
@@ -188,7 +188,7 @@ def run_cases(
         model: it is not changed.
         folder: folder of its external data.
         sets: for each run the given inputs and the recorded outputs.
-        seed: seed of random values; each set has values of its own.
+        seed: seed of random values; each set has its own values.
         input_options: options for random values.
         spread: distribution of random numbers.
         settings: how the model runs.

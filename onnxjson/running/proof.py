@@ -1,7 +1,8 @@
 """Verify rewrites of a diff: evaluate both sides on the same random inputs and compare the results.
 
-A difference is a proof; equal results on some inputs only make a rewrite plausible. The evidence of an event states the
-basis of its verdict. Everything runs in the guarded process; the same seed leads to the same verdicts and figures.
+A difference proves that a rewrite is wrong; equal results on some inputs only make it plausible that it is right. The
+evidence of an event states the basis of its verdict. Everything runs in the guarded process; the same seed leads to the
+same verdicts and figures.
 """
 
 import math
@@ -35,7 +36,7 @@ WIDENINGS: Final = 3
 """Number of times a region that differs is widened by adjacent nodes."""
 
 SHAPE_WIDENINGS: Final = 12
-"""The same for regions with values of different shapes: a Reshape that moved affects all nodes that it passed."""
+"""The number for regions with values of different shapes: a moved Reshape affects all nodes that it passed."""
 
 _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
 

@@ -142,10 +142,10 @@ def constant_array(data_type: int, dims: tuple[int, ...], fill: float) -> "NDArr
     dtype = numpy_dtype(data_type)
     whole = integer_limits(dtype)
     if whole is not None and (not math.isfinite(fill) or fill != int(fill)):
-        raise ValueError(f"which does not hold {fill}")
+        raise ValueError(f"which does not have {fill}")
     least, greatest = whole or float_limits(dtype)
     if math.isfinite(fill) and not least <= fill <= greatest:
-        raise ValueError(f"which does not hold {fill}")
+        raise ValueError(f"which does not have {fill}")
     return numpy.full(dims, float(fill) if whole is None else int(fill)).astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""Execute tasks in the guarded process and collect its reports, also those of a process that crashed."""
+"""Execute tasks in the guarded process and collect its reports, including those of a process that crashed."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ _MEMORY_SHARE: Final = 8
 """Limit of address space as a multiple of the size of the models."""
 
 _EVALUATION_MEMORY: Final = 2 << 30
-"""The same for `evaluate_all`, whose models are small."""
+"""The multiple for `evaluate_all`, whose models are small."""
 
 _BATCH_COUNT: Final = 16
 """Maximum number of tasks in one process."""
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
     """Outcome of a task."""
 
     reports: tuple[Report, ...]
-    """All reports, also those of a process that crashed later."""
+    """All reports, even if the process crashed later."""
     problem: str
     """Why the process failed, as the end of a sentence; "" if it did not."""
     interrupted: bool
@@ -141,16 +141,16 @@ def execute(
 def execute_all(
     worker: Worker, tasks: Sequence[RunTask], *, timeout: float = TIMEOUT, memory: int = _MEMORY
 ) -> list[Outcome]:
-    """Execute many tasks in few processes; a task that crashes or hangs costs the others nothing.
+    """Execute many tasks in few processes; a task that crashes or hangs does not affect the others.
 
-    The task that ends a process is tried again in a process of its own, unless it was the first one there; the tasks
-    after it go on in a new process.
+    A task that ends a process is repeated in a separate process, unless it was the first one there; the tasks after it
+    continue in a new process.
 
     Args:
         worker: the guarded process.
         tasks: with all external data inside.
         timeout: seconds for each process.
-        memory: bytes of address space that each process has at least.
+        memory: minimum bytes of address space of each process.
 
     Returns:
         One outcome for each task, in their order.
@@ -211,12 +211,12 @@ def evaluation_task(model: Model, runs: Sequence[Values], *, engines: Sequence[E
     """Return the task that evaluates a model, unoptimized, on each of several sets of values.
 
     Args:
-        model: all its tensors hold their elements.
+        model: all its tensors contain their elements.
         runs: values of its inputs.
         engines: the first one that supports the model evaluates it.
 
     Raises:
-        WeightsMissingError: of some tensors only the sha256 is stored.
+        WeightsMissingError: only the sha256 of some tensors is stored.
         ChangedUnderneathError, FileError: their files cannot be read.
         LimitError: it is larger than protobuf supports.
     """
@@ -291,7 +291,7 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
-        WeightsMissingError: of some tensors only the sha256 is stored.
+        WeightsMissingError: only the sha256 of some tensors is stored.
         LimitError: it is larger than protobuf supports.
     """
     outside = any(is_external(tensor) for tensor in tensors_of(model))

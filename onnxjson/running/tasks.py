@@ -27,7 +27,7 @@ _LENGTH: Final = struct.Struct(">Q")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How models are evaluated."""
+    """Settings for the evaluation of models."""
 
     engines: tuple[Engine, ...] = ENGINES
     """The first one that supports a model evaluates it."""
@@ -249,7 +249,7 @@ def read_reports(file: BinaryIO) -> Iterator[Report]:
         start = file.tell()
         head = file.read(_LENGTH.size)
         end = file.seek(0, os.SEEK_END)
-        # The job may lie about the length: no memory is taken for what is not there.
+        # The job may send a wrong length: memory is allocated only for bytes that exist.
         if len(head) < _LENGTH.size or _LENGTH.unpack(head)[0] > end - start - _LENGTH.size:
             file.seek(start)
             return

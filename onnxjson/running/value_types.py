@@ -32,7 +32,7 @@ AxisSizeOf = Callable[[Node], int | None]
 """Function that returns the size of the axis along which a node uses indices, if it is known."""
 
 SIZES: Final[tuple[tuple[int, ...], ...]] = ((2, 3, 5, 4), (2,), (1,))
-"""Sizes of open dimensions, in turn: different sizes reveal more, equal ones fit where two dimensions must agree."""
+"""Sizes that open dimensions get in turn: different sizes reveal more, equal ones fit if two dimensions must agree."""
 
 
 class Dimensions:

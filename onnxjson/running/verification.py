@@ -6,7 +6,8 @@
     if not result.equal:
         print(result.failed, "of", len(result.runs), [each.name for each in result.outputs if each.failed])
 
-A difference is a proof; equal results on some inputs only make it plausible that the models are equivalent.
+A difference proves that the models are not equivalent; equal results on some inputs only make it plausible that they
+are.
 """
 
 import itertools
@@ -67,12 +68,12 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Verdict on one run of both models."""
 
     name: str
-    """Where its values come from: "seed 0", the name of a folder."""
+    """Source of its values: "seed 0", or the name of a folder."""
     sizes: dict[str, int]
     """Sizes of open dimensions, by name."""
     verdict: Verdict
     problem: str = ""
-    """Why it failed."""
+    """Reason for the failure."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +108,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     input_options: InputOptions = InputOptions()
     """Options for random values; their `dims` apply too."""
     spreads: Sequence[Spread] = SPREADS
-    """Distributions of random numbers, in turn."""
+    """Distributions of random numbers, used in turn."""
     sets: Sequence[DataSet] = ()
     """Given values, instead of random ones."""
     tolerances: Mapping[str, Tolerance] = {}
@@ -152,7 +153,7 @@ def verify(
 
     Raises:
         EvaluationError: no engine supports one of the models, or the base fails on all values.
-        FeedError: there are no random values for an input.
+        FeedError: random values for an input cannot be generated.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
     """
     from onnxjson.storage import files
@@ -216,7 +217,7 @@ class Verifier:
 
         Raises:
             EvaluationError: no engine supports one of the models, or the base fails on all values.
-            FeedError: there are no random values for an input.
+            FeedError: random values for an input cannot be generated.
         """
         pairs = self.models.interface.outputs
         if not pairs and not self.models.interface.missing:
@@ -293,7 +294,7 @@ class Verifier:
                 yield Trial(name=each.name, sizes=inputs.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
-        # Values that the base rejects prove nothing about the target.
+        # Values that the base rejects are no evidence about the target.
         useless = {each.run for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
         kept = [number for number in range(len(self.trials)) if number not in useless]
         numbers = {number: place for place, number in enumerate(kept)}

@@ -211,7 +211,7 @@ class Worker:
     ) -> PassAnswer:
         """Execute a task of `onnxjson.running.tasks` in a separate process; see `run_pass`.
 
-        Its reports are in a file in `folder`, also if the process is killed. With `devices` it may use graphics
+        Its reports are in a file in `folder`, even if the process is killed. With `devices` it may use graphics
         processors.
 
         Raises:
@@ -232,7 +232,7 @@ class Worker:
         detail = f": {answer.detail}" if answer.detail else ""
         problem = {
             "memory": f"needs more than {request.limits.memory / 2**30:.1f} GiB of memory",
-            "time": f"does not come to an end{detail}",
+            "time": f"does not finish{detail}",
             "crashed": f"crashed{detail}",
             "exited": f"ended its process{detail}",
             "failed": f"failed{detail}",
@@ -371,7 +371,7 @@ def _failure(answer: Answer, who: str, limits: Limits) -> str:
     detail = f": {answer.detail}" if answer.detail else ""
     texts = {
         "memory": f"{who} needs more than {limits.memory / 2**30:.1f} GiB of memory for this model",
-        "time": f"{who} does not come to an end on this model{detail}",
+        "time": f"{who} does not finish on this model{detail}",
         "crashed": f"{who} crashed on this model{detail}",
         "exited": f"{who} ended its process on this model{detail}",
     }

@@ -89,7 +89,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenConversationError(Exception):
-    """The other side has ended, is too late, or does not follow the protocol."""
+    """The other side has ended, was too slow, or does not follow the protocol."""
 
 
 Message = TypeVar("Message", Request, Answer)

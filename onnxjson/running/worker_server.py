@@ -122,7 +122,7 @@ def run_guarded(
 def _run_and_exit(
     job: Callable[[], tuple[Answer, bytes]], limits: Limits, box: Box | None, parent: int, answers: int, output: int
 ) -> None:
-    """Run the child: in a session of its own, with only the two pipes open; never return."""
+    """Run the child: in a separate session, with only the two pipes open; never return."""
     status = 1
     try:
         os.setsid()

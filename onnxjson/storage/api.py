@@ -65,7 +65,7 @@ def save(
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
         OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
-        ChangedUnderneathError: a file that holds tensors of `model` was changed since it was loaded.
+        ChangedUnderneathError: a file that contains tensors of `model` was changed since it was loaded.
         EncodeError, LimitError: the model has no such form.
         TypeError, ValueError: `model` is not a Model; `format` or `weights` has another value.
     """
@@ -111,7 +111,7 @@ def dumps(
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
         LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a file that holds tensors of `model` can no longer be read.
+        ChangedUnderneathError, FileError: a file that contains tensors of `model` can no longer be read.
         UntrustedError: `blobs` is not a valid name for a folder of blobs.
         TypeError, ValueError: `model` is not a Model; `weights` has another value, or is "blobs" without a folder.
     """
@@ -148,9 +148,9 @@ def to_proto(model: Model) -> "onnx.ModelProto":
     """Convert a record to a ModelProto, message-identical to the one that the record was read from.
 
     Raises:
-        WeightsMissingError: of some tensors only the sha256 is here.
+        WeightsMissingError: only the sha256 of some tensors is available.
         LimitError: messages nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a file that holds tensors of `model` can no longer be read.
+        ChangedUnderneathError, FileError: a file that contains tensors of `model` can no longer be read.
         TypeError: `model` is not a Model.
     """
     from onnxjson.codecs import serde
@@ -159,7 +159,7 @@ def to_proto(model: Model) -> "onnx.ModelProto":
     try:
         return serde.to_proto(model)
     except WeightsMissingError:
-        # That error names one tensor; this one counts all of them.
+        # The caught error names one tensor; the new one counts all of them.
         require_whole(model)
         raise
 

@@ -1,4 +1,4 @@
-"""Constants to JSON, base64, protobuf's JSON, .npy and .npz, piece by piece: no tensor is held in memory as a whole.
+"""Constants to JSON, base64, protobuf's JSON, .npy and .npz, piece by piece: no tensor is in memory as a whole.
 
 `write_values` lays values out as docs/format.md (section 7) does, one innermost row a line; the objects are one line
 each. All text is ASCII.

@@ -1,8 +1,8 @@
 """The resolver of external data: from the entries of a tensor to an opened file and a range of it.
 
-The files that a model names are untrusted. None outside the folder of the model is opened, links are not followed, and
-lengths are checked: the path is walked one component at a time below an opened folder, and every check is made on the
-open file, so that it cannot be exchanged in between. Nothing here writes.
+The files that a model names are untrusted. No file outside the folder of the model is opened, links are not followed,
+and lengths are checked: the path is walked one component at a time below an opened folder, and every check is made on
+the open file, so that it cannot be exchanged in between. Nothing here writes.
 
 The keys are those of docs/ExternalData.md of ONNX: location, offset, length, checksum, basepath (the last two are not
 used).

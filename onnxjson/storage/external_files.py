@@ -194,9 +194,6 @@ def copy_files(
     file that exists with the same bytes stays. `taken` is the path of the model itself below `destination`; see
     `onnxjson.storage.external.Resolver` for the other options.
 
-    Every range is checked first, and nothing is copied if another file is in the way. Each copy is all or nothing; a
-    file that exists with the same bytes stays.
-
     Returns:
         The new files.
 

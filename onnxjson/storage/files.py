@@ -66,8 +66,6 @@ def load(
     elements that do not exist is left out; without `bind`, blobs stay digests; with `conflicted`, the text may have
     conflicts of a merge. `weights_from` is a model, or the file of one, that has the bytes of digests.
 
-    Big payloads stay in the file until they are used; external data is not opened.
-
     Raises:
         ConflictError: the text has conflicts, and `conflicted` is false.
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
@@ -152,7 +150,7 @@ def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, t
 
 
 def format_for(path: str | Path) -> Format:
-    """The form that a file name asks for: .onnxjson proto-JSON, any other .json onnxjson/1, all else binary."""
+    """Return the form for a file name: .onnxjson proto-JSON, any other .json onnxjson/1, all else binary."""
     name = Path(path).name.lower()
     if name.endswith(".onnxjson"):
         return "protojson"
@@ -283,7 +281,7 @@ def write(
 
             sink.write(protojson.dumps(model, lossy=lossy))
     except WeightsMissingError:
-        # That error names one tensor; this one counts all of them.
+        # The caught error names one tensor; the new one counts all of them.
         weights_apart.require_whole(model)
         raise
 

@@ -111,7 +111,7 @@ def open_source(path: Path) -> SourceFile:
 
 
 def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
-    """The error of this package for a file that cannot be read; a ValueError concerns its name."""
+    """The error of this package for a file that cannot be read; a ValueError is caused by its name."""
     name = visible(str(path), None)
     if isinstance(error, ValueError):
         return MissingInputError(f"{name} does not exist: it is not a valid file name")
@@ -170,7 +170,7 @@ class StreamHash:
             self._thread = None
 
     def __del__(self) -> None:
-        # After a stream that broke off, the thread must not wait for ever.
+        # After a stream that broke off, the thread must not wait forever.
         if self._queue is not None and self._thread is not None:
             self._queue.put(None)
 

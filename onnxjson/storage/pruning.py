@@ -1,4 +1,4 @@
-"""Remove blobs that no text names any more, and rather too few than one too many.
+"""Remove blobs that no text names any more; in case of doubt, a blob is kept.
 
 The content of a file decides whether it is a text, not its name; the backups of `undo-save` count too. While a document
 of this package that may name blobs cannot be read, nothing is removed; any other file names none.
@@ -22,9 +22,9 @@ from onnxjson.storage.weights import checked_folder
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _MARKS: Final = frozenset({b"onnxjson/", b"blob"})
-"""Stand in every document of this package that names blobs: in its format, and where it names them."""
+"""Marks of a document of this package that names blobs: in its format, and where it names them."""
 _YOUNG_SECONDS: Final = 600
-"""A blob that is younger stays: the text that names it may still be on its way."""
+"""Minimum age of a removed blob: the text that names a newer one may not be written yet."""
 
 
 def prune_blobs(path: Path) -> list[Path]:
@@ -69,7 +69,7 @@ def _blobs_in(folder: Path) -> Iterator[Path]:
 
 def _is_old(blob: Path) -> bool:
     """Whether the text that names a new blob would have been written by now."""
-    with system_errors(f"{visible(str(blob), None)} cannot be looked at"):
+    with system_errors(f"{visible(str(blob), None)} cannot be read"):
         return time.time() - blob.stat().st_mtime > _YOUNG_SECONDS
 
 

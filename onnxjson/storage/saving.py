@@ -32,7 +32,7 @@ from onnxjson.model.errors import (
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
 
 PIECE = 1 << 20
-"""Bytes that are collected before the system is asked to write."""
+"""Number of bytes that are collected before each write."""
 
 _FICLONE = 0x40049409
 """The request of linux/fs.h that lets two files share their blocks until one of them changes."""
@@ -271,7 +271,7 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
 
 def _refuse_existing(target: Path, name: str) -> None:
     if os.path.lexists(target):
-        raise OutputError(f"{name} already exists; choose another file, or allow to replace it")
+        raise OutputError(f"{name} already exists; choose another file, or allow replacing it")
 
 
 def _prefix(target: Path) -> str:
@@ -395,6 +395,9 @@ def _sync_folder(descriptor: int, name: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # Some file systems cannot do this, and need not.
+        if error.errno not in {
+            errno.EINVAL,
+            errno.ENOTSUP,
+        }:  # Some file systems do not support this, and do not need it.
             what = f"{name} has the new content, but the system did not confirm that it survives a power cut"
             raise system_error(what, error) from error

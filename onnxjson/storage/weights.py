@@ -1,6 +1,6 @@
 """Weights outside the text: blobs next to it, or the model that has the bytes of digests.
 
-A blob is a file that holds exactly the bytes of `raw_data` and is named by their SHA-256, so an unchanged tensor adds
+A blob is a file with exactly the bytes of `raw_data` and is named by their SHA-256, so an unchanged tensor adds
 nothing to a git repository, and a text can be checked against its weights. A digest is bound by SHA-256 and length, not
 by the name of its tensor. Bytes are checked against their SHA-256 whenever they are used.
 """
@@ -211,7 +211,7 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
     target = checked_folder(folder, name)
     blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
     away = [(target / sha256, data) for sha256, data in blobs.items() if not os.path.lexists(target / sha256)]
-    # A blob that was removed from this very folder cannot be copied.
+    # A blob that was removed from this folder cannot be copied.
     lost = {place for place, data in away if os.path.realpath(place) == os.path.realpath(data.place)}
     for place, data in away:
         if place not in lost:

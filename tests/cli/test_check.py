@@ -127,7 +127,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> None:
     """A native analysis that comes to no end."""
 
     def check(self: Worker, model: bytes | Path, full: bool = False, **_: object) -> None:
-        raise WorkerError("the shape inference of onnx does not come to an end on this model")
+        raise WorkerError("the shape inference of onnx does not finish on this model")
 
     monkeypatch.setattr(Worker, "check", check)
 
@@ -135,7 +135,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("stopping")
 def test_analysis_that_comes_to_no_end_is_a_finding_with_the_file_and_code_76(binary: Path) -> None:
     result = run("check", "--deep", binary)
-    message = "the shape inference of onnx does not come to an end on this model"
+    message = "the shape inference of onnx does not finish on this model"
     assert result.stdout == f"{binary}: warning[check-unfinished]: {message}\n"
     assert result.exit_code == 76
     result = run("check", "--deep", "--json", binary, binary)

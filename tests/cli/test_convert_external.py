@@ -282,7 +282,7 @@ def test_the_files_that_hold_the_weights_of_the_source_are_not_replaced(split: P
         options = ["--internalize"]
     before = data.read_bytes()
     message = refused(run("convert", split, *options, "--to", form, "-o", destination), 73)
-    assert f"{destination} holds weights of {split}; name another file" in message
+    assert f"{destination} contains weights of {split}; name another file" in message
     assert data.read_bytes() == before
 
 

@@ -307,7 +307,7 @@ def test_new_errors_of_structure_are_not_saved_without_a_question(binary: Path, 
     before = binary.read_bytes()
     result = edit(binary, editor(RENAME), "--yes")
     assert result.exit_code == 65
-    assert 'error[undefined-input]: nothing makes the input "active"' in result.stderr
+    assert 'error[undefined-input]: nothing produces the input "active"' in result.stderr
     assert ":29:" in result.stderr
     assert "the change adds 1 new error, which --yes does not save" in result.stderr
     assert binary.read_bytes() == before

@@ -83,7 +83,7 @@ def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path
         (["--provider", "cuda"], 76, "CUDA"),
         (["--provider", "cpu", "--engine", "reference"], 2, "--provider is for onnxruntime"),
         (["-o", "out.json"], 2, "write outputs to a .npz"),
-        (["--fill", "1e300"], 65, '"x" is float32, which does not hold 1e+300'),
+        (["--fill", "1e300"], 65, '"x" is float32, which does not have 1e+300'),
         (["--threads", "-1"], 2, "0<=x<=1024"),
     ],
 )

@@ -46,7 +46,7 @@ def test_several_models_are_an_array(binary: Path, text: Path) -> None:
         ("fc.wieght", 'nothing is called "fc.wieght"; did you mean "fc.weight"'),
         ("op:Cnov", 'no node has op:Cnov; did you mean "Conv"?'),
         ("@/graph/node/9", "/graph/node has 6 members, 0 to 5"),
-        ("@/graph", "@/graph is a Graph; the address of a node or tensor is wanted"),
+        ("@/graph", "@/graph is a Graph; the address of a node or tensor is expected"),
     ],
 )
 def test_what_is_not_there_is_code_2_and_one_line(binary: Path, selector: str, message: str) -> None:

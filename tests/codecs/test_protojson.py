@@ -420,7 +420,7 @@ def test_what_proto_json_cannot_hold_is_refused_by_name_and_written_if_asked(
     (finding,) = caught.value.findings
     assert finding.address == address
     assert finding.message.startswith(message)
-    assert str(caught.value).startswith(f"proto-JSON cannot hold this model: {address}: ")
+    assert str(caught.value).startswith(f"proto-JSON cannot represent this model: {address}: ")
     text = protojson.dumps(model, lossy=True)
     read = protojson.loads(text)
     assert protojson.dumps(serde.from_proto(read)) == text

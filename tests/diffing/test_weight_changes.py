@@ -150,7 +150,7 @@ def test_digests_differ_though_nobody_has_the_bytes() -> None:
 
 
 def saved(folder: Path, values: Any) -> Path:
-    """A model whose one weight stands in another file."""
+    """A model whose one weight is in another file."""
     folder.mkdir()
     tensor = onnx.numpy_helper.from_array(values, "w")
     node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])

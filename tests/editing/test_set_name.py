@@ -72,5 +72,5 @@ def test_a_name_that_another_node_of_the_graph_has_is_refused() -> None:
 
 
 def test_one_node_is_wanted() -> None:
-    with pytest.raises(SelectorError, match="finds 2 nodes where one node is wanted"):
+    with pytest.raises(SelectorError, match="finds 2 nodes where one node is expected"):
         apply(model_of(TEXT), SetName(node="twin", name="third"))

@@ -110,7 +110,7 @@ def test_name_that_is_too_long_matches_nothing() -> None:
         ("\\", "bad escape (end of pattern)"),
         ("[z-a]", "bad character range z-a"),
         ("\\L<names>", "bad escape \\L"),
-        ("((a{100}){100}){100}", "too big: counts copy what they count, 4,000 parts at most"),
+        ("((a{100}){100}){100}", "too big: each count repeats its part, and at most 4,000 parts are allowed"),
         ("((((){1000}){1000}){1000}){1000}", "too big"),
         ("(?:[)]{50}\\){50}){50}", "too big"),
         ("a" * (PATTERN_CHARACTERS + 1), "501 characters; 500 are allowed"),

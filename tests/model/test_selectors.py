@@ -146,8 +146,8 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ("", "the selector is empty"),
         ("/layer1/conv/Conf", 'nothing is called "/layer1/conv/Conf"; did you mean "/layer1/conv/Conv"'),
         ("zzzzzz", 'nothing is called "zzzzzz"; `onnxjson show MODEL` gives an overview'),
-        ("/inner/Conv in:main", 'nothing is called "/inner/Conv" in the main graph; elsewhere there is one'),
-        ("w", 'nothing is called "w"; it is no node but an input or a constant'),
+        ("/inner/Conv in:main", 'nothing is called "/inner/Conv" in the main graph; there is one elsewhere'),
+        ("w", 'nothing is called "w"; it is an input or a constant, not a node'),
         ("op:Cnov", 'no node has op:Cnov; did you mean "Conv"?'),
         ("op:zzz", 'no node has op:zzz; values are "Add", "Constant", "Conv", "If", "LeakyRelu" and 4 more'),
         ("attr:grp", 'no node has attr:grp; did you mean "group"?'),
@@ -156,18 +156,18 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ('op:"Con*"', 'no node has op:"Con*"; did you mean "Conv"?'),
         ("dtype:flaot16", 'did you mean "float16"?'),
         ("op:Conv op:If", "no node fits all of op:Conv op:If; nodes that have each: op:Conv 3, op:If 1"),
-        ("op:", 'nothing stands after op: (for an empty text write op:"")'),
+        ("op:", 'nothing follows op: (for an empty text write op:"")'),
         ("in:other", "only in:main is known"),
-        ("in:main !in:main", "wants nodes in the main graph and not in it"),
-        ("op:Conv two names", 'has 2 names without a key; a name with spaces stands in quotes: "two names"'),
+        ("in:main !in:main", "asks for nodes both inside and outside the main graph"),
+        ("op:Conv two names", 'has 2 names without a key; put a name with spaces in quotes: "two names"'),
         ('op:Conv "open', "the quote at character 8 is not closed"),
         ("re:nothing.*", "fits no name of a node or tensor"),
         ("re:(", "missing ), unterminated subpattern"),
         ("clash", 'clash is the name of @/graph/node/6 (Sub "clash") and an output of @/graph/node/5 (Add'),
         ("@/graph/nodes/0", 'has no field "nodes"; did you mean "node"?'),
-        ("@/graph", "@/graph is a Graph; a node is wanted"),
-        ("@/graph/node", "@/graph/node is a list of 9; a node is wanted"),
-        ("@/graph/initializer/0", "is a Tensor; a node is wanted"),
+        ("@/graph", "@/graph is a Graph; a node is expected"),
+        ("@/graph/node", "@/graph/node is a list of 9; a node is expected"),
+        ("@/graph/initializer/0", "is a Tensor; a node is expected"),
         ("x\x1b[2J", 'nothing is called "x\\u{1b}[2J"'),
     ],
 )
@@ -186,13 +186,13 @@ def test_the_two_spellings_that_settle_an_ambiguous_name_work() -> None:
 
 def test_one_node_is_one_node() -> None:
     assert len(select_nodes(MODEL, INDEX, "if", one=True)) == 1
-    with pytest.raises(SelectorError, match=r"finds 3 nodes where one node is wanted: @/graph/node/0 \(Conv"):
+    with pytest.raises(SelectorError, match=r"finds 3 nodes where one node is expected: @/graph/node/0 \(Conv"):
         select_nodes(MODEL, INDEX, "op:Conv", one=True)
 
 
 def test_dtype_without_types_says_so() -> None:
     model = Model(graph=Graph(node=(Node(op_type="Relu", output=("y",)),)))
-    with pytest.raises(SelectorError, match="does not say which types"):
+    with pytest.raises(SelectorError, match="does not state the types"):
         select_nodes(model, Index(model), "dtype:float32")
 
 
@@ -231,10 +231,10 @@ def test_constant_of_a_tensor_is_at_hand() -> None:
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("x", r"finds 2 tensors where one tensor is wanted: @/graph/input/0 \(\"x\"\), @/functions/0/input/0"),
+        ("x", r"finds 2 tensors where one tensor is expected: @/graph/input/0 \(\"x\"\), @/functions/0/input/0"),
         ("op:Conv", "selects nodes; name a tensor"),
         ("ww", 'nothing is called "ww"'),
-        ("@/graph/node/0", "@/graph/node/0 is a Node; the address of a node or tensor is wanted"),
+        ("@/graph/node/0", "@/graph/node/0 is a Node; the address of a node or tensor is expected"),
         ("@/graph/node/0/name", "is a value"),
     ],
 )
@@ -260,7 +260,7 @@ def test_initializers_of_one_name_are_refused_with_all_their_addresses() -> None
     for find in (select, select_tensor):
         with pytest.raises(SelectorError) as refused:
             find(model, index, "A in:main")
-        assert str(refused.value).endswith(f"finds 3 tensors where one tensor is wanted: {', '.join(places[:3])}")
+        assert str(refused.value).endswith(f"finds 3 tensors where one tensor is expected: {', '.join(places[:3])}")
         with pytest.raises(SelectorError, match="finds 6 tensors") as refused:
             find(model, index, "A")
         assert ", ".join(places[:5]) in str(refused.value)

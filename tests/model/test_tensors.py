@@ -109,7 +109,7 @@ def test_six_bit_padding_has_no_room_in_entries() -> None:
 
 
 def test_a_typed_field_of_another_dtype_is_refused() -> None:
-    with pytest.raises(ValueError, match="elements of float32 stand in float_data, not in int32_data"):
+    with pytest.raises(ValueError, match="elements of float32 are stored in float_data, not in int32_data"):
         tensors.with_storage(b"", 1, "int32_data", 0)
 
 
@@ -265,9 +265,9 @@ def test_arrays_in_any_byte_order_and_layout_are_taken() -> None:
 
 def test_external_data_and_misfits_are_refused_by_name() -> None:
     external = Tensor(name="w\x1b", dims=(1,), data_type=1, data_location=1, external_data=(StringStringEntry(),))
-    with pytest.raises(DecodeError, match=r"tensor 'w\\x1b' stands in another file; onnxjson\.storage\.external"):
+    with pytest.raises(DecodeError, match=r"tensor 'w\\x1b' is in another file; onnxjson\.storage\.external"):
         tensors.to_numpy(external)
-    with pytest.raises(DecodeError, match="the tensor does not hold the elements"):
+    with pytest.raises(DecodeError, match="the tensor does not have the elements"):
         tensors.to_numpy(Tensor(dims=(2,), data_type=1, raw_data=ONE))
     with pytest.raises(TypeError, match="no data type for arrays of datetime64"):
         tensors.from_numpy(numpy.array(["2020-01-01"], dtype="datetime64[D]"))

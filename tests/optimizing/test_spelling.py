@@ -48,11 +48,11 @@ REFUSED = {
     "onnxoptimizer:fuse_bn": 'onnxoptimizer has no "fuse_bn"; did you mean "fuse_bn_into_conv"?',
     "onnxoptimizer{passes=[fuse_bn]}": 'onnxoptimizer has no "fuse_bn"',
     "onnxoptimizer:": 'onnxoptimizer has no ""',
-    "onnxoptimizer:nop{passes=nop}": "says passes already",
+    "onnxoptimizer:nop{passes=nop}": "already sets passes",
     "onnxsim:fold": "onnxsim has no parts",
     "onnxsim{fodl=true}": 'no option "fodl"; did you mean "fold"?',
     "onnxsim{fold=maybe}": "expected true or false",
-    "onnxsim{fold=true,fold=true}": "fold is there twice",
+    "onnxsim{fold=true,fold=true}": "fold is given twice",
     "onnxsim{check=-1}": "expected a whole number from 0",
     "onnxsim{large_tensor}": "large_tensor needs a value",
     "onnxsim{fold=true": "the brace is not closed",
@@ -64,7 +64,7 @@ REFUSED = {
     "set-attribute{node=op:Conv}": "set-attribute needs attribute",
     "set-attribute{nod=op:Conv}": 'no option "nod"; did you mean "node"',
     "missing.py": "missing.py does not exist",
-    "script.json{a=1}": "takes no options",
+    "script.json{a=1}": "has no options",
 }
 
 

@@ -192,7 +192,7 @@ def test_a_trace_takes_the_place_of_a_trace_and_of_nothing_else(tmp_path: Path) 
 
 def test_what_is_no_trace_is_refused_by_name(tmp_path: Path) -> None:
     trace, _ = traced(convolution(), "onnxruntime")
-    with pytest.raises(MissingInputError, match="holds no trace"):
+    with pytest.raises(MissingInputError, match="contains no trace"):
         load_trace(tmp_path)
     write_trace(trace, tmp_path / "t")
     index = tmp_path / "t" / "trace.json"

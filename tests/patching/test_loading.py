@@ -90,7 +90,10 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
             '2 conflicting-keys: the operation has both "set" and "list"; keep',
         ),
         (['{"set": "/domain", "nwe": "b"}'], '2 unknown-key: an operation "set" has no key "nwe"; did you mean "new"?'),
-        (['{"set": "domain", "new": "b"}'], '2 bad-address: "domain" is no address; one begins with a slash, such as'),
+        (
+            ['{"set": "domain", "new": "b"}'],
+            '2 bad-address: "domain" is not an address; an address begins with a slash, such as',
+        ),
         (
             ['{"set": "", "new": "b"}'],
             "2 bad-address: this is the address of the whole model; the address of a change ends with a field",

@@ -63,7 +63,7 @@ def test_slots_of_a_field_of_many_values_stay_as_long_as_there_are_so_many() -> 
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("graph", "is no address"),
+        ("graph", "is not an address"),
         ("/graph/nodes/0", 'Graph has no field "nodes"'),
         ("/graph/node/x", '"x" is not a position in a list'),
         ("/graph/node/0/attribute/#x", '"x" is not a position in a list'),

@@ -513,7 +513,7 @@ def test_nothing_is_left_behind_by_trusted_code_either(end: str, model: Model, t
             assert made.failure is None
             left = int(made.after.model.doc_string or "")
         else:
-            assert "does not come to an end" in str(made.failure)
+            assert "does not finish" in str(made.failure)
             left = int((tmp_path / "process").read_text())
         assert not is_alive(left)
 

@@ -139,7 +139,7 @@ def test_run_that_fails_does_not_stop_the_next(worker: Worker) -> None:
     assert "indices element out of data bounds" in str(results.runs[0])
 
 
-@pytest.mark.parametrize(("trouble", "said"), [(ENDLESS, "does not come to an end"), (HUNGRY, "memory|alloc")])
+@pytest.mark.parametrize(("trouble", "said"), [(ENDLESS, "does not finish"), (HUNGRY, "memory|alloc")])
 def test_evaluation_that_hangs_or_fills_the_memory_costs_the_others_nothing(
     worker: Worker, trouble: Model, said: str
 ) -> None:

@@ -160,7 +160,7 @@ def test_a_model_that_never_ends_is_an_error_within_the_limit(worker: Worker) ->
     assert len(small) < 4096
     assert worker.check(small) == ()
     start = time.monotonic()
-    with pytest.raises(WorkerError, match="does not come to an end"):
+    with pytest.raises(WorkerError, match="does not finish"):
         worker.check(small, full=True)
     assert time.monotonic() - start < 4
     assert worker.check(GOOD) == ()

@@ -86,7 +86,7 @@ def test_the_folder_of_a_trace_opens_on_it(folder: Path) -> None:
 def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
     async def go() -> None:
         async with shown(trace_of_folder(str(tmp_path / "none"), TERMINAL), (120, 30)) as found:
-            assert "holds no trace" in " ".join(found.text.split())
+            assert "contains no trace" in " ".join(found.text.split())
             await found.press("q")
 
     asyncio.run(go())

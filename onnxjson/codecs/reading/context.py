@@ -106,7 +106,7 @@ class Context:
         return nearest(name, names) if self._suggestions >= 0 else ""
 
     def wrong_type(self, tree: Tree, place: Place, fits: str, hint: str = "") -> None:
-        """Add an error about a value of the wrong kind, unless it is not JSON at all: that was reported already."""
+        """Add an error about a value of the wrong kind, unless it is not JSON, which was already reported."""
         if tree is UNREADABLE:
             return
         if tree is None:
@@ -120,7 +120,7 @@ class Context:
 
 
 def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGuard[dict[str, Tree]]:
-    """Whether a document is an object whose key "format" has the value `expected`; report what is wrong if not."""
+    """Whether a document is an object whose key "format" has the value `expected`; report the reason if not."""
     if not isinstance(tree, dict):
         context.wrong_type(tree, ROOT, f'{what}, {{"format": "{expected}", ...}}')
         return False

@@ -1,7 +1,7 @@
 """Documents read exactly: text -> value, or every finding with its line and column.
 
-`read_document` reads any JSON format of this package: models, blocks of nodes, patches, scripts, recipes. Whatever is
-wrong with a text, it raises `DecodeError` and nothing else. `locate` finds the elements of a model in a text: an
+`read_document` reads any JSON format of this package: models, blocks of nodes, patches, scripts, recipes. For an
+invalid text it raises `DecodeError` and nothing else. `locate` finds the elements of a model in a text: an
 address follows the records, and the text has tags, short forms and side tables that the records do not have.
 """
 
@@ -36,7 +36,7 @@ def read_document(
 
     Args:
         text: UTF-8, JSON with ``//`` comments and trailing commas.
-        read: turns the tree into a value and reports to the context; returns None where there is no value.
+        read: turns the tree into a value and reports to the context; returns None if it has no value.
         context: collects the remarks of `read`.
         file: the name of the text in findings.
 

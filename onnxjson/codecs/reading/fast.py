@@ -1,6 +1,6 @@
 """Fast reader of canonical texts, and only of those.
 
-A typed decoder is fast, but keeps the last of two equal keys, accepts spellings that mean something else, and does not
+A typed decoder is fast, but keeps the last of two equal keys, accepts spellings with another meaning, and does not
 locate mistakes. So its result is not trusted: the records are written canonically again, and are accepted only if that
 reproduces exactly the bytes that were read (for numbers of tensors: their layout). For any other text the result is
 None, and the exact reader takes over.
@@ -126,7 +126,7 @@ class _Proof(TextWriter):
         values = self._values.get(id(tensor))
         if values is None:
             return super().tensor_body(tensor, indent, tokens)
-        return tensor_text.Body(b'"values": ' + values, takes_lines=tensor_text.takes_lines(tensor.dims))
+        return tensor_text.Body(b'"values": ' + values, spans_lines=tensor_text.spans_lines(tensor.dims))
 
 
 class _Reader:

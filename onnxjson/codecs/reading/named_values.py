@@ -1,4 +1,4 @@
-"""What has a name: attributes of nodes and functions, pairs, opset imports, the metadata of elements.
+"""Values with names: attributes of nodes and functions, pairs, opset imports, the metadata of elements.
 
 docs/format.md, sections 6, 8 and 9; attributes are bare, tagged or in full.
 """

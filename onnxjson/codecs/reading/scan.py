@@ -95,7 +95,7 @@ class _Scanner:
         self._last_report = -1
 
     def run(self, start: int) -> None:
-        """Read the text from `start` to its end, or until continuing makes no sense."""
+        """Read the text from `start` to its end, or until continuing is pointless."""
         self.tokens.skip_to(start)
         going_on = self._begin(start)
         while going_on:

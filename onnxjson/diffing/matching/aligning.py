@@ -25,9 +25,9 @@ def align(
 
     Args:
         base: a model.
-        target: another one.
+        target: another model.
         base_content: returns the key of a constant of `base`; keys are compared with those of `target_content`.
-        target_content: the same for `target`.
+        target_content: returns the key of a constant of `target`.
 
     Raises:
         ChangedUnderneathError, FileError: weights in a file can no longer be read.

@@ -1,11 +1,11 @@
-"""The result of matching two models: pairs of graphs, nodes and values. Pairs by the names of values alone.
+"""The result of matching two models: pairs of graphs, nodes and values. A fast way to pair values by name alone.
 
-An element in no pair has no counterpart: it was added, removed, or is part of a rewrite (see
+An element without a pair has no counterpart: it was added, removed, or is part of a rewrite (see
 `onnxjson.diffing.events`). A pair does not mean that its two elements are equal.
 
-Most merges are of small edits of one exporter's model, and so is most of what is edited here. Then `align_by_names` is
-enough, without numpy, unless something was added or removed that could have taken over a name, or anything else is
-unusual: then the matcher decides (`onnxjson.diffing.matching.aligning`).
+Most compared models are small edits of one another. Then `align_by_names` is sufficient, without numpy. If something
+was added or removed that could have taken over a name, or anything else is unusual, the matcher decides
+(`onnxjson.diffing.matching.aligning`).
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class GraphPair(msgspec.Struct, frozen=True, gc=False, eq=False):
     base_aliases: Mapping[str, str]
     """Aliases in `base`, by Identity or a Cast without effect: name -> the name that it is an alias of."""
     target_aliases: Mapping[str, str]
-    """The same for `target`."""
+    """Aliases in `target`."""
 
 
 class Alignment(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -153,7 +153,7 @@ def same_alignment(base: Model, target: Model) -> Alignment:
 def align_by_names(base: Model, target: Model, *, is_edited: bool = False) -> Alignment | None:
     """Pair graphs, nodes and values of the same name; None if names alone are not enough.
 
-    No name of an edited base (`is_edited`) can have been given to another value.
+    In an edited base (`is_edited`), no name can have moved to another value.
     """
     indexes = Index(base), Index(target)
     functions = _functions(base, target)
@@ -231,7 +231,7 @@ def pair_by_names(base: Scope, target: Scope, *, is_edited: bool = False) -> Gra
 
 
 def _have_other_names(base: Scope, target: Scope, target_of: list[int], changed: list[int]) -> bool:
-    """Whether a changed node is now equal to what another node was that was removed or changed, too.
+    """Whether a changed node now equals the former content of another node that was removed or changed.
 
     Exporters that number values swap the names of two layers when they visit them in another order.
     """

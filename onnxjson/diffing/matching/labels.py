@@ -2,7 +2,7 @@
 
 Two nodes have the same number if, and only if, they provably compute the same values: by exact hash-consing over the
 operator with its attributes and the numbers of the inputs (value numbering). The labels (Weisfeiler and Lehman) are
-hashes; nodes in pairs have the label of their pair, so known pairs tell apart the nodes around them. The orders do not
+hashes; nodes in pairs have the label of their pair, so known pairs distinguish the nodes around them. The orders do not
 depend on names.
 """
 

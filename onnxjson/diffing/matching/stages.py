@@ -16,7 +16,7 @@ from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of
 from onnxjson.diffing.matching.similarity import assign, pair_similar
 
 WORK_PER_NODE: Final = 400
-"""Maximum number of steps for each node of both graphs, besides a minimum for small graphs."""
+"""Maximum number of steps for each node of both graphs, in addition to a minimum for small graphs."""
 
 _LEAST_WORK: Final = 200_000
 _ANCHOR: Final = np.uint64(1 << 63)
@@ -282,7 +282,7 @@ def repair_swaps(pairing: NodePairing) -> None:
 def keep_equal(pairing: NodePairing) -> None:
     """Among nodes that compute the same, pair those that are equal, with names, unless that adds contradictions.
 
-    So an unchanged node is not paired with another one while a third one has its name.
+    So an unchanged node is not paired with another node although a third one has its name.
     """
     base, target = pairing.base, pairing.target
     nodes, its_nodes = base.columns.nodes, target.columns.nodes

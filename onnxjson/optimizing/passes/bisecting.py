@@ -65,7 +65,7 @@ class Checks:
         self._worker.close()
 
     def reason(self, model: Model, base: Model | None = None) -> str:
-        """Return why a model computes something else than another, as the end of a sentence; "" if it does not.
+        """Return how the results of a model differ from those of another, as the end of a sentence; "" if they do not.
 
         Args:
             model: the model to check.

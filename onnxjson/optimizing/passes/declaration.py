@@ -1,6 +1,6 @@
 """`Pass`: one optimizer, declared once for Python, the command line and recipes, and what passes report and produce.
 
-A subclass is the declaration: its docstring says what it does, its fields are the options, ``tag`` is its name::
+A subclass is the declaration: its docstring describes it, its fields are the options, ``tag`` is its name::
 
     class Example(Pass, frozen=True, kw_only=True, tag="example"):
         \"""What it does, in one line.\"""
@@ -85,7 +85,7 @@ def with_texts(model: bytes) -> bytes:
 
 
 class Changed(NamedTuple):
-    """What a pass made that runs in this process."""
+    """Result of a pass that runs in this process."""
 
     model: "Model"
     notes: tuple[str, ...] = ()
@@ -93,27 +93,27 @@ class Changed(NamedTuple):
 
 
 class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="pass", eq=False):
-    """The base of all passes. Options are checked when one is made; `ParameterError` says what does not fit."""
+    """Base of all passes. Options are checked on construction; `ParameterError` states what is invalid."""
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """Distributions that it needs beyond those of this package."""
+    """Distributions that the pass needs in addition to those of this package."""
     extra: ClassVar[str | None] = None
-    """The extra of this package that installs them, None where nothing more is needed."""
+    """The extra of this package that installs them; None if none is needed."""
     part: ClassVar[str | None] = None
-    """The option, a list of texts, that a word after a colon stands for: ``onnxoptimizer:eliminate_identity``."""
+    """The option, a list of texts, that a word after a colon sets: ``onnxoptimizer:eliminate_identity``."""
     parts: ClassVar[dict[str, str]] = {}
-    """The words that it may hold, and what each does, in one line."""
+    """The words that this option accepts, each with a description of one line."""
     is_guarded: ClassVar[bool] = True
-    """Whether `run` belongs into the guarded process; code of this package does not."""
+    """Whether `run` must run in the guarded process; code of this package need not."""
     is_own_code: ClassVar[bool] = False
-    """Whether it is code of the user, which may run without the box of `onnxjson.running.box`."""
+    """Whether the pass is code of the user, which may run without the box of `onnxjson.running.box`."""
     is_exact: ClassVar[bool] = True
-    """Whether a model is to compute the same after it; else it trades numbers for size or speed."""
+    """Whether the model must compute the same afterwards; otherwise the pass trades accuracy for size or speed."""
 
     texts: ClassVar[Literal["folded", "moved", "run"]] = "folded"
-    """How it uses texts that code could evaluate, for which it gets placeholders: it may compute constants from them,
-    only moves them, or computes from what the model returns for samples. If a result would depend on such a text, the
-    pass is refused. The user's own code (`is_own_code`) gets the model as it is."""
+    """How the pass uses texts that code could evaluate, which placeholders replace: it may compute constants from them
+    ("folded"), only move them ("moved"), or run the model on samples ("run"). If a result would depend on such a text,
+    the pass is refused. The user's own code (`is_own_code`) gets the unmodified model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,31 +124,31 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
     @property
     def name(self) -> str:
-        """Its name, such as ``onnxsim``."""
+        """Name of the pass, such as ``onnxsim``."""
         return name_of(self)
 
     def within(self, folder: Path) -> Self:
-        """The same with the files that it names looked for in a folder."""
+        """Return the pass with the files that it names resolved in a folder."""
         return self
 
     def reads(self) -> tuple[str, ...]:
-        """Absolute paths of the files and folders that `run` reads; of others it sees only those of its packages."""
+        """Return absolute paths of the files and folders that `run` may read, in addition to those of its packages."""
         return ()
 
     def with_dimensions(self, names: Mapping[str, str]) -> Self:
-        """The same for a model in which dimensions have other names.
+        """Return the pass for a model with renamed dimensions.
 
         Args:
-            names: those that changed, and what they are now.
+            names: old names -> new names.
         """
         return self
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """What the optimizer makes of a model. Runs in the guarded process, where it may crash, hang or exit.
+        """Run the optimizer on a model, in the guarded process, where it may crash, hang or exit.
 
         Args:
-            model: serialised; every tensor stands in it.
-            folder: an empty one of its own, for optimizers that work on files; it is thrown away afterwards.
+            model: serialised, with every tensor in it.
+            folder: an empty folder for optimizers that work on files; it is deleted afterwards.
 
         Returns:
             The serialised result.
@@ -156,10 +156,11 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         raise NotImplementedError
 
     def stages(self, model: bytes, folder: Path) -> Iterable[PartStage]:
-        """What each part of the optimizer does to a model, as far as it can be told; the last one ends as `run` does.
+        """Yield the model after each part of the optimizer, if its parts can be separated; the last is the result of
+        `run`.
 
-        Runs in the guarded process, apart from `run`: however long it takes and whatever becomes of it, the result is
-        there already. See `run` for the arguments.
+        Runs in the guarded process after `run`, so if it fails or takes too long, the result of the pass is not
+        affected. See `run` for the arguments.
         """
         return ()
 
@@ -170,12 +171,12 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         """
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
-        """Of a pass that is not guarded: what it makes. It runs in this process, and writes nothing."""
+        """Return the result of a pass that is not guarded. Runs in this process and writes nothing."""
         raise NotImplementedError
 
     @classmethod
     def available(cls) -> str | None:
-        """Why it cannot be used here, and what to do; None where it can. Nothing is imported."""
+        """Return why the pass cannot be used here and what to do, or None if it can. Nothing is imported."""
         missing = [package for package in cls.packages if not is_installed(package)]
         if not missing:
             return None
@@ -188,12 +189,12 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
 
 def near(word: str, names: Collection[str]) -> str:
-    """``did you mean "a"?`` with names that are like a word, or hold it; "" where there are none."""
-    holding = [name for name in names if len(word) >= 3 and word in name]
-    # A part by its bare name, before what only holds it.
-    holding = sorted(holding, key=lambda name: name.rpartition(":")[2] != word)[:3]
-    if holding:
-        return "did you mean " + " or ".join([f'"{name}"' for name in holding]) + "?"
+    """Return ``did you mean "a"?`` with names that contain a word or are similar to it; "" if there are none."""
+    containing = [name for name in names if len(word) >= 3 and word in name]
+    # A part with exactly this name comes before names that only contain the word.
+    containing = sorted(containing, key=lambda name: name.rpartition(":")[2] != word)[:3]
+    if containing:
+        return "did you mean " + " or ".join([f'"{name}"' for name in containing]) + "?"
     return suggest(word, names)
 
 

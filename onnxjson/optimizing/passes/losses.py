@@ -10,7 +10,7 @@ from onnxjson.model.walking import walk
 
 
 def losses(before: Model, after: Model) -> tuple[str, ...]:
-    """Return messages about what the model lost in a pass although its subject remains.
+    """Return messages about metadata and other information that a pass lost although its subject remains.
 
     Covers metadata of nodes whose outputs still exist, quantization annotations of remaining values, metadata and
     texts of the model, changed versions, and changed inputs and outputs.

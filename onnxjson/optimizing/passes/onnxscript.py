@@ -141,7 +141,7 @@ PARTS: Final[dict[str, str]] = {
     "affine_conv_fusion": "Fuses Mul and Add into the Conv after them.",
     "cast_cast": "Fuses two Cast.",
     "cast_constant_of_shape": "Fuses a Cast into the ConstantOfShape before it.",
-    "cast_constant_of_shape_without_value": "The same for ConstantOfShape without a value.",
+    "cast_constant_of_shape_without_value": "Fuses a Cast into a ConstantOfShape without a value.",
     "collapse_slice": "Removes a Slice of the whole value.",
     "collapse_slice2": "Removes a Slice whose result has the shape of its input.",
     "conv_affine_fusion": "Fuses Mul and Add into the Conv before them.",

@@ -261,7 +261,7 @@ class Pipeline:
             except WorkerError as error:
                 raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:
-            # What the box refuses to code of the user is named so.
+            # Python reports what the box refuses as a PermissionError.
             is_refused = not self._trust and step.subject.is_own_code and "PermissionError" in answer.problem
             raise _failed(name, f"{answer.problem}{_last_words(answer)}{_HINT if is_refused else ''}", answer.printed)
         return answer

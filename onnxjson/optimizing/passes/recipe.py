@@ -13,8 +13,8 @@
     }
 
 A step is a text as after ``-p``, an object with the name of a pass and its options, or an edit as in a rewrite script.
-Files stand in the folder of the recipe or below. A recipe runs no Python file: those run only where they are named on
-the command line.
+Files must be in the folder of the recipe or below. A recipe cannot run Python files: they run only if the command line
+names them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,35 +58,35 @@ _FILE: Final = "file"
 
 
 def load_recipe(path: str | Path) -> tuple[Step, ...]:
-    """The passes of the recipe in a file.
+    """Return the passes of the recipe in a file.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
-        DecodeError: it holds none; `findings` have every reason with line and column.
+        DecodeError: it is not a recipe; `findings` have every reason with line and column.
     """
     source = open_source(Path(path))
     return parse_recipe(source.read_at(0, source.size), file=str(path), folder=Path(path).parent)
 
 
 def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> tuple[Step, ...]:
-    """The passes of the recipe in a text.
+    """Return the passes of the recipe in a text.
 
     Args:
         text: UTF-8.
-        file: the name that findings give the text.
-        folder: where the files that it names stand.
+        file: the name of the text in findings.
+        folder: where the files that it names are.
 
     Raises:
-        DecodeError: it holds none; `findings` have all reasons, in the order of the text.
+        DecodeError: it is not a recipe; `findings` have all reasons, in the order of the text.
     """
     return read_document(text, partial(_read_recipe, folder=folder), Context(), file=file)[0]
 
 
 def write_recipe(steps: Sequence[Step]) -> str:
-    """The canonical text of a recipe: a step a line, options with their names.
+    """Return the canonical text of a recipe: one step per line, options with their names.
 
     Raises:
-        ParameterError: a step runs a Python file, which no recipe does.
+        ParameterError: a step runs a Python file, which a recipe cannot.
     """
     return write_steps(RECIPE, [_step_text(step) for step in steps])
 
@@ -139,7 +139,7 @@ def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) 
 
 
 def _within(step: Step, place: Place, context: Context, folder: Path | None) -> Step | None:
-    """The step with the files that it names looked for in the folder of the recipe; None where one is outside."""
+    """Return the step with its files resolved in the folder of the recipe; None, after a report, if one is outside."""
     subject = step.subject
     for name in _files_of(subject):
         if not _is_inside(name, folder):
@@ -150,7 +150,7 @@ def _within(step: Step, place: Place, context: Context, folder: Path | None) -> 
 
 
 def _files_of(subject: Pass) -> Iterator[str]:
-    """The files that options of a pass name; an edit knows its folder, and looks at its own."""
+    """Yield the files that options of a pass name, except those of an edit, which checks its own."""
     for option in parameters(type(subject)):
         value = getattr(subject, option.field)
         if option.role == _FILE and value is not None:
@@ -175,7 +175,7 @@ def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | Non
         return None
     if name not in NAMES:
         hint = _in_a_text(name, tree)
-        problem = f'an object does not take "{name}"' if hint else f'there is no pass "{visible(name)}"'
+        problem = f'"{name}" is not allowed in an object' if hint else f'there is no pass "{visible(name)}"'
         hint = hint or near(name, all_names()) or "`onnxjson passes` shows all"
         context.error(place.at("pass"), "unknown-pass", problem, hint)
         return None
@@ -183,7 +183,7 @@ def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | Non
 
 
 def _in_a_text(name: str, tree: dict[str, Any]) -> str:
-    """What to do where an object has a name that only a text may have, such as that of a part; "" where it has none."""
+    """Return a hint for an object with a name that only a text may have, such as that of a part; "" for other names."""
     if name not in all_names():
         return ""
     if name in EDITS:
@@ -195,7 +195,7 @@ def _in_a_text(name: str, tree: dict[str, Any]) -> str:
     return f"write it as a text, {write_value(text)}"
 
 
-_REPEAT_SCHEMA: Schema = {"description": "Run it until the bytes stand still, ten times at most.", "type": "boolean"}
+_REPEAT_SCHEMA: Schema = {"description": "Run it until no byte changes, at most ten times.", "type": "boolean"}
 
 
 def recipe_schema() -> Schema:
@@ -211,7 +211,7 @@ def recipe_schema() -> Schema:
         "pass": choice_of("pass", {name: f"pass {name}" for name in NAMES}),
         **{f"pass {name}": _pass(kind) for name, kind in NAMES.items()},
         "edit": {
-            "description": "An edit as in a rewrite script; `onnxjson schema rewrite` says what each takes.",
+            "description": "An edit as in a rewrite script; `onnxjson schema rewrite` shows the parameters of each.",
             "type": "object",
             "properties": {"edit": {"type": "string"}, _REPEAT: _REPEAT_SCHEMA},
             "required": ["edit"],

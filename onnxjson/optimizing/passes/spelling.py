@@ -6,8 +6,8 @@
     onnxoptimizer{passes=[eliminate_identity,eliminate_deadend],fixed_point=true}
     onnxsim*
 
-Values are JSON, and what is no JSON is a text. Lists and objects may hold words without quotes, since shells take those
-away; an option of a list may also stand once for each item. A flag alone is true.
+Values are JSON; anything else is a text. Words in lists and objects need no quotes, since shells remove them; an option
+with a list may also be repeated, once per item. A flag alone is true.
 """
 
 import re
@@ -30,10 +30,10 @@ from onnxjson.optimizing.passes.declaration import Pass, near
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, edit_pass, plugins, user_pass
 
 REPETITIONS: Final = 10
-"""How often a pass that repeats runs at most."""
+"""Maximum number of runs of a pass that repeats."""
 
 _PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
-"""A text that may stand without quotes."""
+"""A text that needs no quotes."""
 _CLOSING: Final = {"[": "]", "{": "}"}
 _TEXTS: Final = ("text", "choice", "size")
 """Forms of parameters that are a text."""
@@ -44,18 +44,18 @@ class Step(NamedTuple):
 
     subject: Pass
     repeats: bool = False
-    """Whether it runs until the bytes stand still, `REPETITIONS` times at most."""
+    """Whether it runs until no byte changes, at most `REPETITIONS` times."""
 
     def __str__(self) -> str:
-        """As `parse_step` reads it."""
+        """Return the text that `parse_step` reads."""
         return spell(self.subject) + "*" * self.repeats
 
 
 def parse_step(text: str) -> Step:
-    """The pass that a text spells.
+    """Return the pass that a text names.
 
     Raises:
-        ParameterError: it spells none; the message says what would.
+        ParameterError: it is not a pass; the message suggests a correction.
     """
     spelled = text.strip()
     repeats = spelled.endswith("*")
@@ -77,18 +77,18 @@ def _parse(head: str, inside: str) -> Pass:
         return user_pass(head, _free_options(head, inside))
     if head.endswith(".json"):
         if inside.strip():
-            raise ParameterError(f"{visible(head)} is a rewrite script, which takes no options")
+            raise ParameterError(f"{visible(head)} is a rewrite script, which has no options")
         return ScriptPass(file=head)
     if head in plugins():
         return PluginPass(entry=head, options=_free_options(head, inside))
     if "=" in head:
-        raise ParameterError(f"{visible(head)} is no pass; {quote_the_braces(head)}")
+        raise ParameterError(f"{visible(head)} is not a pass; {quote_the_braces(head)}")
     hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
     raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
 
 
 def quote_the_braces(word: str) -> str:
-    """What to do about a word such as ``a=1``, which a shell made of braces."""
+    """Return a hint for a word such as ``a=1``, which the shell made from braces."""
     names = [name for name in all_names() if word.startswith(name)]
     name = max(names, key=len, default="")
     option = visible(word[len(name) :])
@@ -96,7 +96,7 @@ def quote_the_braces(word: str) -> str:
 
 
 def all_names() -> list[str]:
-    """What may stand before the braces, but for files: passes, their parts, edits, and what other packages offer."""
+    """Return all names of passes except files: passes, their parts, edits, entry points of other packages."""
     found = []
     for name, kind in NAMES.items():
         found += [name, *[f"{name}:{part}" for part in kind.parts]]
@@ -110,7 +110,7 @@ def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
         if kind.part is None:
             raise ParameterError(f"{name} has no parts; write {name}, or '{name}{{option=value}}'")
         if kind.part in texts:
-            raise ParameterError(f"{name}:{visible(part)} says {kind.part} already; leave out one of them")
+            raise ParameterError(f"{name}:{visible(part)} already sets {kind.part}; leave out one of them")
         texts[kind.part] = [part]
     return _build(kind, texts)
 
@@ -125,15 +125,15 @@ def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclar
 
 
 def _free_options(head: str, inside: str) -> dict[str, Any]:
-    """Options of a function, whose names nobody knows before."""
+    """Return the options of a function, whose names are not known in advance."""
     found: dict[str, Any] = {}
     for member in split_members(inside):
         name, mark, value = member.partition("=")
         name = name.strip()
         if not name.isidentifier():
-            raise ParameterError(f"{visible(head)}: {visible(name)} is no name of an argument; write name=value")
+            raise ParameterError(f"{visible(head)}: {visible(name)} is not the name of an argument; write name=value")
         if name in found:
-            raise ParameterError(f"{visible(head)}: {name} is there twice")
+            raise ParameterError(f"{visible(head)}: {name} is given twice")
         try:
             found[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
         except ValueMistakeError as mistake:
@@ -142,7 +142,7 @@ def _free_options(head: str, inside: str) -> dict[str, Any]:
 
 
 def _with_quotes(shape: Shape, text: str) -> str:
-    """A list or an object of words as JSON: ``[a,b]`` stands for ``["a", "b"]``; a text without its quotes."""
+    """Return a list or an object of words as JSON, such as ``["a", "b"]`` for ``[a,b]``; a text without its quotes."""
     if shape.form in _TEXTS and text.startswith('"'):
         with suppress(msgspec.MsgspecError):
             return str(msgspec.json.decode(text, type=str))
@@ -154,7 +154,7 @@ def _is_enclosed(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """JSON of a text in which strings may stand without quotes."""
+    """Return the JSON of a text whose strings may lack quotes."""
     opening = text[:1]
     if not _is_enclosed(text):
         return text if _is_json_word(text) else write_value(text)
@@ -180,7 +180,7 @@ def _is_json_word(text: str) -> bool:
 
 
 def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
-    """Texts of each option within braces."""
+    """Return the texts of each option within braces."""
     owner, known = name_of(kind), {each.name: each for each in parameters(kind)}
     texts: dict[str, list[str]] = {}
     for member in split_members(inside):
@@ -190,20 +190,20 @@ def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
         name = name.strip().replace("-", "_")
         if name not in known:
             if not known:
-                raise ParameterError(f"{owner} takes no options, and {visible(name)} is given")
+                raise ParameterError(f"{owner} has no options, and {visible(name)} is given")
             hint = suggest(name, known) or f"there are {', '.join(known)}"
             raise ParameterError(f'{owner} has no option "{visible(name)}"; {hint}')
         shape = known[name].shape
         if not mark and shape.form != "flag":
             raise ParameterError(f"{owner}: {name} needs a value, {shape.fits}: '{owner}{{{name}=...}}'")
         if name in texts and shape.form not in ("list", "mapping"):
-            raise ParameterError(f"{owner}: {name} is there twice")
+            raise ParameterError(f"{owner}: {name} is given twice")
         texts.setdefault(name, []).append(_with_quotes(shape, value.strip()))
     return texts
 
 
 def split_members(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no quotes and brackets.
+    """Yield the parts between commas that are outside of quotes and brackets.
 
     Raises:
         ParameterError: a quote or bracket is not closed.
@@ -233,7 +233,7 @@ def split_members(text: str) -> Iterator[str]:
 
 
 def spell(subject: Pass) -> str:
-    """The text that `parse_step` reads as this pass."""
+    """Return the text that `parse_step` reads as this pass."""
     match subject:
         case EditPass():
             edit = subject.edit

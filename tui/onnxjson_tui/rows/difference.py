@@ -151,9 +151,9 @@ class DifferenceRows:
         changed = [each for each in compared.operators if each.change]
         if changed and not self.shown.all_operators:
             yield [_operator_spans(each) for each in changed], " and {} more (s)"
-        yield list(self._happened()), " and {} more"
+        yield list(self._change_counts()), " and {} more"
 
-    def _happened(self) -> Iterator[list[Span]]:
+    def _change_counts(self) -> Iterator[list[Span]]:
         counts = Counter[Kind]()
         for event in self.compared.events:
             counts[event.kind] += event.count

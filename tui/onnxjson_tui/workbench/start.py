@@ -1,4 +1,4 @@
-"""The ways into the program from the command line, and its end: exit code, signals, the state of the terminal."""
+"""Start the program from the command line, and end it: exit code, signals, state of the terminal."""
 
 import gc
 import os
@@ -39,7 +39,7 @@ def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: 
         models: none, one, or two to compare.
         readonly: whether changes are refused.
         remote: whether the connection is slow.
-        ascii_only: draw with ASCII characters only; None asks the terminal.
+        ascii_only: draw with ASCII characters only; None to detect what the terminal supports.
         mouse: whether to use the mouse.
 
     Raises:
@@ -121,15 +121,15 @@ def _ending(app: "WorkbenchApp") -> Callable[[int, object], None]:
         with suppress(Exception):
             for session in app.sessions:
                 session.sync()
-        _give_back(app)
+        _restore_terminal(app)
         # An exception from a handler would be caught by the running code, and the loop would wait for its threads.
         os._exit(code)
 
     return end
 
 
-def _give_back(app: "WorkbenchApp") -> None:
-    """Restore the terminal, if there still is one, without waiting."""
+def _restore_terminal(app: "WorkbenchApp") -> None:
+    """Restore the terminal, if it still exists, without waiting."""
     driver = app._driver
     before = getattr(driver, "attrs_before", None)
     descriptor = getattr(driver, "fileno", None)
