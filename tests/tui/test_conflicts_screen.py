@@ -31,55 +31,55 @@ Flow = Callable[[Shown[ConflictsScreen], ResolutionSession], Awaitable[None]]
 
 
 def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> ResolutionSession:
-    settling = open_session(path)
+    resolution = open_session(path)
 
     async def go() -> None:
-        async with shown(ConflictsScreen(settling, TERMINAL), size) as found:
-            await flow(found, settling)
+        async with shown(ConflictsScreen(resolution, TERMINAL), size) as found:
+            await flow(found, resolution)
 
     asyncio.run(go())
-    return settling
+    return resolution
 
 
 def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         assert "4 conflicts of 4 left" in found.text
         await found.press("2", "3")
         assert "2 conflicts of 4 left" in found.text
-        assert [*settling.choices.values()] == ["ours", "theirs"]
+        assert [*resolution.choices.values()] == ["ours", "theirs"]
         await found.press("u")
-        assert [*settling.choices.values()] == ["ours"]
+        assert [*resolution.choices.values()] == ["ours"]
         assert found.first.conflicts.cursor == 1
         await found.press("t", "b", "o")
         assert "no conflict is left" in found.text
-        assert settling.exit_code == 16
+        assert resolution.exit_code == 16
         await found.press("w")
         assert "saved" in found.text
         await found.press("q")
         assert not found.app.is_running
 
-    settling = run(path, flow)
-    assert settling.exit_code == 0
-    assert onnxjson.load(path) == settling.model
+    resolution = run(path, flow)
+    assert resolution.exit_code == 0
+    assert onnxjson.load(path) == resolution.model
 
 
 def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         await found.press("o", "w")
         assert "3 conflicts left" in found.text
         await found.press("w")
-        assert not settling.is_changed
+        assert not resolution.is_changed
         await found.press("q")
 
-    settling = run(path, flow)
-    assert settling.exit_code == 16
+    resolution = run(path, flow)
+    assert resolution.exit_code == 16
     assert len(open_session(path).conflicts) == 3
 
 
 def test_leaving_asks_and_escape_stays(path: Path) -> None:
     before = path.read_bytes()
 
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         await found.press("o", "q")
         assert "the choices are not saved" in found.text
         await found.press("escape")
@@ -92,8 +92,8 @@ def test_leaving_asks_and_escape_stays(path: Path) -> None:
 
 
 def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
-        settling.is_under_git = True
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
+        resolution.is_under_git = True
         await found.press("o", "q")
         assert "git restores the file" in found.text
         await found.press("s")
@@ -108,10 +108,10 @@ def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: 
 
     monkeypatch.setattr(ResolutionSession, "save", refuse)
 
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         await found.press("o", "o", "o", "o", "w")
         assert "another program has changed the file" in found.text
-        assert len(settling.choices) == 4
+        assert len(resolution.choices) == 4
         assert found.app.screen is found.first
 
     run(path, flow)
@@ -121,23 +121,23 @@ def test_a_model_with_errors_is_saved_and_says_so_and_the_program_ends_with_1(pa
     conflict = Conflict("1", "/graph/node/1/input/0", "a", "a", "nothing")
     save(BASE, (conflict,), path, "json")
 
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         await found.press("t", "w")
         assert "saved, with 1 error" in found.text
-        assert settling.exit_code == 1
+        assert resolution.exit_code == 1
         await found.press("u", "o", "w")
         assert "with 1 error" not in found.text
-        assert settling.exit_code == 0
+        assert resolution.exit_code == 0
         await found.press("u", "t", "w", "q")
 
-    settling = run(path, flow)
-    assert settling.exit_code == 1
-    assert onnxjson.load(path) == settling.model
+    resolution = run(path, flow)
+    assert resolution.exit_code == 1
+    assert onnxjson.load(path) == resolution.model
 
 
 def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> None:
-    settling = open_session(path)
-    alpha = next(each for each in settling.conflicts if "alpha" in each.places[0].title)
+    resolution = open_session(path)
+    alpha = next(each for each in resolution.conflicts if "alpha" in each.places[0].title)
     assert [plain(line).rstrip() for line in place_rows(alpha, "ours", 80)] == [
         "b base",
         '  {"name": "alpha", "f": 0.1, "type": "FLOAT"}',
@@ -156,16 +156,16 @@ def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> No
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_no_line_is_wider_than_the_screen(path: Path, width: int) -> None:
-    settling = open_session(path)
-    rows = ConflictRows(settling)
+    resolution = open_session(path)
+    rows = ConflictRows(resolution)
     lines = [rows.line(number, width) for number in range(len(rows))]
-    for each in settling.conflicts:
+    for each in resolution.conflicts:
         lines += place_rows(each, None, width)
     assert all(cells(plain(line)) <= width for line in lines)
 
 
 def test_the_screen_works_on_a_small_terminal(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
+    async def flow(found: Shown[ConflictsScreen], resolution: ResolutionSession) -> None:
         await found.press("tab", "j", "tab", "j", "x", "n", "?")
         assert "Keys" in found.text
 

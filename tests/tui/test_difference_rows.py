@@ -12,7 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
-from onnxjson_tui.rows.side_texts import beside_lines, element_lines, pair_lines, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import element_lines, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
 from onnxjson_tui.screens.difference_view import verdict_lines
 from onnxjson_tui.session.comparing import Compared, Side, compared
@@ -165,7 +165,7 @@ def test_the_text_of_both_sides() -> None:
         '+    "alpha": 0.5',
         "+  }}",
     ]
-    beside = [plain(line).rstrip() for line in beside_lines(pairs, 83)]
+    beside = [plain(line).rstrip() for line in side_by_side_lines(pairs, 83)]
     left = ' "domain": ""}'
     assert beside[3:5] == [f'{left:<40} ~  "domain": "",', " " * 40 + ' +  "attribute": {']
 

@@ -38,7 +38,7 @@ async def ask(
         mark: the text before the field; must be visible.
         text: the initial text.
         hint: the expected text, for the footer.
-        mistake: returns what is wrong with a text, or "".
+        mistake: returns the mistake in a text, or "".
     """
 
     def changed(typed: str) -> None:

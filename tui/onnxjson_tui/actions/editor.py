@@ -98,7 +98,7 @@ class _EditorLoop:
         self._draft = draft
 
     async def run(self) -> None:
-        """Repeat until the change is made, dropped or kept; an error keeps the text."""
+        """Repeat until the change is applied, dropped or kept; an error keeps the text."""
         place: tuple[int, int] | None = None
         while True:
             try:

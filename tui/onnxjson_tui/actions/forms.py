@@ -177,4 +177,4 @@ INSERTIONS: Final = (
     ),
     Action("insert-before", "insert a node before an input", ("O",), _insert_before, "Edit", changes=True),
 )
-"""Apart from the others for the order of the keys in the footer."""
+"""Separate from the other actions, because of the order of the keys in the footer."""

@@ -222,7 +222,7 @@ def _to_mark(bench: Bench, arguments: Arguments) -> None:
         bench.go(address)
 
 
-def _show_cone(bench: Bench, arguments: Arguments) -> None:
+def _show_dependencies(bench: Bench, arguments: Arguments) -> None:
     here, way = require_here(bench), arguments.text.strip()
     if way not in ("in", "out"):
         bench.say(":cone in lists what this node depends on, :cone out what depends on it", "bad" if way else "plain")
@@ -326,7 +326,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "to-mark", "go to a mark; '' goes to the last place", ("'",), _to_mark, "Graph", takes_letter=True
     ),
     Action(
-        "cone", "list what the node depends on (in), or what depends on it (out)", (), _show_cone, "Graph",
+        "cone", "list what the node depends on (in), or what depends on it (out)", (), _show_dependencies, "Graph",
         argument="in|out",
     ),
 )  # fmt: skip

@@ -196,7 +196,7 @@ async def _edit_tensor(bench: Bench, arguments: Arguments) -> None:
 def check(bench: Bench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
     bench.drawer.open(ProblemsPage.name)
-    bench.drawer.find(ProblemsPage).ask_onnx()
+    bench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
 def _only_errors(bench: Bench, arguments: Arguments) -> None:

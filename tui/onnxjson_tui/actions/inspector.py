@@ -174,13 +174,13 @@ _ACTIONS_BY_KEY: Final = {
     "a": ("add-input", "add in"),
     "A": ("add-output", "add out"),
 }
-"""For each key the action, and a word for it."""
+"""Key -> the action, and a word for it."""
 
 _NEED_PORT: Final = frozenset({"shape", "dimension", "rename", "remove"})
 
 
 class PortAction(NamedTuple):
-    """What to do, and with which input or output."""
+    """An action on an input or output of the model."""
 
     action: str
     port: Port | None

@@ -81,7 +81,7 @@ class KeyReader:
             for keys in action.keys:
                 parts = tuple(keys.split(" "))
                 if (action.scope, parts) in self._actions:
-                    raise ValueError(f"{keys!r} of {action.id} is taken")
+                    raise ValueError(f"{keys!r} of {action.id} is already used")
                 self._actions[action.scope, parts] = action
                 for length in range(1, len(parts)):
                     if self._actions.setdefault((action.scope, parts[:length]), None) is not None:

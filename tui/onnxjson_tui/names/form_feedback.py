@@ -120,7 +120,7 @@ def preview_text(preview: Preview) -> str:
 
 
 def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
-    """Return a description of the nodes that a selector finds, what is wrong with it, and the first node."""
+    """Return a description of the nodes that a selector finds, its mistake, and the first node."""
     if text.strip() == SELECTION:
         refs = session.selected
         if not refs:
@@ -207,7 +207,7 @@ def expected(session: Session, ref: NodeRef, name: str) -> str:
 
 
 def value_mistake(ref: NodeRef, name: str, text: str) -> str:
-    """Return what is wrong with the text of an attribute value, or "". Does not run the ONNX checker."""
+    """Return the mistake in the text of an attribute value, or "". Does not run the ONNX checker."""
     node = ref.node
     there = _attribute(node, name)
     table = dict(attribute_types(node.domain, node.op_type))

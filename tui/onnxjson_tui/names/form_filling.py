@@ -89,7 +89,7 @@ class Filling:
         return tuple([field for field in self.fields if field.required and field.name not in given])
 
     def mistake(self, name: str) -> str:
-        """Return what is wrong with the text of one field on its own, or ""."""
+        """Return the mistake in the text of one field on its own, or ""."""
         texts = self.given().get(name)
         if texts is None:
             return ""

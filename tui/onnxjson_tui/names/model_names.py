@@ -20,7 +20,7 @@ _LONGEST: Final = 300
 """Maximum characters of a name that are searched."""
 
 _MOST_LINES: Final = 50_000
-"""Maximum number of entries with the longest word that are searched for the other words."""
+"""Maximum number of entries containing the longest typed word that are searched for the other words."""
 
 
 class Named(NamedTuple):

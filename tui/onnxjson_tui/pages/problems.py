@@ -93,7 +93,7 @@ class ProblemsPage(Page[Bench]):
     def shown(self) -> None:
         """Check a small model with onnx."""
         self._look()
-        if self._is_cheap and self._asked != self.bench.session.revision and not self._is_asking:
+        if self._is_cheap and self._asked != self.bench.session.revision and not self._is_checking:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
@@ -144,8 +144,8 @@ class ProblemsPage(Page[Bench]):
         lines.append((Span(f"code {visible(finding.code)}" + (_STALE if is_stale else ""), "quiet"),))
         self.bench.app.push_screen(TextScreen(finding.severity, lines))
 
-    def ask_onnx(self) -> None:
-        """Run the checker and the shape inference of onnx in a process of their own."""
+    def run_onnx_checks(self) -> None:
+        """Run the checker and the shape inference of onnx in a separate process."""
         session = self.bench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
         self._asked, self._trouble = revision, ""
@@ -153,7 +153,7 @@ class ProblemsPage(Page[Bench]):
         job = self.bench.jobs.start(
             _CHECK,
             "checking with onnx",
-            lambda: _asked_onnx(worker, model, folder),
+            lambda: _onnx_findings(worker, model, folder),
             lambda found: self._take("onnx", found, revision),
             self._failed,
         )
@@ -161,7 +161,7 @@ class ProblemsPage(Page[Bench]):
         self.redraw()
 
     @property
-    def _is_asking(self) -> bool:
+    def _is_checking(self) -> bool:
         return self.bench.jobs.is_running(_CHECK)
 
     # Checks
@@ -190,7 +190,7 @@ class ProblemsPage(Page[Bench]):
 
     def _ask_by_itself(self) -> None:
         if self._is_cheap and self._asked != self.bench.session.revision:
-            self.ask_onnx()
+            self.run_onnx_checks()
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, OnnxJsonError):
@@ -240,7 +240,7 @@ class ProblemsPage(Page[Bench]):
         elif not found:
             lines.append((Span(" the structure is valid", "good"),))
         asked = self._found.get("onnx")
-        if self._is_asking:
+        if self._is_checking:
             lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
             lines.append((Span(f" {self._trouble}", "bad"),))
@@ -298,7 +298,7 @@ def _tone(finding: Finding) -> Literal["bad", "changed"]:
     return "bad" if finding.severity == "error" else "changed"
 
 
-def _asked_onnx(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:
+def _onnx_findings(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:
     """Return the findings of the checker and the shape inference of onnx.
 
     Raises:

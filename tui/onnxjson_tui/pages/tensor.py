@@ -23,10 +23,10 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson_tui.rows.tensor_description import (
     BINS,
-    beside,
     histogram_lines,
     place_text,
     quantile_lines,
+    side_by_side,
     statistics_rows,
     string_rows,
     title_line,
@@ -308,11 +308,11 @@ class TensorPage(Page[Bench]):
             return [(Span(" S statistics and histogram   s slice   h l columns   e edit", "quiet"),)]
         found, spread_found = self._statistics
         if isinstance(found, StringStatistics):
-            return beside(string_rows(found), (), width)
+            return side_by_side(string_rows(found), (), width)
         ascii_only = self.bench.terminal.glyphs == "ascii"
         chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
         rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX_PARTS)
-        lines = beside(rows, chart, width)
+        lines = side_by_side(rows, chart, width)
         if spread_found is not None and spread_found.quantiles:
             lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]
         return lines

@@ -1,6 +1,6 @@
 """Drawing of a small graph in characters: a row for each layer of boxes, with lines down between the layers.
 
-The layout is that of `onnxjson.rendering.layered_layout`; lines go straight down, or sideways in a row of their own.
+The layout is that of `onnxjson.rendering.layered_layout`; lines go straight down, or sideways in a separate row.
 Where two lines cross, the vertical one is drawn, so that they do not look connected::
 
       [3 Relu]
@@ -29,7 +29,7 @@ WIDE: Final = 4
 """Columns between two boxes of a layer."""
 
 NARROW: Final = 2
-"""The same in narrow drawings, where more lines need a detour."""
+"""Columns between two boxes in narrow drawings, where more lines need a detour."""
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
@@ -82,7 +82,7 @@ class Drawing(NamedTuple):
     cut: int
     """Number of lines that are too long to be drawn."""
     more: tuple[int, ...]
-    """For each box the number of its connections that are not drawn."""
+    """Number of connections of each box that are not drawn."""
 
     def extent(self, boxes: Iterable[int]) -> Extent:
         """Return the smallest part that contains some boxes, at least one."""
@@ -109,7 +109,7 @@ class _Gap:
     def add(self, above: int, below: int) -> None:
         self.joined.setdefault(above, set()).add(below)
 
-    def beside(self, boxes: Sequence[int]) -> None:
+    def separate(self, boxes: Sequence[int]) -> None:
         """Move lines to the column next to the middle of a box where another line passes through the middle.
 
         Otherwise both would look like one line.
@@ -221,7 +221,7 @@ class _Canvas:
         for edge, line in zip(edges, layout.lines[: len(edges)], strict=True):
             self._lead(edge, line)
         for layer, gap in enumerate(self._gaps):
-            gap.beside(sorted(self._middles[layer + 1]))
+            gap.separate(sorted(self._middles[layer + 1]))
 
     def _boxes(self, layer: int) -> list[int]:
         return [box for box, own in enumerate(self._layers) if own == layer]
@@ -298,7 +298,8 @@ class _Canvas:
         tracks = gap.tracks()
         height = max([track + 1 for track in tracks.values()], default=1)
         sides: list[dict[int, int]] = [{} for _ in range(height)]
-        # Lines down first, then those aside: where one of these meets a line that is not its own, that one is on top.
+        # Vertical lines first, then horizontal ones; where a horizontal line crosses another line, the vertical one
+        # wins.
         own: list[dict[int, set[int]]] = [{} for _ in range(height)]
         for above, targets in gap.joined.items():
             track = tracks.get(above)

@@ -164,7 +164,7 @@ def _outputs(view: NodeView) -> list[Entry]:
 def _consumer(user: Consumer) -> Entry:
     if user.node is None:
         return Entry("consumer", "  ->", "output of the graph", address=user.address)
-    # Where a node has no name, its position says which one it is in the same graph.
+    # Where a node has no name, its position identifies it within the graph.
     owner, _, position = user.node.address.rpartition("/node/")
     same = user.address.startswith(f"{owner}/node/") and user.address.count("/node/") == 1
     name = visible(user.node.name or (position if same else user.node.address), _LONGEST)

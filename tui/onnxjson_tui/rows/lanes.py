@@ -39,11 +39,11 @@ _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}
 """The character for each sum of directions."""
 _HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
-"""The same for a highlighted lane, also without colours."""
+"""Characters of a highlighted lane, which differ even without colours."""
 _NODES: Final = {"unicode": "●○", "ascii": "*o"}
 """A node that produces a value with a lane, and one that does not."""
 _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
-"""The same for a node on a highlighted lane that consumes its value."""
+"""The characters for a node on a highlighted lane that consumes its value."""
 
 
 class Row(NamedTuple):

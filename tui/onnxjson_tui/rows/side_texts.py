@@ -133,7 +133,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
     yield indent + text
 
 
-def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
+def side_by_side_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
     """Yield both sides next to each other, with a mark between them. Long lines are wrapped."""
     half = max((width - 3) // 2, 8)
     for pair in pairs:

@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
     near: tuple[int, ...]
     """The boxes of the node itself and of its direct neighbours."""
     left_out: int
-    """Number of nodes within these steps for which there is no room."""
+    """Number of nodes within these steps that do not fit."""
 
 
 def surroundings(ref: NodeRef, hops: int) -> Surroundings:
@@ -60,7 +60,7 @@ def surroundings(ref: NodeRef, hops: int) -> Surroundings:
         consumers = _unknown(
             [consumer for key in consumers for producer, consumer in _joined(scope, key) if producer == key], kept
         )
-        # Where there is no room for all, both ways get their half, and what one of them does not need.
+        # If not all fit, each direction gets half of the room, and what the other direction does not need.
         upwards = max(room // 2, room - len(consumers))
         left_out += max(len(producers) - upwards, 0)
         producers = producers[:upwards]
@@ -77,7 +77,7 @@ def surroundings(ref: NodeRef, hops: int) -> Surroundings:
 def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
     """Return which boxes are below which others, so that many boxes on one side of the centre are in two rows.
 
-    Return nothing if some of them are connected to each other, and so are in rows of their own anyway.
+    Return nothing if some of them are connected to each other, and so are in separate rows anyway.
     """
     if any(centre not in edge for edge in edges):
         return []
@@ -86,7 +86,7 @@ def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
     below = []
     for group, is_after in ((consumers, True), (producers, False)):
         for place, (one, other) in enumerate(pairwise(group if len(group) > _BESIDE else ())):
-            # Every second one is further away, between those beside it.
+            # Every second box is further away, between its neighbours.
             near, far = (one, other) if place % 2 == 0 else (other, one)
             below.append(Edge(near, far) if is_after else Edge(far, near))
     return below

@@ -171,7 +171,7 @@ def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
     return rows
 
 
-def beside(rows: Sequence[tuple[str, str]], chart: Sequence[str], width: int) -> list[Line]:
+def side_by_side(rows: Sequence[tuple[str, str]], chart: Sequence[str], width: int) -> list[Line]:
     """Return labels and values, with a chart on the right if there is room, otherwise below."""
     widest = max((len(label) for label, _ in rows), default=0)
     left: list[Line] = [

@@ -36,20 +36,20 @@ class ConflictsScreen(KeyedScreen[None]):
     )
     SAME_KEYS: ClassVar = {"1": "b", "2": "o", "3": "t"}
 
-    def __init__(self, settling: ResolutionSession, terminal: Terminal) -> None:
+    def __init__(self, resolution: ResolutionSession, terminal: Terminal) -> None:
         super().__init__(terminal)
-        self.settling = settling
+        self.resolution = resolution
         self._order: list[str] = []
         """Ids of resolved conflicts, in the order of the choices."""
 
     def body(self) -> ComposeResult:
         """The conflicts, then the three sides."""
-        yield LineList(ConflictRows(self.settling), id="conflicts")
+        yield LineList(ConflictRows(self.resolution), id="conflicts")
         yield LineList(id="sides", has_cursor=False)
 
     def on_mount(self) -> None:
         """Show the first conflict."""
-        self.conflicts.styles.height = min(len(self.settling.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
+        self.conflicts.styles.height = min(len(self.resolution.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
         self.call_after_refresh(self.settle)
 
     @property
@@ -65,7 +65,7 @@ class ConflictsScreen(KeyedScreen[None]):
     @property
     def here(self) -> ShownConflict | None:
         """The conflict under the cursor."""
-        found = self.settling.conflicts
+        found = self.resolution.conflicts
         return found[min(self.conflicts.cursor, len(found) - 1)] if found else None
 
     def settle(self) -> None:
@@ -73,7 +73,7 @@ class ConflictsScreen(KeyedScreen[None]):
         here = self.here
         if here is not None and self.is_mounted:
             width = max(self.sides.size.width - 1, 20)
-            self.sides.show(TextRows(place_rows(here, self.settling.choices.get(here.id), width)), 0)
+            self.sides.show(TextRows(place_rows(here, self.resolution.choices.get(here.id), width)), 0)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Show the sides of another conflict."""
@@ -82,11 +82,11 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of unresolved conflicts."""
-        settling = self.settling
-        left = settling.remaining
-        text = f"{counted(left, 'conflict')} of {len(settling.conflicts):,} left" if left else "no conflict is left"
-        name = shortened(visible(str(settling.path), 1000), max(self.size.width - len(text) - 6, 10))
-        return (Span(f" {name}", "title"), Span(" *" if settling.is_changed else "", "changed")), f"{text} "
+        resolution = self.resolution
+        left = resolution.remaining
+        text = f"{counted(left, 'conflict')} of {len(resolution.conflicts):,} left" if left else "no conflict is left"
+        name = shortened(visible(str(resolution.path), 1000), max(self.size.width - len(text) - 6, 10))
+        return (Span(f" {name}", "title"), Span(" *" if resolution.is_changed else "", "changed")), f"{text} "
 
     # Keys
 
@@ -104,7 +104,7 @@ class ConflictsScreen(KeyedScreen[None]):
         if here is None:
             return
         try:
-            self.settling.choose(here.id, choice)
+            self.resolution.choose(here.id, choice)
         except OnnxJsonError as error:
             self.failed(error)
             return
@@ -121,20 +121,20 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def _forget(self, arguments: Arguments) -> None:
         here = self.here
-        if here is not None and here.id in self.settling.choices:
+        if here is not None and here.id in self.resolution.choices:
             self._take_back(here.id)
 
     def _take_back(self, key: str) -> None:
         try:
-            self.settling.undo_choice(key)
+            self.resolution.undo_choice(key)
         except OnnxJsonError as error:
             self.failed(error)
             return
         self._order.remove(key)
-        number = next(number for number, each in enumerate(self.settling.conflicts) if each.id == key)
+        number = next(number for number, each in enumerate(self.resolution.conflicts) if each.id == key)
         self._drawn()
         self.conflicts.move_to(number)
-        self.say(f"{conflict_title(self.settling.conflicts[number])} is unresolved again", "changed")
+        self.say(f"{conflict_title(self.resolution.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:
         self.conflicts.refresh()
@@ -142,15 +142,15 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def _to_next(self) -> None:
         """Move the cursor to the next unresolved conflict, wrapping around at the end."""
-        found, here = self.settling.conflicts, self.conflicts.cursor
+        found, here = self.resolution.conflicts, self.conflicts.cursor
         for step in range(1, len(found)):
             number = (here + step) % len(found)
-            if found[number].id not in self.settling.choices:
+            if found[number].id not in self.resolution.choices:
                 self.conflicts.move_to(number)
                 return
 
     def _next_conflict(self, arguments: Arguments) -> None:
-        if not self.settling.remaining:
+        if not self.resolution.remaining:
             self.say("no conflict is left; w saves", "good")
         self._to_next()
 
@@ -158,28 +158,28 @@ class ConflictsScreen(KeyedScreen[None]):
         self.move_focus((self.conflicts, self.sides))
 
     async def _save(self, arguments: Arguments) -> None:
-        if self.settling.remaining:
-            left = counted(self.settling.remaining, "conflict")
+        if self.resolution.remaining:
+            left = counted(self.resolution.remaining, "conflict")
             question = f"{left} left. The file keeps them, and is not a model until they are resolved."
             if await self.confirm(question, [("s", "stay", "stay"), ("w", "write it with them", "save")]) != "save":
                 return
         self._write()
 
     def _write(self, *, then_leave: bool = False) -> None:
-        settling = self.settling
+        resolution = self.resolution
 
         def saved(_: None) -> None:
-            left = f", {counted(settling.remaining, 'conflict')} left in it" if settling.remaining else ""
-            if settling.errors:
-                first = visible(settling.errors[0].message)
-                count = counted(len(settling.errors), "error")
+            left = f", {counted(resolution.remaining, 'conflict')} left in it" if resolution.remaining else ""
+            if resolution.errors:
+                first = visible(resolution.errors[0].message)
+                count = counted(len(resolution.errors), "error")
                 self.say(f"saved, with {count}: {first}; the choices contradict each other, u undoes the last", "bad")
                 return
-            self.say(f"saved {settling.path}{left}", "good")
+            self.say(f"saved {resolution.path}{left}", "good")
             if then_leave:
                 self.app.exit(0)
 
-        self.jobs.start("save", f"saving {visible(str(settling.path))}", settling.save, saved)
+        self.jobs.start("save", f"saving {visible(str(resolution.path))}", resolution.save, saved)
 
     async def _leave(self, arguments: Arguments) -> None:
         question, may_save = self._reason_to_stay()
@@ -195,17 +195,17 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def _reason_to_stay(self) -> tuple[str, bool]:
         """Return what the user would lose by leaving, or "", and whether saving helps."""
-        settling = self.settling
-        left = counted(settling.remaining, "conflict")
-        if not settling.is_changed:
-            if settling.errors and settling.is_under_git:
+        resolution = self.resolution
+        left = counted(resolution.remaining, "conflict")
+        if not resolution.is_changed:
+            if resolution.errors and resolution.is_under_git:
                 return "The model has errors: git restores the file.", False
-            if settling.remaining and settling.is_under_git and settling.choices:
+            if resolution.remaining and resolution.is_under_git and resolution.choices:
                 return "git restores the file while a conflict is left.", False
             return "", False
-        if not settling.remaining:
+        if not resolution.remaining:
             return "All conflicts are resolved, and the file is not saved.", True
-        if settling.is_under_git:
+        if resolution.is_under_git:
             # Even if saved: git restores the file when the command reports conflicts.
             return f"{left} left: git restores the file and discards the choices.", False
         return f"{left} left, and the choices are not saved.", True

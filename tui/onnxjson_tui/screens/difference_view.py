@@ -13,7 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, wrapped
 from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
-from onnxjson_tui.rows.side_texts import Pair, beside_lines, pair_lines, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.keyed import KeyedScreen, ScreenKey
@@ -336,8 +336,8 @@ def text_rows(member: Member, pairs: list[Pair], width: int) -> Rows:
     if width < SIDE_BY_SIDE - 1:
         return TextRows(list(unified_lines(pairs, width)))
     named = Pair(" ", *("nothing" if not side else _named(side) for side in (member.base, member.target)))
-    head = [tuple(Span(span.text, "quiet") for span in line) for line in beside_lines([named], width)]
-    return TextRows([*head, *beside_lines(pairs, width)])
+    head = [tuple(Span(span.text, "quiet") for span in line) for line in side_by_side_lines([named], width)]
+    return TextRows([*head, *side_by_side_lines(pairs, width)])
 
 
 def _named(addresses: Sequence[str]) -> str:

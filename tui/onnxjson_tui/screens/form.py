@@ -335,7 +335,7 @@ class FormScreen(Dialog[Preview | None]):
     # Submitting
 
     def submit(self) -> None:
-        """Make the edit, or report what is wrong with the form."""
+        """Make the edit, or report the mistakes in the form."""
         if not self._is_busy:
             self._work(self._submit)
 

@@ -31,7 +31,7 @@ _KEYS: Final = (
     ("esc", "close"),
     ("arrows", "move"),
 )
-"""Keys and what they do, those that matter most first."""
+"""Keys and their actions, most important first."""
 
 _MARK: Final = 5
 """Columns of a mark for the boxes outside the window, such as ``< 12``, and a space."""

@@ -1,4 +1,4 @@
-"""The dialog that asks for a file, the program before a model is open, and a file that is not a valid model."""
+"""Open a model: the dialog that asks for a file, the start screen, and the errors of a file that is not a model."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

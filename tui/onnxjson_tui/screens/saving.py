@@ -61,11 +61,11 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
         if path is None:
             return False
     copy: bool | None = None
-    take_back = False
+    revert_others = False
     while True:
         started = time.monotonic()
         try:
-            work = partial(session.save, path, overwrite=overwrite, take_back=take_back, copy_external=copy)
+            work = partial(session.save, path, overwrite=overwrite, revert_others=revert_others, copy_external=copy)
             answer = await bench.jobs.awaited("save", "saving", work, holds_keys=False)
         except OnnxJsonError as error:
             path = await _after_error(bench, error, path)
@@ -81,8 +81,8 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
                 copy = wanted == "copy"
             case "overwrite":
                 overwrite = True
-            case "take-back":
-                take_back = True
+            case "revert-others":
+                revert_others = True
             case "merge":
                 return await _merge(bench)
             case "save-as":
@@ -135,13 +135,13 @@ def save_question(answer: SaveAnswer) -> ConfirmScreen:
                 "Merging combines both changes and shows the result first."
             )
             answers = [stay, ("m", "merge", "merge"), save_as, ("O", "overwrite (a backup is kept)", "overwrite")]
-        case "takes-back":
+        case "reverts-others":
             title = "Not saved: this would revert changes of another program"
             text = (
                 f"{name} contains changes of another program. You merged them and then undid the merge, so saving "
                 "would revert them. ctrl+r redoes the merge unless you have made another edit since."
             )
-            answers = [stay, save_as, ("O", "save and revert them (a backup is kept)", "take-back")]
+            answers = [stay, save_as, ("O", "save and revert them (a backup is kept)", "revert-others")]
         case "exists":
             title, text = "Not saved: the file exists", f"{name} exists and is not the file that you opened."
             answers = [stay, ("a", "another name", "save-as"), ("R", "replace (a backup is kept)", "overwrite")]

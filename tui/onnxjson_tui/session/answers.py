@@ -86,13 +86,13 @@ class Changed(NamedTuple):
 class SaveAnswer(NamedTuple):
     """Result of a save. Only "saved" means that the file contains the model."""
 
-    kind: Literal["saved", "changed-on-disk", "takes-back", "exists", "weights-elsewhere"]
+    kind: Literal["saved", "changed-on-disk", "reverts-others", "exists", "weights-elsewhere"]
     path: Path
     message: str
     exit_code: int
     """Exit code of the command line for this result: 0, 75 or 73."""
     locations: tuple[str, ...] = ()
-    """For "weights-elsewhere": the files with weights, as the model refers to them."""
+    """The files with weights, as the model refers to them; only if `kind` is "weights-elsewhere"."""
 
 
 class MergeAnswer(NamedTuple):

@@ -30,7 +30,7 @@ class Side(NamedTuple):
     """Name that the user gave; control characters are not escaped."""
     model: Model
     path: Path | None = None
-    """Its file; weights are looked for in the same folder."""
+    """Its file; weights are searched in the same folder."""
     problems: tuple[str, ...] = ()
     """Problems with files that it depends on, a sentence each."""
 

@@ -220,7 +220,7 @@ class EditedModel:
             if lost is not None:
                 self.places.restore(lost)
             self.history.position -= 1
-            self._recorder.taken_back(step)
+            self._recorder.undone_step(step)
             return Changed("undone", step, step.backward, restructured)
 
     def redo(self) -> Changed | None:

@@ -1,4 +1,4 @@
-"""Opening of models: files of any form, files at a revision, files that are no models, and recently opened files."""
+"""Opening of models: files of any form, files at a revision, files that are not models, and recently opened files."""
 
 import json
 import os
@@ -139,7 +139,7 @@ def recent_files() -> list[Path]:
 
 
 def remember(path: Path) -> None:
-    """Put a file at the top of the list. Errors are ignored, since they are no reason not to open a model."""
+    """Put a file at the top of the list. Errors are ignored, since they must not prevent opening the model."""
     with suppress(OSError, OnnxJsonError):
         wanted = Path(os.path.abspath(path))
         paths = [wanted, *[each for each in _remembered() if each != wanted]][:KEPT]

@@ -103,7 +103,7 @@ class Recorder:
             self._made.append(step)
             self._undone.clear()
 
-    def taken_back(self, step: Step) -> None:
+    def undone_step(self, step: Step) -> None:
         """Record that a step was undone."""
         if self._made and self._made[-1] is step:
             if self._write(Line(undo=True)):

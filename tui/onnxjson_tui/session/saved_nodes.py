@@ -40,7 +40,7 @@ class SavedNodes:
     def mark(self, nodes: Sequence[Node], position: int) -> Mark:
         """Return how a node differs from its counterpart.
 
-        The counterpart produces the same value, or has the same name, or, if there is none, the same operator at the
+        The counterpart produces the same value, or has the same name, or, if no node does, the same operator at the
         same place between others. A node without outputs and name, or with an output that several nodes produce as in
         an invalid model, has no known counterpart.
         """

@@ -43,7 +43,9 @@ from onnxjson_tui.session.opening import Opened, Unreadable, open_file, open_mod
 from onnxjson_tui.session.recording import Base
 from onnxjson_tui.session.recovery import Abandoned, Replay, abandoned
 
-_TAKES_BACK: Final = "the file contains changes of another program that the model no longer has: the merge was undone"
+_REVERTS_OTHERS: Final = (
+    "the file contains changes of another program that the model no longer has: the merge was undone"
+)
 
 
 class Session(EditedModel):
@@ -105,7 +107,7 @@ class Session(EditedModel):
         format: Format | None = None,  # noqa: A002 - the word of files.save
         *,
         overwrite: bool = False,
-        take_back: bool = False,
+        revert_others: bool = False,
         weights: WeightsMode | None = None,
         lossy: bool = False,
         copy_external: bool | None = None,
@@ -118,8 +120,9 @@ class Session(EditedModel):
             path: the file; None for the opened one.
             format: the format; by default that of the opened file, or of the extension of another path.
             overwrite: replace a file that another program changed, or another existing file.
-            take_back: replace a file with changes of another program whose merge was undone; otherwise the result is
-                "takes-back".
+            revert_others: replace a file with changes of another program whose merge was undone; otherwise the result
+            is
+                "reverts-others".
             weights: how tensors are stored in a text; by default as before if a text remains a text, otherwise inline.
             lossy: write proto-JSON even if it cannot represent the whole model.
             copy_external: whether to copy files with weights to another folder; with None the result is
@@ -141,8 +144,8 @@ class Session(EditedModel):
                 require_savable(target)
             if not replace and target.exists():
                 return SaveAnswer("exists", target, "the file already exists; confirm to replace it", 73)
-            if is_same and not take_back and not set(self._merged) <= set(self.history.made):
-                return SaveAnswer("takes-back", target, _TAKES_BACK, 75)
+            if is_same and not revert_others and not set(self._merged) <= set(self.history.made):
+                return SaveAnswer("reverts-others", target, _REVERTS_OTHERS, 75)
             away = () if is_same or copy_external is False else self._external_elsewhere(target)
             if away and copy_external is None:
                 message = f"{counted(len(away), 'file')} with weights of the model would be missing in that folder"

@@ -1,4 +1,4 @@
-"""What every screen is built on: terminal, background jobs, dialogs, the base of full screens, the workbench itself.
+"""The basis of every screen: terminal, background jobs, dialogs, the base of full screens, the workbench itself.
 
 Here: what screens, pages and actions import, `Bench` included, which gets its actions and pages from above. Not here:
 screens for one purpose (`onnxjson_tui.screens`).

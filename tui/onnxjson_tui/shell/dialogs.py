@@ -27,7 +27,7 @@ _DIALOG: Final = 72
 """Columns of a small dialog with its border; see .dialog in app.tcss."""
 
 _NARROWEST_DIFF: Final = 60
-"""Columns of a diff at least; narrower terminals cut its lines."""
+"""Minimum columns of a diff; narrower terminals cut its lines."""
 
 _WIDEST_DIFF: Final = 104
 

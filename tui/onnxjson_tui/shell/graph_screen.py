@@ -32,7 +32,7 @@ BIG: Final = 3_000
 """Nodes from which work on all of them is done in a thread."""
 
 PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
-"""In the order of the tab key."""
+"""Panes in the order of the tab key."""
 
 
 class NodeMarks:
@@ -106,7 +106,7 @@ class GraphScreen(KeyedScreen[int]):
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
         self.marks = NodeMarks(self)
-        """Which nodes differ from the saved model."""
+        """Marks of nodes that differ from the saved model."""
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
@@ -286,7 +286,7 @@ class GraphScreen(KeyedScreen[int]):
                 self._whole = (graph, revision, found[0]) if chosen is None else None
                 rows = NodeLines(found[0], session, self.marks.of(graph))
                 self._take(rows, OutlineLines(found[1], self, found[2]), position)
-                self._settle_memory()
+                self._freeze_memory()
 
         if len(scope.graph.node) < BIG:
             made(make())
@@ -297,7 +297,7 @@ class GraphScreen(KeyedScreen[int]):
             self._take(NodeLines(bare, session, self.marks.of(graph)), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
-    def _settle_memory(self) -> None:
+    def _freeze_memory(self) -> None:
         """Exclude the records of a big model from garbage collection, since they stay."""
         if not self._is_frozen and self.is_big:
             self._is_frozen = True

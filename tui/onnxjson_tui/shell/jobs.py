@@ -37,7 +37,7 @@ class Job:
         self.is_kept = is_kept
         """Whether it cannot be cancelled, such as a save."""
         self.holds_keys = holds_keys
-        """Whether it may lead to a question, to which the keys that are typed meanwhile belong."""
+        """Whether it may lead to a question, to which keys typed in the meantime belong."""
         self.started = time.monotonic()
         self.keys_wait_since = self.started
         """When the keys began to wait: the start of the first of several successive jobs of an action."""

@@ -42,7 +42,7 @@ class Motion(NamedTuple):
     id: str
     title: str
     keys: tuple[str, ...]
-    """As in `Action.keys`."""
+    """Key sequences as in `Action.keys`."""
     run: Callable[[LineList, int], object]
     """Moves the cursor of a list; a count repeats it."""
 
@@ -63,23 +63,23 @@ def _half(lines: LineList) -> int:
 
 
 class ScreenKey(NamedTuple):
-    """What keys do on a screen."""
+    """Keys of a screen, and the method that they run."""
 
     keys: tuple[str, ...]
-    """As in `Action.keys`; the first one is shown first."""
+    """Key sequences as in `Action.keys`; the first one is shown first."""
     title: str
     run: str
-    """The name of a method of the screen, which takes what was typed around the keys."""
+    """Name of a method of the screen; its argument is what was typed around the keys."""
     footer: str = ""
-    """A word for the footer; "" leaves it out there."""
+    """Label in the footer; "" if the footer does not show it."""
 
 
 class KeyedScreen(AnsweringScreen[_T]):
-    """The base of screens that have lists of lines and keys of their own."""
+    """Base of screens with lists of lines and their own keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
     KEYS: ClassVar[tuple[ScreenKey, ...]] = ()
-    """In the order of the help."""
+    """Keys of the screen, in the order of the help."""
     SAME_KEYS: ClassVar[dict[str, str]] = {}
     """Digits that represent a key of the table, on screens without counts."""
 

@@ -41,7 +41,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *persistence.ACTIONS,
     *helping.ACTIONS,
 )
-"""In the order of the palette, the help, the page of keys and the footer."""
+"""All actions, in the order of the palette, the help, the page of keys and the footer."""
 
 
 def markdown(actions: Sequence[Action[Any]]) -> str:

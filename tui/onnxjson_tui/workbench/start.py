@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnxjson_tui.workbench.app import WorkbenchApp
 
 LONGEST_END: Final = 1.5
-"""Seconds after a signal when the program ends in any case, even if disk or terminal do not answer."""
+"""Seconds after a signal until the program ends in any case, even if disk or terminal do not respond."""
 
 _RESTORE: Final = (
     b"\x1b[?2004l"  # no bracketed paste
@@ -83,17 +83,17 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     return code or app.return_code or 0
 
 
-def resolve(settling: "ResolutionSession", terminal: Terminal | None = None) -> None:
+def resolve(resolution: "ResolutionSession", terminal: Terminal | None = None) -> None:
     """Run the screen of conflicts until the user leaves, as ``onnxjson mergetool`` does.
 
     Args:
-        settling: the conflicts; its `exit_code` is the result.
+        resolution: the conflicts; its `exit_code` is the result.
         terminal: the terminal; that of this process if None.
     """
     from onnxjson_tui.screens.conflicts import ConflictsScreen
 
     terminal = terminal or detect()
-    run_program(ConflictsScreen(settling, terminal), terminal)
+    run_program(ConflictsScreen(resolution, terminal), terminal)
 
 
 def resolve_file(path: str, *, remote: Choice, ascii_only: bool | None, mouse: bool) -> int:
@@ -104,10 +104,10 @@ def resolve_file(path: str, *, remote: Choice, ascii_only: bool | None, mouse: b
     """
     from onnxjson.merging.conflicted_files import open_session
 
-    settling = open_session(Path(path))
-    if settling.conflicts:
-        resolve(settling, detect(remote=remote, ascii_only=ascii_only, mouse=mouse))
-    return settling.exit_code
+    resolution = open_session(Path(path))
+    if resolution.conflicts:
+        resolve(resolution, detect(remote=remote, ascii_only=ascii_only, mouse=mouse))
+    return resolution.exit_code
 
 
 def _ending(app: "WorkbenchApp") -> Callable[[int, object], None]:
