@@ -195,7 +195,8 @@ def _show_after_a_second(current: list[str], done: threading.Event) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(current[0])) as status:
+    # A spinner of ASCII characters, which every terminal has.
+    with Console(stderr=True).status(Text(current[0]), spinner="line") as status:
         while not done.wait(_REFRESH):
             status.update(Text(current[0]))
 
