@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.codecs.reading.tree import wide_encoding
-from onnxjson.model.addresses import require_settled
+from onnxjson.model.addresses import refuse_conflicts
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, Finding
 from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile
@@ -93,7 +93,7 @@ def read_bytes(
     conflicts: list[Conflict] = []
     model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=conflicts)
     if not conflicted:
-        require_settled(conflicts, file)
+        refuse_conflicts(conflicts, file)
     return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))
 
 

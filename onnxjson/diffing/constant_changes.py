@@ -164,8 +164,8 @@ def _move(graph: GraphComparison, name: str, its_name: str, paths: tuple[str, st
 def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None:
     """Name events about changed constants after their consumers: ``Conv input 1``."""
     wanted: dict[str, list[Change]] = {}
-    for home, name, change in context.changed_constants:
-        if home is graph and not change.pattern and change.into is None:
+    for defining_graph, name, change in context.changed_constants:
+        if defining_graph is graph and not change.pattern and change.into is None:
             wanted.setdefault(name, []).append(change)
     if not wanted:
         return

@@ -212,8 +212,8 @@ def _consequences(graph: GraphComparison) -> dict[str, Change]:
     """Return renamed values whose renaming follows from a rewrite that reuses or replaces their name, with it."""
     context = graph.context
     found: dict[str, Change] = {}
-    for (home, name), change in context.explained_names.items():
-        if home is graph and graph.pair.values.get(name, name) != name:
+    for (defining_graph, name), change in context.explained_names.items():
+        if defining_graph is graph and graph.pair.values.get(name, name) != name:
             found.setdefault(name, change)
     for slot, change in context.rewired_slots:
         # If an input keeps its name but consumes another value, then the values changed names.

@@ -256,15 +256,15 @@ def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
     """Return a readable text for the source of a value; None for no value."""
     if not name:
         return None
-    home = graph.defining_graph(side, name)
-    if home is None:
+    defining_graph = graph.defining_graph(side, name)
+    if defining_graph is None:
         return name
-    scope = home.scopes[side]
+    scope = defining_graph.scopes[side]
     if graph.constant(side, name) is not None:
         return f"{name} (constant)"
     if name in scope.inputs:
         return f"{name} (input)"
-    producer = home.producer(side, name)
+    producer = defining_graph.producer(side, name)
     if producer is None:
         return name
     made_by = scope.graph.node[producer[0]]

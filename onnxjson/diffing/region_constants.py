@@ -60,8 +60,8 @@ def _leave_out_shared(context: DiffContext, wanted: Owned) -> None:
                 if is_elsewhere(node.input):
                     continue
                 for name in node.input:
-                    home = next((each for each in graph.chain() if each in names.get(name, ())), None)
-                    key = None if home is None else origin[home, name]
+                    defining_graph = next((each for each in graph.chain() if each in names.get(name, ())), None)
+                    key = None if defining_graph is None else origin[defining_graph, name]
                     if key in wanted and not _is_inside(wanted[key], graph, side, position):
                         del wanted[key]
 
@@ -146,8 +146,8 @@ class _Absorption:
                 yield position
         consumers = {(slot.graph, slot.base) for slot in draft.slots}
         if len(consumers) == 1:
-            home, position_or_none = next(iter(consumers))
-            if home is graph and position_or_none is not None:
+            defining_graph, position_or_none = next(iter(consumers))
+            if defining_graph is graph and position_or_none is not None:
                 yield position_or_none
 
     def _has_other_constants(self, graph: GraphComparison, position: int) -> bool:

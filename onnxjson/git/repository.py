@@ -159,7 +159,7 @@ class _Revision:
             paths = ()
         hint = paths_like(self._path, paths, self._prefix)
         if not hint and os.path.lexists(os.path.join(self._git.folder, os.fsdecode(self._top), self._spec.path)):
-            hint = "it is on the disk, where git add and git commit would take it from"
+            hint = "it is on the disk; git add and git commit would add it"
         name = visible(os.fsdecode(self._path), None)
         return MissingInputError(f"{self._shown} does not exist: {name} is not {where}" + (f"; {hint}" if hint else ""))
 

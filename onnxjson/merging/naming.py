@@ -308,8 +308,10 @@ class Restored:
             mapping.update(self._values[each])
             around |= self._final[each]
         slot = slot_at(at)
-        home = None if "+" in clash.key else clash.key
-        base, theirs = [with_inner_names(each, slot, home, self._sides, around) for each in (clash.base, clash.theirs)]
+        base_key = None if "+" in clash.key else clash.key
+        base, theirs = [
+            with_inner_names(each, slot, base_key, self._sides, around) for each in (clash.base, clash.theirs)
+        ]
         if mapping or self._functions:
             base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
         return base, None if clash.ours is None else value_at(self.model, slot), theirs

@@ -71,7 +71,7 @@ def _resolved(
 def _with_others(
     model: Model, conflicts: Sequence[Conflict], ids: Collection[str], choice: Choice, *, but_texts: bool = False
 ) -> tuple[Model, tuple[Conflict, ...]]:
-    """Resolve conflicts one by one; `but_texts` leaves those about texts, some of which are names."""
+    """Resolve conflicts one by one; with `but_texts`, not those about texts, some of which are names."""
     left = list(conflicts)
     for conflict in conflicts:
         if conflict.id in ids and not (but_texts and isinstance(conflict.ours, str)):
@@ -223,11 +223,11 @@ def _with_member(
         _require(conflict, not is_named or position is None)
         if value is None:
             return model, left
-        asked = len(members) if position is None else min(position, len(members))
-        place = fitting_place(value, members, asked) if isinstance(value, Node) else asked
+        requested = len(members) if position is None else min(position, len(members))
+        place = fitting_place(value, members, requested) if isinstance(value, Node) else requested
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
-        if place != asked:
+        if place != requested:
             adjacent = partial(_adjacent, list_address=slot.list_address, nodes=new, place=place, before=conflict)
             moved = [adjacent(each, getattr(each, choice)) for each in moved]
         if isinstance(value, Node) and is_consumed_before(value, new, place):
@@ -300,7 +300,7 @@ def _moved(conflict: Conflict, list_address: str, after: Callable[[int, bool], i
 def _adjacent(
     conflict: Conflict, node: Any, list_address: str, nodes: tuple[Node, ...], place: int, before: Conflict
 ) -> Conflict:
-    """Move a conflict after a node was added, not at the position of its slot, but where its inputs are produced.
+    """Move a conflict after a node was added behind the producers of its inputs, not at the position of its slot.
 
     A `node` of another conflict that would be placed right next to it for the same reason keeps the order of their
     slots, whichever is resolved first.
@@ -308,12 +308,12 @@ def _adjacent(
     prefix = f"{list_address}/"
     if conflict.ours is not None or not isinstance(node, Node) or not conflict.at.startswith(prefix):
         return conflict
-    asked = int(conflict.at[len(prefix) :])
-    is_later = (asked, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
+    requested = int(conflict.at[len(prefix) :])
+    is_later = (requested, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
     neighbour = nodes[place - 1 : place] if is_later else nodes[place + 1 : place + 2]
     if not any([_feeds(each, node) or _feeds(node, each) for each in neighbour]):
         return conflict
-    if fitting_place(node, nodes, asked) != (place if is_later else place + 1):
+    if fitting_place(node, nodes, requested) != (place if is_later else place + 1):
         return conflict
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + 1 if is_later else place}")
 

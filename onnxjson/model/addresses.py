@@ -278,7 +278,7 @@ def _check_member(at: str, segment: str, *, by_name: bool) -> None:
         raise AddressError(f'"{visible(at)}" is not a slot of a model: "{visible(segment)}" is not a position')
 
 
-def require_settled(conflicts: Sequence[Conflict], file: str) -> None:
+def refuse_conflicts(conflicts: Sequence[Conflict], file: str) -> None:
     """Raise if there are conflicts.
 
     Raises:

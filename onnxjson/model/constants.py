@@ -42,8 +42,8 @@ class Constant(NamedTuple):
 
 def find_constant(scope: Scope, name: str) -> Constant | None:
     """Return the constant behind a name that is used in a graph, or None for other values and undefined names."""
-    home = next((each for each in scope.chain() if each.defines(name)), None)
-    return None if home is None else own_constant(home, name)
+    defining_scope = next((each for each in scope.chain() if each.defines(name)), None)
+    return None if defining_scope is None else own_constant(defining_scope, name)
 
 
 def own_constant(scope: Scope, name: str) -> Constant | None:

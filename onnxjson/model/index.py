@@ -1,4 +1,4 @@
-"""The use-def index: who produces a value and who consumes it, over all graphs of a model.
+"""The use-def index: the producer and the consumers of every value, over all graphs of a model.
 
 An `Index` finds the graphs of a model at once (the main graph, subgraphs, bodies of functions, training steps); the
 names of one graph are looked up when they are first needed. A name belongs to the innermost graph that
@@ -172,8 +172,8 @@ class Index:
             if scope.outer is None:
                 continue
             for name in scope.consumers:
-                if not scope.defines(name) and (home := self.defining_scope(scope.outer, name)) is not None:
-                    captures.setdefault((home, name), []).append(scope)
+                if not scope.defines(name) and (defining_scope := self.defining_scope(scope.outer, name)) is not None:
+                    captures.setdefault((defining_scope, name), []).append(scope)
         return captures
 
     def nodes(self) -> Iterator[NodeRef]:
@@ -187,8 +187,8 @@ class Index:
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
         """Return the node whose output is a value used in `scope`; None for inputs, constants and undefined names."""
-        home = self.defining_scope(scope, name)
-        return None if home is None else home.producer(name)
+        defining_scope = self.defining_scope(scope, name)
+        return None if defining_scope is None else defining_scope.producer(name)
 
     def consumers(self, scope: Scope, name: str) -> tuple[Use, ...]:
         """Return every place that consumes a value defined in `scope`, those in subgraphs last."""
@@ -210,7 +210,7 @@ class Index:
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
         """Return the positions of the nodes of one graph from which values are computed.
 
-        What subgraphs of a node capture counts as an input of that node. The search ends at the values of `stop`,
+        Values that subgraphs of a node capture count as its inputs. The search ends at the values of `stop`,
         even if they are among `names`.
         """
         found: set[int] = set()

@@ -388,10 +388,10 @@ def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
         scope, name = scopes.get(parent), value.name or ""
     elif isinstance(value, str) and field in ("input", "output"):
         scope, name = scopes.get(parent) or scopes.get(parent.rpartition("/node/")[0]), value
-    home = Index.defining_scope(scope, name) if scope is not None else None
-    if home is None:
+    defining_scope = Index.defining_scope(scope, name) if scope is not None else None
+    if defining_scope is None:
         raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is expected")
-    return _value_ref(home, name)
+    return _value_ref(defining_scope, name)
 
 
 def _kind(value: object) -> str:

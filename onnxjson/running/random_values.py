@@ -216,7 +216,7 @@ DEFAULT_SIZE: Final = 2
 
 
 def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | None]) -> tuple[Role, int] | None:
-    """Return the role of a value for the first operator that assigns one, and the size that indices are below.
+    """Return the role of a value for the first operator that assigns one, and the exclusive maximum of its indices.
 
     Args:
         name: the value.

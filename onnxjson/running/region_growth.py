@@ -183,7 +183,7 @@ def _inputs_of(scope: Scope, positions: Iterable[int]) -> list[str]:
 
 
 def _is_constant(scope: Scope, name: str) -> bool:
-    """Whether a value is a constant or a copy of one, and so no input for random values."""
+    """Whether a value is a constant or a copy of one, and so must not get random values."""
     seen: set[str] = set()
     while name not in seen:
         seen.add(name)

@@ -138,8 +138,8 @@ class InferredTypes:
 
     @staticmethod
     def _of_constant(scope: Scope, name: str) -> Type | None:
-        home = Index.defining_scope(scope, name)
-        tensor = None if home is None else home.initializer(name)
+        defining_scope = Index.defining_scope(scope, name)
+        tensor = None if defining_scope is None else defining_scope.initializer(name)
         return type_of_constant(tensor) if isinstance(tensor, Tensor) else None
 
     def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:

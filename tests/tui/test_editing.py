@@ -47,7 +47,7 @@ def commands(found: Bench) -> tuple[str, ...]:
 async def at(found: Bench, position: int) -> None:
     """Puts the cursor on a node."""
     found.bench.nodes.move_to(position)
-    found.bench.settle()
+    found.bench.show_details()
     await found.pilot.pause()
 
 

@@ -84,7 +84,7 @@ def test_a_problem_can_be_read_in_full(tmp_path: Path) -> None:
 def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         page = _problems(found)
-        page._asked = 0
+        page._checked_revision = 0
         page._take("onnx", (Finding(severity="error", code="check-model", message="onnx minds"),), 0)
         found.bench.drawer.open("problems")
         await found.settle()
@@ -104,7 +104,7 @@ def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> No
 def test_warnings_can_be_hidden(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         page = _problems(found)
-        page._asked = 0
+        page._checked_revision = 0
         page._take("onnx", (Finding(severity="warning", code="check-note", message="a note"),), 0)
         await found.press("f5")
         found.bench.focus_pane("drawer")

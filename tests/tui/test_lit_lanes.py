@@ -100,7 +100,7 @@ def test_only_the_column_of_the_lane_is_drawn_when_the_cursor_rests(
             return refresh(self, *regions, **more)
 
         monkeypatch.setattr(LineList, "refresh", spy)
-        found.bench.settle()
+        found.bench.show_details()
         assert not drawn
         await found.press("j")
         assert {region.width for region in drawn if region.width < 10} == {1}

@@ -64,7 +64,7 @@ def remark(text: str) -> None:
     _REMARKS.append(text)
 
 
-def taken_remarks() -> tuple[str, ...]:
+def drain_remarks() -> tuple[str, ...]:
     """Return the remarks since the last call and clear them."""
     found = tuple(_REMARKS)
     _REMARKS.clear()

@@ -17,7 +17,7 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes.catalogue import KINDS
-from onnxjson.optimizing.passes.declaration import PartStage, Pass, restore_texts_with, taken_remarks
+from onnxjson.optimizing.passes.declaration import PartStage, Pass, drain_remarks, restore_texts_with
 from onnxjson.optimizing.passes.text_evaluation import computing_node, forbid_evaluation
 from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
 
@@ -39,12 +39,12 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
     """
     subject, folder = subject_of(declaration), Path.cwd()
     if subject.is_own_code:
-        return _model_bytes(subject.run(model, folder)), taken_remarks()
+        return _model_bytes(subject.run(model, folder)), drain_remarks()
     disarmed = _Disarmed(subject, model)
     with disarmed.errors():
         made = disarmed.restored(_model_bytes(disarmed.subject.run(disarmed.model, folder)))
         subject.measure(model, made)
-    return made, tuple([disarmed.placeholders.restore_text(each) for each in taken_remarks()])
+    return made, tuple([disarmed.placeholders.restore_text(each) for each in drain_remarks()])
 
 
 def staged(declaration: str, model: bytes) -> bytes:

@@ -65,11 +65,11 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
         saved = () if self.save is None else (_archive(found, Path(self.save), model_folder),)
         names = {tensor.name for tensor in found}
         inputs = {value.name for value in graph.input}
-        gone = set() if self.keep_defaults else names
+        removed = set() if self.keep_defaults else names
         made = replace(
             graph,
             input=(*graph.input, *[input_for(tensor) for tensor in found if tensor.name not in inputs]),
-            initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
+            initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in removed]),
             value_info=tuple([value for value in graph.value_info if value.name not in names]),
         )
         names_text = listed([visible(tensor.name or "") for tensor in found])

@@ -71,7 +71,7 @@ def _remove_round_trips(model: "ModelProto", known: Collection[str]) -> None:
     down = {node.output[0]: node.input[0] for node in added if node.attribute[0].i == TensorProto.FLOAT16}
     fixed = outputs | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     names: dict[str, str] = {}
-    gone: set[str] = set()
+    removed: set[str] = set()
     for node in added:
         source, name = node.input[0], node.output[0]
         if node.attribute[0].i != TensorProto.FLOAT or source not in down:
@@ -84,8 +84,8 @@ def _remove_round_trips(model: "ModelProto", known: Collection[str]) -> None:
             continue
         else:
             names[exact] = name
-        gone.add(name)
-    _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in gone)])
+        removed.add(name)
+    _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in removed)])
     # An output may get the name of the input of another removed Cast.
     _rename(graph, {old: names.get(new, new) for old, new in names.items()})
     used = set(consumed_names(graph))

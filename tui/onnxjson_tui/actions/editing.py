@@ -47,9 +47,9 @@ async def ask(
 
     answer: str | None = text
     while True:
-        asked = bench.ask(mark, text=answer or "", changed=changed)
+        pending = bench.ask(mark, text=answer or "", changed=changed)
         changed(answer or "")
-        answer = await asked
+        answer = await pending
         bench.say("")
         if answer is None or not mistake(answer):
             return answer

@@ -109,15 +109,15 @@ async def _definition(bench: Bench, arguments: Arguments) -> None:
 
 def show_value(bench: Bench, scope: Scope, name: str) -> None:
     """Show a value that no node produces: a constant on the tensor page, an input as a message."""
-    home = Index.defining_scope(scope, name)
-    if home is None:
+    defining_scope = Index.defining_scope(scope, name)
+    if defining_scope is None:
         bench.say(f"nothing defines {visible(name, _LONGEST)}", "bad")
         return
-    if home.initializer(name) is not None:
-        bench.drawer.find(TensorPage).show_constant(value_address(home, name))
+    if defining_scope.initializer(name) is not None:
+        bench.drawer.find(TensorPage).show_constant(value_address(defining_scope, name))
         return
-    uses = len(bench.session.index.consumers(home, name))
-    bench.say(f"{visible(name, _LONGEST)} is {_kind(home, name)} with {counted(uses, 'consumer')}")
+    uses = len(bench.session.index.consumers(defining_scope, name))
+    bench.say(f"{visible(name, _LONGEST)} is {_kind(defining_scope, name)} with {counted(uses, 'consumer')}")
 
 
 async def enter(bench: Bench, arguments: Arguments) -> None:
@@ -267,16 +267,16 @@ def _producers(index: Index, here: NodeRef) -> dict[int, NodeRef | None]:
 
 def _origin(index: Index, here: NodeRef, slot: int) -> str:
     name = here.node.input[slot]
-    home = index.defining_scope(here.scope, name)
-    return "undefined" if home is None else _kind(home, name)
+    defining_scope = index.defining_scope(here.scope, name)
+    return "undefined" if defining_scope is None else _kind(defining_scope, name)
 
 
-def _kind(home: Scope, name: str) -> str:
+def _kind(defining_scope: Scope, name: str) -> str:
     """Describe a value that no node produces, with its type if it is known."""
-    if home.initializer(name) is not None:
-        return "a constant (an input can replace it)" if name in home.inputs else "a constant"
-    found = Index.type_of(home, name)
-    words = "an input of the function" if home.kind == "function" else "an input of the graph"
+    if defining_scope.initializer(name) is not None:
+        return "a constant (an input can replace it)" if name in defining_scope.inputs else "a constant"
+    found = Index.type_of(defining_scope, name)
+    words = "an input of the function" if defining_scope.kind == "function" else "an input of the graph"
     return f"{words}, {visible(format_type(found) or '?', _LONGEST)}" if found is not None else words
 
 

@@ -148,9 +148,11 @@ def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
 
 
 def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
-    home = index.defining_scope(here.scope, name)
-    if home is not None and (position := home.initializers.get(name)) is not None:
-        return TensorRef(name, f"{home.address}/initializer/{position}", home.initializer(name), home)
+    defining_scope = index.defining_scope(here.scope, name)
+    if defining_scope is not None and (position := defining_scope.initializers.get(name)) is not None:
+        return TensorRef(
+            name, f"{defining_scope.address}/initializer/{position}", defining_scope.initializer(name), defining_scope
+        )
     field = "input" if what == "in" else "output"
     try:
         return select_tensor(bench.session.model, index, f"@{here.address}/{field}/{slot}")

@@ -158,7 +158,7 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
 
 
 def _to_inspector(bench: Bench, arguments: Arguments) -> None:
-    bench.settle()
+    bench.show_details()
     rows = bench.inspector.rows
     bench.focus_pane("inspector")
     if isinstance(rows, InspectorRows):

@@ -57,7 +57,7 @@ class KeyOrder:
             self._task = asyncio.create_task(self._run(), name="keys")
 
     def drop(self) -> None:
-        """Discard the waiting keys, because what they were typed for will not appear."""
+        """Discard the waiting keys, because the question or screen for which they were typed will not appear."""
         self._waiting.clear()
 
     async def _run(self) -> None:
@@ -68,7 +68,7 @@ class KeyOrder:
                     return
                 event = self._waiting.popleft()
                 await self._deliver(event)
-                await self._settle()
+                await self._wait_for_effects()
             except Exception as error:
                 self._app._handle_exception(error)
                 return
@@ -90,9 +90,9 @@ class KeyOrder:
             await asyncio.sleep(_HOLD_INTERVAL)
             if not self._is_held():
                 # The action continues now: it asks its question or starts the next work.
-                await self._settle(_STEPS)
+                await self._wait_for_effects(_STEPS)
 
-    async def _settle(self, steps: int = 3) -> None:
+    async def _wait_for_effects(self, steps: int = 3) -> None:
         """Wait until all widgets that may handle the key have done so and their effects are visible."""
         if not self._app.screen_stack:
             return  # The program has ended.

@@ -132,7 +132,7 @@ def fresh_name(index: Index, wanted: str, taken: Sequence[str] = ()) -> str:
 
 def selector_of_value(session: Session, ref: NodeRef, name: str) -> str:
     """Return the selector of an input or output of a node."""
-    home = Index.defining_scope(ref.scope, name)
-    if home is None or is_plain(name):
+    defining_scope = Index.defining_scope(ref.scope, name)
+    if defining_scope is None or is_plain(name):
         return name
-    return value_selector(home, name, is_unique=False)
+    return value_selector(defining_scope, name, is_unique=False)

@@ -179,8 +179,8 @@ def _elements(constant: Constant) -> str:
 
 
 def _value(session: Session, here: NodeRef, name: str) -> str:
-    home = Index.defining_scope(here.scope, name) if name else None
-    if home is None:
+    defining_scope = Index.defining_scope(here.scope, name) if name else None
+    if defining_scope is None:
         return ""
     several = sum([scope.defines(name) for scope in session.index.scopes]) > 1
-    return value_selector(home, name, is_unique=not several)
+    return value_selector(defining_scope, name, is_unique=not several)

@@ -122,8 +122,8 @@ class Offers:
         near: list[tuple[Scope, str]] = []
         if self._here is not None:
             for name in (*self._here.node.output, *self._here.node.input):
-                home = Index.defining_scope(self._here.scope, name) if name else None
-                near += [(home, name)] if home is not None else []
+                defining_scope = Index.defining_scope(self._here.scope, name) if name else None
+                near += [(defining_scope, name)] if defining_scope is not None else []
         for scope, name in dict.fromkeys((*near, *[(each, name) for each in scopes for name in known[each]])):
             if fits(scope, name):
                 yield _value(scope, name, is_unique=counts[name] == 1)

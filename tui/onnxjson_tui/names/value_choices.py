@@ -81,8 +81,8 @@ class _Ranking:
         node = self._ref.node
         self._now = node.input[slot] if slot < len(node.input) else ""
         self._type_now = self._type(scope, self._now) if self._now else None
-        home = Index.defining_scope(scope, self._now) if self._now else None
-        self._is_constant_now = home is not None and own_constant(home, self._now) is not None
+        defining_scope = Index.defining_scope(scope, self._now) if self._now else None
+        self._is_constant_now = defining_scope is not None and own_constant(defining_scope, self._now) is not None
         self._dtype_now = dtype_of(self._workspace, scope, self._now, self._known) if self._now else None
         self._is_wrong_now = dtype_conflict(self._workspace, scope, node, None, self._known) is not None
         self._refusals: dict[int | None, str] = {}
@@ -166,8 +166,8 @@ class _Ranking:
             yield Choice(LEFT_OUT, "(omit the input)", "optional")
 
     def _type(self, scope: Scope, name: str) -> Type | None:
-        home = Index.defining_scope(scope, name)
-        if home is None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
             return None
-        constant = home.initializer(name)
-        return type_of_constant(constant) if constant is not None else Index.type_of(home, name)
+        constant = defining_scope.initializer(name)
+        return type_of_constant(constant) if constant is not None else Index.type_of(defining_scope, name)

@@ -66,7 +66,7 @@ class ProblemsPage(Page[Bench]):
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
-        self._asked = -1
+        self._checked_revision = -1
         """The revision that onnx checked last."""
         self._listed: list[tuple[Finding, bool]] = []
         self._list()
@@ -93,7 +93,7 @@ class ProblemsPage(Page[Bench]):
     def shown(self) -> None:
         """Check a small model with onnx."""
         self._look()
-        if self._is_cheap and self._asked != self.bench.session.revision and not self._is_checking:
+        if self._is_cheap and self._checked_revision != self.bench.session.revision and not self._is_checking:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
@@ -148,7 +148,7 @@ class ProblemsPage(Page[Bench]):
         """Run the checker and the shape inference of onnx in a separate process."""
         session = self.bench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
-        self._asked, self._trouble = revision, ""
+        self._checked_revision, self._trouble = revision, ""
         self._worker = worker = Worker()
         job = self.bench.jobs.start(
             _CHECK,
@@ -189,7 +189,7 @@ class ProblemsPage(Page[Bench]):
         return weights([each.tensor for each in constants(index)]).bytes <= SMALL_BYTES
 
     def _ask_by_itself(self) -> None:
-        if self._is_cheap and self._asked != self.bench.session.revision:
+        if self._is_cheap and self._checked_revision != self.bench.session.revision:
             self.run_onnx_checks()
 
     def _failed(self, error: BaseException) -> None:
@@ -239,16 +239,16 @@ class ProblemsPage(Page[Bench]):
             lines.append((Span(" checking the structure ...", "quiet"),))
         elif not found:
             lines.append((Span(" the structure is valid", "good"),))
-        asked = self._found.get("onnx")
+        checked = self._found.get("onnx")
         if self._is_checking:
             lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
             lines.append((Span(f" {self._trouble}", "bad"),))
-        elif asked is None:
+        elif checked is None:
             lines.append((Span(" not checked with onnx; C runs its checker and shape inference", "quiet"),))
-        elif asked.revision != revision:
+        elif checked.revision != revision:
             lines.append((Span(" the model changed since the check with onnx; C checks again", "quiet"),))
-        elif not asked.findings:
+        elif not checked.findings:
             lines.append((Span(" onnx finds no problems", "good"),))
         return lines
 

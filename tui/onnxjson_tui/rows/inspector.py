@@ -127,8 +127,8 @@ def _removed(node: Node, was: Node) -> list[Entry]:
         if slot >= len(new) and name
     ]
     there = {each.name for each in node.attribute}
-    gone = [view_attribute(each, "") for each in was.attribute if each.name not in there]
-    attributes = [f"{visible(each.name or '', 200)} {attribute_value_text(each)}" for each in gone]
+    removed = [view_attribute(each, "") for each in was.attribute if each.name not in there]
+    attributes = [f"{visible(each.name or '', 200)} {attribute_value_text(each)}" for each in removed]
     return [Entry("heading", f"removed: {each}", "") for each in [*slots, *attributes]]
 
 

@@ -122,7 +122,7 @@ class ComparisonScreen(DifferenceScreen):
         addresses = member.target if self._side == "target" else member.base
         if not addresses:
             self._shows_text = True
-            self.settle()
+            self.show_details()
             self.say("it was removed; this is its former text" if self._side == "target" else "it is new")
         elif self._bench is not None:
             self._end(addresses[0])

@@ -50,7 +50,7 @@ class ConflictsScreen(KeyedScreen[None]):
     def on_mount(self) -> None:
         """Show the first conflict."""
         self.conflicts.styles.height = min(len(self.resolution.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
-        self.call_after_refresh(self.settle)
+        self.call_after_refresh(self.show_details)
 
     @property
     def conflicts(self) -> LineList:
@@ -68,7 +68,7 @@ class ConflictsScreen(KeyedScreen[None]):
         found = self.resolution.conflicts
         return found[min(self.conflicts.cursor, len(found) - 1)] if found else None
 
-    def settle(self) -> None:
+    def show_details(self) -> None:
         """Show the three sides of the conflict under the cursor."""
         here = self.here
         if here is not None and self.is_mounted:
@@ -78,7 +78,7 @@ class ConflictsScreen(KeyedScreen[None]):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Show the sides of another conflict."""
         if event.lines is self.conflicts:
-            self.settle()
+            self.show_details()
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of unresolved conflicts."""
@@ -138,7 +138,7 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def _drawn(self) -> None:
         self.conflicts.refresh()
-        self.settle()
+        self.show_details()
 
     def _to_next(self) -> None:
         """Move the cursor to the next unresolved conflict, wrapping around at the end."""

@@ -107,14 +107,14 @@ class DifferenceScreen(KeyedScreen[Any]):
             all_operators=self.shown.all_operators,
         )
         self.rows.move_to(next(iter(self.build().starts), 0))
-        self.settle()
+        self.show_details()
 
     def build(self, event: int = -1, member: int = -1) -> DifferenceRows:
         """Build the rows again, the cursor on an event or one of its places."""
         assert self.compared is not None
         made = DifferenceRows(self.compared, self.shown, glyphs=self.terminal.glyphs)
         self.rows.show(made, made.row_of(event, member) if event >= 0 else None)
-        self.settle()
+        self.show_details()
         self.draw_bars()
         return made
 
@@ -123,7 +123,7 @@ class DifferenceScreen(KeyedScreen[Any]):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Update the lower list when the cursor rests."""
         if event.lines is self.rows:
-            self.after_rest(self.settle)
+            self.after_rest(self.show_details)
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
@@ -141,7 +141,7 @@ class DifferenceScreen(KeyedScreen[Any]):
             return "go there"
         return "fold" if row.event in self.shown.opened else "unfold"
 
-    def settle(self) -> None:
+    def show_details(self) -> None:
         """Show details of the row under the cursor."""
         self.draw_bars()
         found, compared = self.at_cursor(), self.compared
@@ -256,7 +256,7 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def _toggle_text(self, arguments: Arguments) -> None:
         self._shows_text = not self._shows_text
-        self.settle()
+        self.show_details()
 
     def _switch(self, arguments: Arguments) -> None:
         self.move_focus((self.rows, self.about))

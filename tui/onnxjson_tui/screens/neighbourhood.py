@@ -248,18 +248,18 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._hops, found, drawn = layout
         self._found = found
         self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position), found.near)
-        said = [
+        description = [
             f"up to {counted(self._hops, 'step')}",
             f"{len(found.boxes):,} {'box' if len(found.boxes) == 1 else 'boxes'}",
         ]
         shown = next((more for more in drawn.more if more), 0)
         if shown:
-            said.append(f"+{shown}: {counted(shown, 'neighbour')} not drawn")
+            description.append(f"+{shown}: {counted(shown, 'neighbour')} not drawn")
         if found.left_out:
-            said.append(f"{found.left_out:,} do not fit")
+            description.append(f"{found.left_out:,} do not fit")
         if drawn.cut:
-            said.append(f"{counted(drawn.cut, 'long line')} not drawn")
-        self._title("   ".join(said))
+            description.append(f"{counted(drawn.cut, 'long line')} not drawn")
+        self._title("   ".join(description))
         self._say()
 
     def _title(self, more: str) -> None:
@@ -285,8 +285,8 @@ class NeighbourhoodScreen(Dialog[str | None]):
         hidden = f"  +{more:,}: connected to {more:,} more" if more else ""
         above, below = view.out_of_sight
         beyond = [f"{count:,} {where}" for count, where in ((above, "above"), (below, "below")) if count]
-        said = (Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet"))
-        self.query_one("#dialog-said", Bar).show(said, f"{', '.join(beyond)} the window" if beyond else "")
+        description = (Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet"))
+        self.query_one("#dialog-said", Bar).show(description, f"{', '.join(beyond)} the window" if beyond else "")
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Move, centre, go back, draw more or fewer steps, close."""

@@ -258,7 +258,7 @@ async def offer_recovery(bench: Bench) -> None:
         return
     for number, journal in enumerate(journals):
         try:
-            if await _settle(bench, journal, len(journals) - number - 1) == "recover":
+            if await _ask_about_journal(bench, journal, len(journals) - number - 1) == "recover":
                 # The other journals apply only to the file without these edits; they are kept.
                 for other in journals[number + 1 :]:
                     other.release()
@@ -269,7 +269,7 @@ async def offer_recovery(bench: Bench) -> None:
             raise
 
 
-async def _settle(bench: Bench, journal: Abandoned, others: int) -> str:
+async def _ask_about_journal(bench: Bench, journal: Abandoned, others: int) -> str:
     reason = bench.session.why_not(journal)
     while True:
         answer = await bench.app.push_screen_wait(recovery_question(journal, reason, others))
@@ -300,8 +300,8 @@ async def _recover(bench: Bench, journal: Abandoned) -> None:
     bench.build(0)
     for page in bench.drawer.pages.values():
         page.model_changed()
-    said = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows the changes"
-    bench.say(f"{said}; {replay.trouble}" if replay.trouble else said, "bad" if replay.trouble else "good")
+    message = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows the changes"
+    bench.say(f"{message}; {replay.trouble}" if replay.trouble else message, "bad" if replay.trouble else "good")
 
 
 async def _show(bench: Bench, journal: Abandoned) -> None:

@@ -190,11 +190,11 @@ def stories(
         yield (Span("later", "title"),)
         yield from story_lines(after, subjects_of(after, became, targets, []), width)
         return
-    gone = [before[each] for each in dict.fromkeys(old) if each in before]
-    if gone:
+    removed = [before[each] for each in dict.fromkeys(old) if each in before]
+    if removed:
         earlier = msgspec.structs.replace(until, steps=_up_to(trace, stop, with_it=False).steps)
         yield (Span("removed by this pass; origin", "title"),)
-        yield from story_lines(earlier, subjects_of(earlier, provenance(earlier), [], gone), width)
+        yield from story_lines(earlier, subjects_of(earlier, provenance(earlier), [], removed), width)
 
 
 def _node(address: str) -> str:

@@ -121,8 +121,7 @@ class Session(EditedModel):
             format: the format; by default that of the opened file, or of the extension of another path.
             overwrite: replace a file that another program changed, or another existing file.
             revert_others: replace a file with changes of another program whose merge was undone; otherwise the result
-            is
-                "reverts-others".
+                is "reverts-others".
             weights: how tensors are stored in a text; by default as before if a text remains a text, otherwise inline.
             lossy: write proto-JSON even if it cannot represent the whole model.
             copy_external: whether to copy files with weights to another folder; with None the result is

@@ -162,11 +162,11 @@ class Bench(GraphScreen):
             self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
             return None
         self.changed(changed)
-        said = f"{changed.step.title}{'  (' + notes + ')' if notes else ''}"
+        message = f"{changed.step.title}{'  (' + notes + ')' if notes else ''}"
         if self.session.trouble:
-            self.say(f"lost unless you save: {said}; {visible(self.session.trouble)}", "bad")
+            self.say(f"lost unless you save: {message}; {visible(self.session.trouble)}", "bad")
         else:
-            self.say(said, "good")
+            self.say(message, "good")
         return changed
 
     def changed(self, changed: Changed | None) -> None:
@@ -187,7 +187,7 @@ class Bench(GraphScreen):
             self._rows.refresh(self.scope, self.marks.of(self.scope))
             self.nodes.redraw_changed()
             self.draw_outline()
-            self.settle()
+            self.show_details()
             self._follow(redrawn(changed.patch.root))
         for page in self.drawer.pages.values():
             page.model_changed()

@@ -90,7 +90,7 @@ class NodeMarks:
 
     def _draw(self) -> None:
         self._bench.draw_marks()
-        self._bench.settle()
+        self._bench.show_details()
 
 
 class GraphScreen(KeyedScreen[int]):
@@ -311,10 +311,10 @@ class GraphScreen(KeyedScreen[int]):
         self.nodes.show(rows, number)
         if outline is not None:
             self.outline.show(outline)
-        self.settle()
+        self.show_details()
         self.draw_bars()
 
-    def settle(self) -> None:
+    def show_details(self) -> None:
         """Show the node under the cursor in the inspector and on the page of the drawer."""
         here = self.here
         self.session.places.cursor = None if here is None else here.address
@@ -355,7 +355,7 @@ class GraphScreen(KeyedScreen[int]):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Show another node in the inspector when the cursor rests."""
         if event.lines is self.nodes:
-            self.after_rest(self.settle)
+            self.after_rest(self.show_details)
 
     # Work on all nodes
 
