@@ -33,7 +33,7 @@ _ORDER: Final = "the order is onnxjson apply CHANGE MODEL"
 @click.argument("change", metavar="CHANGE", type=FilePath())
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @changing.request_options()
-@options.option("--reverse", "Undo a patch: restore the model before it from the one after it.")
+@options.option("--reverse", "Apply the inverse of a patch, which restores the old model from the new one.")
 @options.option("--same-base", "Refuse any model other than the one that a patch was made from.")
 @click.pass_context
 def apply_command(
@@ -42,9 +42,9 @@ def apply_command(
     """Apply a patch or a script of edits to one or many models.
 
     CHANGE is a patch (onnxjson-patch/1), which `onnxjson diff --format patch` writes, a script of edits
-    (onnxjson-rewrite/1), or a Python file whose rewrite(model) returns a model or edits. A patch applies to every model
-    in which the places that it changes are as it expects; a script applies as a whole or not at all. A model that a
-    change does not apply to is left alone.
+    (onnxjson-rewrite/1), or a Python file whose rewrite(model) returns a model or edits. A patch applies to any model
+    that has the old values in the places that it changes; a script applies as a whole or not at all. A model to which
+    the change does not apply is left alone.
 
     \b
     onnxjson apply change.json m.onnx -o new.onnx

@@ -42,14 +42,14 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @options.option("--seconds SECONDS", "Start no timed run after this time.", type=click.FloatRange(0), default=60.0)
 @options.samples
 @options.option("--score FILE", "Run this Python file, whose evaluate(run) returns loss and metric.", "script")
-@options.option("--trust", "Run your own Python code outside the box: files, network, programs.")
+@options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
 @options.out(
     "Also write the report to OUT.csv, .json, .md, .svg (a bar chart) or .txt; can be repeated.",
     multiple=True,
     type=DestinationPath(),
     parameter="destinations",
 )
-@options.option("--keep DIR", "Write the models of all variants.", "folder")
+@options.option("--keep DIR", "Write the models of all variants to DIR.", "folder")
 @feeds.feeding_options(level="all")
 @reports.view_options(*_FORMS)
 @click.pass_context
@@ -74,9 +74,9 @@ def bench_command(
 ) -> None:
     """Compare variants of models: size, outputs, time.
 
-    Passes make each variant; its outputs are compared with those of the original. Timed runs of all variants
-    alternate, so background load affects all equally. Exits 0 if every variant runs, and computes the same where its
-    passes promise that; else 1.
+    Each variant is created by passes, and its outputs are compared with those of the original. Timed runs of all
+    variants alternate, so background load affects all equally. Exits 0 if every variant runs and, unless its passes
+    reduce precision, has the same outputs; else 1.
 
     \b
     onnxjson bench m.onnx --preset baseline

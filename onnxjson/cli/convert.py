@@ -31,7 +31,7 @@ from onnxjson.storage.state import undo_save
 @options.option("--blobs NAME", "With --weights blobs: folder of the files, next to OUT; default: m.blobs.")
 @options.weights_from
 @external_data.moves_options
-@options.option("--lossy", "Write proto-JSON even if it cannot hold all of the model.")
+@options.option("--lossy", "Write proto-JSON even if it cannot represent the whole model.")
 @options.drop_orphans
 def convert_command(
     source: Path,
@@ -47,7 +47,7 @@ def convert_command(
 ) -> None:
     """Convert a model between .onnx, .onnx.json and proto-JSON.
 
-    Without -o, writes next to MODEL under the other ending (m.onnx and m.onnx.json), unless that file exists. The form
+    Without -o, writes next to MODEL with the other ending (m.onnx and m.onnx.json), unless that file exists. The form
     of MODEL is detected from its content, not from its name.
 
     \b
@@ -136,7 +136,7 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
 def fmt_command(
     ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, prunes: bool, drop_orphans: bool
 ) -> None:
-    """Format texts of models canonically.
+    """Convert model texts to their canonical form.
 
     Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file is left
     alone. The model stays the same, bit for bit; comments are dropped.
@@ -184,7 +184,7 @@ def undo_save_command(path: Path) -> None:
     """Restore a file as it was before its last change in place.
 
     The present content is kept as the new backup, so a second undo-save undoes the first. Works after every command
-    that changes a file in place, also if the file has been deleted since.
+    that changes a file in place, even if the file has been deleted since.
 
     \b
     onnxjson fmt m.onnx.json

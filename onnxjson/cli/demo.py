@@ -27,7 +27,7 @@ class StepError(OnnxJsonError):
 @options.command("demo")
 @click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=FilePath())
 def demo_command(folder: Path) -> None:
-    """Run a tour: a small model to text, back, diffed and optimized.
+    """Run a tour: convert a model to text and back, diff, optimize.
 
     Writes to DIR (default: onnxjson-demo), which must be new or empty. Every command is printed, then run.
 

@@ -30,11 +30,11 @@ class _WithPathsBehind(options.Command):
 
 @click.command("diff", cls=_WithPathsBehind)
 @click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
-@options.option("--git", "Compare models of revisions, index and work tree, as `git diff`.", "in_git")
+@options.option("--git", "Compare models in revisions, index and work tree, as `git diff` does.", "in_git")
 @options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
-@options.option("-v, --verbose", "text: show every place with its address, and all that changed.")
+@options.option("-v, --verbose", "text: show every place with its address, and all details.")
 @options.option(
-    "--ignore NAME,...", f"Leave out {', '.join(IGNORABLE)}.", multiple=True, type=options.WordList(IGNORABLE)
+    "--ignore NAME,...", f"Ignore changes of {', '.join(IGNORABLE)}.", multiple=True, type=options.WordList(IGNORABLE)
 )
 @options.option("--nodes-only", "Show changes of nodes only.")
 @options.option(
@@ -45,12 +45,12 @@ class _WithPathsBehind(options.Command):
     default="exact",
 )
 @options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.")
-@options.option("--matches", "text, json: list which node is which too.")
+@options.option("--matches", "text, json: also list each matched node with its address in OLD and in NEW.")
 @options.option(
     "-U, --unified N", "unified: number of lines of context.", "context", type=click.IntRange(min=0), default=3
 )
 @options.trust_links
-@options.option("--exit-zero", "Exit 0 also if the models differ.")
+@options.option("--exit-zero", "Exit 0 even if the models differ.")
 @reports.view_options(
     *get_args(Form),
     to_file=True,
@@ -78,10 +78,10 @@ def diff_command(
     """Show what changed between two models.
 
     OLD and NEW are .onnx, .onnx.json or proto-JSON, or REV:path for a file in git. Nodes are matched by structure,
-    regardless of names and order; renames and moves are reported unless --ignore leaves them out. Exits 0 if the models
+    regardless of names and order; renames and moves are reported unless --ignore excludes them. Exits 0 if the models
     are the same, 1 if they differ, 66 if something could not be compared, such as missing weights. With a revision or a
-    range (A..B, or A...B for changes of B since it branched off A), or with --git, compares all models that git finds
-    changed, or those of PATH.
+    range (A..B, or A...B for the changes of B since it branched off A), or with --git, compares all models that git
+    reports as changed, or only those at PATH.
 
     \b
     onnxjson diff before.onnx after.onnx

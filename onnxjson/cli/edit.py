@@ -28,7 +28,7 @@ from onnxjson.model.selectors import select_nodes
 @options.option("--readonly", "Refuse every change and every save.")
 @options.option(
     "--remote",
-    "Save bandwidth on a slow line; auto: over SSH.",
+    "Save bandwidth on a slow connection; auto: over SSH.",
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
 )
@@ -84,10 +84,10 @@ def edit_command(
 ) -> None:
     """Edit a model in your text editor.
 
-    Opens the text of MODEL (.onnx, .onnx.json or proto-JSON) in $VISUAL or $EDITOR, weights as sha256; with SELECTOR
-    only the nodes that it matches. Checks the text when the editor closes: errors are listed, and the editor opens
-    again at the first one. Shows a valid change line by line, asks, and saves it in place; `onnxjson undo-save` undoes
-    it. An unsaved text is kept as a draft.
+    Opens MODEL (.onnx, .onnx.json or proto-JSON) as text in $VISUAL or $EDITOR, with weights as sha256; with SELECTOR,
+    opens only the nodes that it matches. Checks the text when the editor closes: errors are listed, and the editor
+    opens again at the first one. Shows the line diff of a valid change, asks for confirmation, and saves in place;
+    `onnxjson undo-save` restores the file. Text that is not saved is kept as a draft.
 
     \b
     onnxjson edit m.onnx

@@ -74,16 +74,18 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         level: the default optimization level of onnxruntime.
         several_sizes: whether a dimension may have several sizes.
     """
-    combined = "; several with commas, all combinations are tried" if several_sizes else "; default: 1"
+    sizes = "; several sizes, separated by commas, are tried in all combinations" if several_sizes else "; default: 1"
     declared = options.together(
         options.several(
             "--input [NAME=]FILE",
-            "Read inputs from a .npz, a .npy or .pb for one input, or a folder of test data (input_0.pb ..., or "
+            "Read inputs from a .npz, one input from a .npy or .pb, or a folder of test data (input_0.pb ..., or "
             "test_data_set_0 ...). Other inputs are random.",
             "inputs",
         ),
         options.several(
-            "--dim NAME=N", f"Size of a dynamic dimension, by its name or as INPUT:AXIS{combined}.", "dims"
+            "--dim NAME=N",
+            f"Size of a dynamic dimension, by its name or as INPUT:AXIS{sizes}.",
+            "dims",
         ),
         options.several("--shape NAME=N,...", "Shape of an input, such as x=1,3,224,224.", "shapes"),
         options.several("--fill [NAME=]VALUE", "Fill an input, or all inputs, with one value.", "fills"),

@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Start here": (
-        Entry("demo", "Run a tour: a small model to text, back, diffed and optimized."),
+        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize."),
         Entry("new", "Create a model of one operator, or a ready-made component."),
     ),
     "Models": (
@@ -33,7 +33,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
         Entry("edit", "Edit a model in your text editor."),
         Entry("tui", "Browse and edit a model in the terminal.", "edit"),
-        Entry("fmt", "Format texts of models canonically.", "convert"),
+        Entry("fmt", "Convert model texts to their canonical form.", "convert"),
         Entry("check", "Check models for errors."),
         Entry("diff", "Show what changed between two models."),
         Entry("run", "Run a model; report outputs, timing and a profile."),
@@ -52,7 +52,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
         Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
         Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
-        Entry("mergetool", "Resolve the conflicts of a merge one by one, on a screen.", "merging"),
+        Entry("mergetool", "Resolve the conflicts of a merge one by one, in the terminal.", "merging"),
     ),
     "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
     "Tools": (

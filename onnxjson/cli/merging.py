@@ -73,8 +73,8 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
 def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: reports.View) -> None:
     """List the conflicts of merges, with the values of each side.
 
-    Without MODEL, lists all unmerged models of the git repository; for one without recorded conflicts, shows its state
-    and what to do. Exits 16 if there are conflicts.
+    Without MODEL, lists all unmerged models of the git repository; for a model without recorded conflicts, shows its
+    state and what to do. Exits 16 if there are conflicts.
 
     \b
     onnxjson conflicts
@@ -136,9 +136,9 @@ def _values(conflict: Conflict) -> dict[str, str]:
 def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, ids: tuple[str, ...]) -> None:
     """Resolve conflicts of a merge with one side.
 
-    Without --id, resolves all. With the last conflict MODEL becomes what its ending stands for, a binary or a text;
-    then run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Exits 1 if the resolved model has errors,
-    since choices may depend on each other; the file is written nevertheless.
+    Without --id, resolves all. When no conflict is left, MODEL is written in the form of its ending, binary or text;
+    then run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Choices may depend on each other: if the
+    resolved model has errors, the file is written, and the exit code is 1.
 
     \b
     onnxjson resolve m.onnx --theirs
@@ -172,7 +172,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
 @click.argument("paths", metavar="[BASE OURS THEIRS] MODEL", nargs=-1, required=True, type=FilePath())
 @click.pass_context
 def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
-    """Resolve the conflicts of a merge one by one, on a screen.
+    """Resolve the conflicts of a merge one by one, in the terminal.
 
     After `onnxjson git install`, git starts it: git mergetool -t onnxjson. If MODEL has no recorded conflicts, because
     another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits 0 if no

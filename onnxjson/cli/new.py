@@ -23,18 +23,18 @@ from onnxjson.storage.files import Format
 @options.command("new")
 @click.argument("op_type", metavar="[NAME]", required=False)
 @options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
-@options.option("--domain NAME", "Domain of the operator, if several have one of that name.")
+@options.option("--domain NAME", "Domain of the operator, if several domains have an operator of that name.")
 @options.several(
     "--input NAME:TYPE",
-    "Declare an input, such as x:float32[1,3], in order or by the operator's names; NAME:TYPE=VALUES declares a "
-    "constant, - omits an optional input. Default: typical inputs.",
+    "Declare an input, such as x:float32[1,3]: the operator's input of this name, else the next one. NAME:TYPE=VALUES "
+    "declares a constant, - omits an optional input. Default: typical inputs.",
     "inputs",
 )
 @options.several("--output-name NAME[:TYPE]", "Name an output; its type is inferred if possible.", "outputs")
 @options.several("--attr NAME=VALUE", "Set an attribute; VALUE is JSON.", "attributes")
 @options.several(
     "--type-constraint NAME=TYPE",
-    "Type for a type constraint of the operator, such as T=float16, for the default inputs.",
+    "Type that the default inputs use for a type constraint of the operator, such as T=float16.",
     "types",
 )
 @options.option("--name NAME", "Name of the node.")
@@ -61,8 +61,8 @@ def new_command(
 ) -> None:
     """Create a model of one operator, or a ready-made component.
 
-    NAME is the type of an operator. Inputs, shapes, required attributes and subgraphs default to what its schema
-    allows. onnx checks the model; an invalid one is not written.
+    NAME is an operator type, such as Conv. Inputs, shapes, required attributes and subgraphs that you do not set are
+    generated from its schema. The model is checked by onnx, and not written if it is invalid.
 
     \b
     onnxjson new Conv -o conv.onnx

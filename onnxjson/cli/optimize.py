@@ -56,14 +56,16 @@ class _Model(FilePath):
 @options.option("--skip PASS", "Skip this pass; can be repeated.", multiple=True)
 @options.option("--trace DIR", "Record what each pass changed in DIR, for `onnxjson trace DIR`.", "trace_folder")
 @options.option("--verify", "Compare the outputs of the result with those of MODEL; name the pass at fault.")
-@options.option("--bisect", "Verify, and name the rule, edit or part of the pass at fault too.")
+@options.option("--bisect", "Like --verify; also name the rule, edit or part of the pass at fault.")
 @options.tolerance
-@options.option("--keep-going", "Skip passes that fail, and exit 1 in the end.")
+@options.option("--keep-going", "Skip passes that fail, and exit 1 at the end.")
 @options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
-@options.option("--trust", "Run your own Python code outside the box: files, network, programs.")
+@options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
 @options.option("--timeout SECONDS", "Time limit of one pass.", type=click.FloatRange(min=0.1), default=300.0)
 @options.option(
-    "--memory SIZE", "Memory limit of one pass (address space); at least twelve times the model.", default="4G"
+    "--memory SIZE",
+    "Memory limit of one pass (address space); at least twelve times the size of the model.",
+    default="4G",
 )
 @click.pass_context
 def optimize_command(
@@ -88,9 +90,9 @@ def optimize_command(
 ) -> None:
     """Run optimizers on models; report what each one changed.
 
-    Every pass runs in a process of its own, where it may crash or hang without harm, and has no access to the network
-    or your other files. A result that is not a valid model is not written. `onnxjson passes` lists the passes; edits
-    and rewrite scripts are passes too.
+    Every pass runs in a separate process, where it may crash or hang without harm, without access to the network or
+    your other files. A result that is not a valid model is not written. `onnxjson passes` lists the passes; edits and
+    rewrite scripts are passes too.
 
     \b
     onnxjson optimize m.onnx -p onnxsim -o small.onnx

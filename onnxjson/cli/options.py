@@ -289,7 +289,7 @@ def out(text: str, *, parameter: str = "destination", long: bool = True, **setti
     return click.option("-o", *(["--output"] if long else []), parameter, help=text, **settings)
 
 
-weights_from = option("--weights-from MODEL", "Read weights that are stored as sha256 only from this model.")
+weights_from = option("--weights-from MODEL", "Read weights from this model where the text has only their sha256.")
 
 trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
 

@@ -43,7 +43,7 @@ def _pass_names() -> list[str]:
 def passes_command(name: str | None, *, view: reports.View) -> None:
     """List the passes, or show the options of one.
 
-    JSON lists parts of passes and edits, which are passes too.
+    JSON also lists the parts of passes, and the edits, which can be used as passes.
 
     \b
     onnxjson passes
@@ -120,7 +120,7 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     """Check the protections of this machine against native code.
 
     onnx, onnxruntime, optimizers and your own passes run in guarded processes, which can do little but compute. The
-    command tries each protection in such a process. It exits with 1 if one is missing; other commands still work then.
+    command tries each protection in such a process, and exits with 1 if one is missing; other commands work without it.
 
     \b
     onnxjson doctor

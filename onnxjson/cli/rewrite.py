@@ -146,7 +146,8 @@ def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
     """Apply one edit to one or many models.
 
     Whatever the edit does not change stays the same, byte for byte; an edit that would damage the model is refused with
-    a reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several.
+    a reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several
+    edits.
 
     \b
     onnxjson rewrite set-attribute m.onnx op:Conv pads '[0,0,0,0]' -o new.onnx

@@ -39,7 +39,8 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
 )
 @options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
-    "Write the outputs to OUT.npz, to OUT.npy or OUT.pb if there is one, or to a folder as test data with the inputs.",
+    "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
+    "folder.",
 )
 @reports.view_options("text", "json")
 @click.pass_context
@@ -58,9 +59,10 @@ def run_command(
 ) -> None:
     """Run a model; report outputs, timing and a profile.
 
-    Inputs without a value are random, the same for the same seed: normally distributed numbers, valid indices, masks
-    of 0 and 1. With a folder of test data that has output_0.pb ..., compares the outputs and exits 1 if they differ.
-    The model runs in a process of its own, so a crash is reported. JSON has times in seconds.
+    Inputs without a value are random, and the same for the same seed: normally distributed numbers, valid indices,
+    masks of 0 and 1. With a folder of test data that has output_0.pb ..., compares the outputs and exits 1 if they
+    differ. The model runs in a separate process, so that a crash is only an error message. Times in JSON are in
+    seconds.
 
     \b
     onnxjson run m.onnx --dim N=8
@@ -183,7 +185,7 @@ def _save_pb(path: Path, value: Value) -> None:
 @click.argument("other", metavar="OTHER", type=FilePath())
 @options.samples
 @feeds.feeding_options(level="off", several_sizes=True)
-@options.option("--locate", "If they differ, find the first nodes whose outputs differ.", "locates")
+@options.option("--locate", "If the models differ, find the first nodes whose outputs differ.", "locates")
 @reports.view_options("text", "json")
 @click.pass_context
 def verify_command(
@@ -199,8 +201,8 @@ def verify_command(
 ) -> None:
     """Compare the outputs of two models on the same inputs.
 
-    The inputs are those of files, or random. Outputs are paired by name, else by structure; NaN equals NaN. Exits 0 if
-    all outputs are equal within the tolerance of their dtype, 1 if not, 76 if a model does not run at all.
+    Inputs are read from files, or random. Outputs are paired by name, else by structure; NaN equals NaN. Exits 0 if all
+    outputs are equal within the tolerance of their dtype, 1 if not, 76 if a model cannot be run.
 
     \b
     onnxjson verify before.onnx after.onnx

@@ -41,7 +41,7 @@ class _Opened:
 
 @options.command("show")
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True)
-@options.option("--doc", "Of a node: show ONNX's documentation of its operator too.", "with_doc")
+@options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
 @options.weights_from
 @reports.view_options("text", "json")
@@ -51,8 +51,8 @@ def show_command(
     """Show a summary of a model, or one of its nodes or tensors.
 
     Without a selector, shows operators, weights, inputs and outputs; several models are shown side by side. The last
-    word is a selector if no file has that name: a node, a tensor, op:Conv, '/layer1/*', @/graph/node/3. Works for
-    models that no runtime loads, too.
+    word is a selector if no file has that name: a node, a tensor, op:Conv, '/layer1/*', @/graph/node/3. Also works for
+    models that no runtime can load.
 
     \b
     onnxjson show m.onnx

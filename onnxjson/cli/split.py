@@ -38,9 +38,9 @@ class _Place(NamedTuple):
 def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path, target: Format | None) -> None:
     """Split a model into pieces that run one after the other.
 
-    Each piece is a whole model: its inputs are inputs of MODEL and values of earlier pieces. Also writes a script that
-    `onnxjson apply` joins the pieces with. Weights that MODEL keeps in other files go to one file for each piece, with
-    only those that the piece needs.
+    Each piece is a whole model: its inputs are inputs of MODEL and values of earlier pieces. Also writes a script with
+    which `onnxjson apply` joins the pieces again. If MODEL has external data, each piece gets one data file with the
+    weights that it needs.
 
     \b
     onnxjson split m.onnx --at features -o pieces

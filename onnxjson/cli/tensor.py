@@ -56,7 +56,7 @@ def _form_options(*forms: str) -> options.Decorator:
     declared = options.together(
         options.option(
             "--format",
-            f"Form of the result; json is a tensor of a document on one line. Default: {forms[0]}.",
+            f"Form of the result; json is a tensor as in a model text, on one line. Default: {forms[0]}.",
             "form",
             type=click.Choice(forms),
         ),
@@ -96,9 +96,9 @@ def encode(
 ) -> None:
     """Encode values as the base64 of a constant.
 
-    VALUE is JSON, nested or flat; - reads it from standard input. Without dims the nesting is the shape. Strings
-    represent what JSON has no number for: "NaN", "Infinity", "-0.0", "NaN(0x7fc00001)". A value that the dtype cannot
-    hold is an error; --lossy rounds it.
+    VALUE is JSON, nested or flat; - reads it from standard input. Without dims, the nesting determines the shape.
+    Values that JSON cannot write as numbers are strings: "NaN", "Infinity", "-0.0", "NaN(0x7fc00001)". A value that the
+    dtype cannot hold is an error; --lossy rounds it.
 
     \b
     onnxjson tensor encode '[1, 2, 3]' --type int64
@@ -157,7 +157,7 @@ def decode(
     """Decode the base64 of a constant and print its values.
 
     VALUE is base64 as in the text of a model or in rawData of protobuf's JSON; - reads it from standard input. Without
-    dims the values are one list.
+    dims, the values are one flat list.
 
     \b
     onnxjson tensor decode AACAPwAAAEA= --type float32[2]
@@ -184,8 +184,8 @@ def decode(
 def get(model: Path, names: Sequence[str], destination: Path | None, weights_from: Path | None, *, form: str) -> None:
     """Print tensors of a model, or write them to a .npy, .npz or .json file.
 
-    NAME is a selector: an initializer of any graph, the output of a Constant, a pattern, or @ and an address, such as
-    that of an attribute. Several tensors need --json or a .npz.
+    NAME is a selector: the name of an initializer in any graph or of the output of a Constant, a pattern, or @ and an
+    address, such as that of an attribute. Several tensors need --json or a .npz.
 
     \b
     onnxjson tensor get m.onnx fc.bias

@@ -24,10 +24,10 @@ from onnxjson.rendering.trace_text import Subject, story_lines, subjects_of, tra
 @click.argument("folder", metavar="DIR", type=FilePath())
 @options.option(
     "--node SELECTOR",
-    "Show where these nodes of the result came from, or where nodes of the first model went, pass by pass.",
+    "Show where these nodes of the result came from, or what became of these nodes of the first model, pass by pass.",
     "selector",
 )
-@options.option("-v, --verbose", "text: show passes that changed nothing, every event and place.")
+@options.option("-v, --verbose", "text: also show passes that changed nothing, and every change at every place.")
 @reports.view_options(
     "text", "json", "markdown", "html", to_file=True, about=" json: onnxjson-trace/1. html: page with drawings."
 )

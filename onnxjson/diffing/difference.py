@@ -145,7 +145,7 @@ class Diff:
         return None if self._context is None else self._context.weights.data(side, tensor)
 
     def with_verdicts(self, verdicts: Mapping[int, tuple[Verdict, str]]) -> "Diff":
-        """Return the same diff with verdicts of its events, by their numbers: the verdict and its evidence."""
+        """Return the same diff with verdicts: number of an event -> verdict and evidence."""
         events = list(self.events)
         for number, (verdict, evidence) in verdicts.items():
             events[number] = msgspec.structs.replace(events[number], verdict=verdict, evidence=evidence)
@@ -170,7 +170,7 @@ def diff(
     Args:
         base: the model before, or its file. External weights are compared if both are files.
         target: the model after, or its file.
-        ignore: differences to leave out: "metadata", "docs", "names", "order", "weights".
+        ignore: differences to ignore: "metadata", "docs", "names", "order", "weights".
         weights: how elements of constants are compared: "exact" by bits, "tolerance" as
             ``|base - target| <= atol + rtol * |base|``, "skip" not at all.
         rtol: for "tolerance".

@@ -92,7 +92,7 @@ def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
 
 
 def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
-    """Return the patch that `apply` would make; see there for arguments and errors. No file is written."""
+    """Return the patch with the effect of `apply`; see `apply` for arguments and errors. No file is written."""
     return Patch.between(model, run(model, changes, folder=folder).model)
 
 

@@ -34,7 +34,7 @@ _SHOWN: Final = 8
 
 
 class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
-    """Set the batch size, or a name for it: in inputs, outputs, and the constants that fix it in between.
+    """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
     of Reshape, Expand and the like, and rows of constants that are the same for each sample. If the batch cannot be
@@ -50,7 +50,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     size: Annotated[int | str, Meta(description="The new size, or a name for a size that varies.")]
     inputs: Annotated[
         dict[str, int] | None,
-        Meta(description="Inputs that have the batch, and its axis; by default those whose first axis has its size."),
+        Meta(description="Inputs with a batch axis, and the axis; by default, inputs whose first axis has its size."),
     ] = None
     partial: Annotated[
         bool, Meta(description="Change what can be changed, and name the nodes that cannot be followed.")

@@ -40,7 +40,7 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
 
     examples: ClassVar = ('{"edit": "prune"}', '{"edit": "prune", "what": ["initializers"]}')
 
-    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What is looked for.")] = (
+    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = (
         "nodes",
         "initializers",
     )
@@ -208,7 +208,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
 
     what: Annotated[
         tuple[Strippable, ...],
-        Meta(min_length=1, description="What to remove; names are those of nodes, which nothing refers to."),
+        Meta(min_length=1, description="What to remove; names are the names of nodes, to which nothing refers."),
     ] = ("doc_strings",)
     of: Annotated[
         tuple[Element, ...] | None,

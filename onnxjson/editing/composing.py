@@ -24,7 +24,7 @@ from onnxjson.model.walking import tensors_of
 
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
-    """Keep the part of the model between some values, as a model of its own.
+    """Keep only the part of the model between some values.
 
     The model then has exactly the named inputs and outputs, in this order. An input may be any value: the nodes that
     produce it are left out. Outputs in a subgraph are extracted from there; the values that it uses from around it

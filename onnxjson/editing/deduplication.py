@@ -30,12 +30,12 @@ Content = tuple[int | None, tuple[int, ...], object]
 
 
 class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="deduplicate-initializers"):
-    """Keep one of several constants with the same dtype, shape and bytes, and use it in place of the others.
+    """Keep one of several constants with the same dtype, shape and bytes, and use it instead of the others.
 
     Constants are compared bit by bit: -0.0 differs from 0.0, and a NaN equals itself. Constants stay if they can be
     replaced by the caller (inputs with a default), are outputs, are trained or are annotated. A constant of a subgraph
-    is replaced by an equal one of a graph around it; equal ones of several subgraphs move there. Nodes Constant are
-    not considered; run constants-to-initializers first.
+    is replaced by an equal one of a graph around it; equal ones of several subgraphs move there. Constant nodes are not
+    considered; run constants-to-initializers first.
     """
 
     examples: ClassVar = ('{"edit": "deduplicate-initializers"}',)

@@ -22,8 +22,9 @@ _SHOWN: Final = 4
 class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     """Delete nodes, and connect the consumers of their outputs to one of their inputs.
 
-    If a node has only one input that is not a constant, that one is used; otherwise give bypass. A node whose outputs
-    nothing consumes needs no bypass. An output of the graph keeps its name; the producer of the input gets it.
+    If a node has only one input that is not a constant, that input replaces the node; otherwise, set bypass. A node
+    whose outputs have no consumers needs no bypass. An output of the graph keeps its name; the producer of the input
+    gets it.
     """
 
     words = ("node", "bypass")

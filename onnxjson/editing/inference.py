@@ -204,8 +204,8 @@ def _is_known(value: Type | None) -> bool:
 class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes"):
     """Infer types and shapes of values, and add them to the model.
 
-    The inferred types go into outputs and value_info. Types that the model states already stay, with their gaps filled.
-    A stated type that contradicts the inferred one stays and is reported.
+    The inferred types go into outputs and value_info. Types that the model already has stay, with their unknown parts
+    filled in. A type that contradicts the inferred one stays and is reported.
     """
 
     examples = ('{"edit": "infer-shapes"}',)

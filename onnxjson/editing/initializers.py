@@ -37,16 +37,16 @@ _SPARSE_SINCE: Final = 11
 
 
 class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="constants-to-initializers"):
-    """Replace nodes Constant by initializers with the names of their outputs.
+    """Replace Constant nodes with initializers that have the names of their outputs.
 
-    Functions have no initializers, so their nodes stay. Nodes stay as well if their value is an output of the graph or
+    Functions have no initializers, so their nodes stay. Nodes also stay if their value is an output of the graph or
     comes from an attribute of a function. Doc string and metadata of a node move to the initializer.
     """
 
     words: ClassVar = ("node",)
     examples: ClassVar = ('{"edit": "constants-to-initializers"}',)
 
-    node: Annotated[str | None, Role("nodes"), Meta(description="The nodes; all nodes Constant by default.")] = None
+    node: Annotated[str | None, Role("nodes"), Meta(description="The nodes; all Constant nodes by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -97,7 +97,7 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
 
 
 class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-constants"):
-    """Replace initializers by nodes Constant, before all other nodes of their graphs.
+    """Replace initializers with Constant nodes at the beginning of their graphs.
 
     Inputs with a default stay, and so do constants in external files, which few runtimes support in nodes.
     """
@@ -151,7 +151,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
 
 
 class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-inputs"):
-    """Replace constants of the main graph by inputs, which the caller must provide; their values can be saved.
+    """Replace constants of the main graph with inputs, which the caller must provide; their values can be saved.
 
     An input with the constant as its default loses the default.
     """

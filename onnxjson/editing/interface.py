@@ -43,7 +43,7 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
     words: ClassVar = ("tensor", "type")
     examples: ClassVar = ('{"edit": "add-input", "tensor": "mask", "type": "float32[N,128]"}',)
 
-    tensor: Annotated[str, Meta(min_length=1, description="The name of the input, which no value has.")]
+    tensor: Annotated[str, Meta(min_length=1, description="The name of the input; no other value may have it.")]
     type: Annotated[str, Role("type"), Meta(description="Its type, such as float32[N,3,224,224].")]
 
     def change(self, workspace: Workspace) -> Outcome:

@@ -22,9 +22,9 @@ from onnxjson.model.operators import attribute_types, known_attributes
 class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     """Add a node, optionally between a value and its consumers.
 
-    The inputs are existing values, "" for one that is left out; the outputs are new names. The node is placed after the
-    producers of its inputs. With insert, all consumers of its first input use its first output instead; an output of
-    the graph keeps its name, so its producer gets the new name.
+    The inputs are existing values, or "" to omit one; the outputs are new names. The node is placed after the producers
+    of its inputs. With insert, all consumers of its first input use its first output instead; an output of the graph
+    keeps its name, so its producer gets the new name.
     """
 
     words = ("op_type",)
@@ -40,9 +40,9 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     name: Annotated[str | None, Role("name"), Meta(description="The name of the node.")] = None
     domain: Annotated[str | None, Role("domain"), Meta(description="The domain of the operator.")] = None
     graph: Annotated[str, Role("graph"), Meta(description="The address of the graph or function to change.")] = "/graph"
-    insert: Annotated[bool, Meta(description="Replace the first input by the first output in all its consumers.")] = (
-        False
-    )
+    insert: Annotated[
+        bool, Meta(description="Replace the first input with the first output in all of its consumers.")
+    ] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -163,7 +163,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
 
 
 class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
-    """Replace an input of nodes by another value.
+    """Replace an input of nodes with another value.
 
     To select all consumers of a value, use `input:NAME`. Cycles are refused. Nodes that would come before the producers
     of their inputs are moved.
@@ -179,9 +179,9 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
     input: Annotated[
         int | str,
         Role("input"),
-        Meta(description="The input: its position from 0, or its current value."),
+        Meta(description="The input: its position, from 0, or its current value."),
     ]
-    tensor: Annotated[str, Role("tensor"), Meta(description='The new value; "" leaves the input out.')]
+    tensor: Annotated[str, Role("tensor"), Meta(description='The new value; "" omits the input.')]
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""

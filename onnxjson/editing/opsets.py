@@ -262,7 +262,7 @@ def _errors(model: Model) -> list[Finding]:
 
 
 class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
-    """State another version of an operator set, without converting nodes.
+    """Change the version of an operator set that the model imports, without converting nodes.
 
     The operators of the nodes then have the meaning of that version, which may differ: the number of nodes whose
     operators differ is reported. To convert them, use convert-opset.
@@ -321,7 +321,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
 
 
 class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-functions"):
-    """Replace calls of the model's functions by the bodies of these functions.
+    """Replace calls of the model's functions with the bodies of these functions.
 
     Nodes of the bodies keep their metadata; that of the calls is lost.
     """

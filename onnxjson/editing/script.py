@@ -37,7 +37,7 @@ SCRIPT: Final = StepFormat("onnxjson-rewrite/1", "script", "edits")
 
 
 class Script(msgspec.Struct, frozen=True):
-    """Edits that are made in their order, all or none."""
+    """Edits that are applied in order, all or none."""
 
     edits: tuple[Edit, ...]
     folder: Path | None = None
@@ -249,7 +249,7 @@ def rewrite_schema() -> Schema:
         },
         **{name_of(edit): _edit(edit) for edit in EDITS},
     }
-    description = "Edits of an ONNX model, made in their order, all or nothing."
+    description = "Edits of an ONNX model, applied in order, all or none."
     return envelope(SCRIPT, description, {"$ref": "#/$defs/edit"}, definitions)
 
 

@@ -31,10 +31,10 @@ ShapeText = tuple[int | str, ...]
 
 
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
-    """Set the shapes of inputs, outputs or values; types that follow from inputs are adapted, stale types removed.
+    """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
 
-    If nodes cannot have the shape, nothing is changed and the nodes are named. Give several shapes that depend on each
-    other together, in `shapes`.
+    If nodes cannot have the shape, nothing is changed and the nodes are named. Set shapes that depend on each other
+    together, in `shapes`.
     """
 
     words: ClassVar = ("tensor", "shape")
@@ -70,7 +70,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 
 
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
-    """Set a dimension, selected by its name or its axis: to a size, a name, or unknown.
+    """Set a dimension, selected by name or by axis, to a size, a name, or unknown.
 
     A name represents one size, so all its occurrences change, also in expressions such as 2*batch.
     """
@@ -82,7 +82,9 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     )
 
     dim: Annotated[str | None, Role("dim"), Meta(min_length=1, description="The name of the dimension.")] = None
-    tensor: Annotated[str | None, Role("tensor"), Meta(description="Instead of dim: its value.")] = None
+    tensor: Annotated[
+        str | None, Role("tensor"), Meta(description="Instead of dim: the value that has the dimension.")
+    ] = None
     axis: Annotated[int | None, Meta(description="The axis of the tensor; -1 is the last.")] = None
     size: Annotated[int | str, Meta(ge=0, description='The size, another name, or "?" for unknown.')]
     force: Annotated[bool, Meta(description="Only report nodes that cannot have the size.")] = False
@@ -240,7 +242,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
     """Change the order of the axes of an input or output, reverse its channels (RGB to BGR), or both.
 
     The input keeps its name and gets the new shape; a Transpose, a Gather, or both convert it for all of its consumers.
-    For an output they convert the result of the model.
+    For an output, they convert the result of the model.
     """
 
     words: ClassVar = ("tensor",)
@@ -254,7 +256,8 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
         tuple[int, ...] | None,
         Meta(
             min_length=1,
-            description="The perm of the Transpose: [0, 3, 1, 2] turns an NCHW input to NHWC, [0, 2, 3, 1] an output.",
+            description="The perm of the Transpose: [0, 3, 1, 2] if an NCHW input becomes NHWC, "
+            "[0, 2, 3, 1] for an output.",
         ),
     ] = None
     reverse: Annotated[int | None, Meta(description="The axis of the channels to reverse, in the current layout.")] = (

@@ -49,7 +49,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """Stable and documented, such as ``duplicate-key``."""
     address: str = ""
-    """The element, as an address of the records, such as ``/graph/node/3/attribute/pads``; "" for the whole."""
+    """The element, as an address of the records, such as ``/graph/node/3/attribute/pads``; "" for the whole model."""
     message: str
     """What was found, made visible and therefore safe to print."""
     hint: str = ""

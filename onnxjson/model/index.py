@@ -57,7 +57,7 @@ class Index:
     def follow(
         self, model: Model, records: Mapping[str, Record], changed: "Scope | None" = None, positions: Sequence[int] = ()
     ) -> None:
-        """Use a changed model in which no node and no graph was added, removed or moved.
+        """Switch to a changed model in which no node and no graph was added, removed or moved.
 
         `records` are the graphs that changed, by address; in the graph `changed`, the nodes at `positions` changed.
         """

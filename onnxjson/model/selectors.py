@@ -85,7 +85,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
 def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
     """Return the one tensor that a selector finds: an initializer, input, output of a node, constant in an attribute.
 
-    Of a node Constant the constant itself is found. Terms other than ``in:main`` are for nodes.
+    For a Constant node, the constant itself is found. Terms other than ``in:main`` are for nodes.
 
     Raises:
         SelectorError: it is misspelled, finds nothing, or several tensors.

@@ -104,7 +104,7 @@ def test_hook_catches_a_merge_for_which_git_calls_no_driver(repository: Reposito
         before = repository.git("rev-parse", "HEAD")
         with pytest.raises(subprocess.CalledProcessError) as raised:
             repository.git("merge", "--no-edit", *words)
-        assert b'"extra" is made twice' in raised.value.stdout + raised.value.stderr
+        assert b'"extra" is defined twice' in raised.value.stdout + raised.value.stderr
         assert repository.git("rev-parse", "HEAD") == before
         repository.git("reset", "-q", "--hard")
     # One after the other they go through the driver, which gives each its name.

@@ -92,7 +92,9 @@ def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -
     if "blobs" in tree:
         folder = read_string(tree["blobs"], place.at("blobs"), context)
         if folder == "":
-            context.error(place.at("blobs"), "bad-blobs", "the folder of blobs has no name", 'such as "model.blobs"')
+            context.error(
+                place.at("blobs"), "bad-blobs", "the folder of blobs has no name", 'add one, such as "model.blobs"'
+            )
         context.blobs = folder or None
 
 

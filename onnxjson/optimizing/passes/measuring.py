@@ -52,7 +52,7 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         Role("file"),
         Meta(
             description="Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
-            "If all arrays of a .npz have one more dimension than the inputs, the first one counts samples."
+            "If all arrays of a .npz have one more dimension than the inputs, the first dimension is that of samples."
         ),
     ] = ()
     samples: Annotated[int, Meta(ge=1, description="Number of sets of random inputs.")] = SAMPLES

@@ -88,9 +88,9 @@ _SHOWN: Final = 12
 
 
 class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mixed-precision"):
-    """Convert float32 to float16 except for nodes that need float32: a set of which none can be omitted.
+    """Convert float32 to float16, except for a minimal set of nodes that need float32.
 
-    The search omits smaller and smaller parts of the set, and runs each model on the samples with every float16 value
+    The search removes smaller and smaller parts of the set, and runs each model on the samples with every float16 value
     rounded, as an accelerator rounds it; the number of runs is reported.
     """
 

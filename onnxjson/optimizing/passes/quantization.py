@@ -105,7 +105,7 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
 class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
     """Quantize weights to integers; activations are quantized while the model runs.
 
-    No input values are needed to quantize; samples only serve to measure the error of each output.
+    No input values are needed to quantize; samples are only used to measure the error of each output.
     """
 
     def run(self, model: bytes, folder: Path) -> bytes:

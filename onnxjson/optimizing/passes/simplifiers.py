@@ -43,8 +43,10 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     large_tensor: Annotated[
         str, Meta(min_length=1, description="Do not fold nodes with larger outputs, such as 10KB.")
     ] = "1.5GB"
-    check: Annotated[int, Meta(ge=0, description="Number of checks with random inputs that outputs stay the same.")] = 0
-    keep_stamps: Annotated[bool, Meta(description="Keep the metadata that it adds about its own run.")] = False
+    check: Annotated[
+        int, Meta(ge=0, description="Number of random inputs with which to check that the outputs stay the same.")
+    ] = 0
+    keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`.
@@ -140,26 +142,26 @@ PARTS: Final[dict[str, str]] = {
     "eliminate_deadend": "Removes nodes that lead to no output.",
     "eliminate_duplicate_initializer": "Keeps one of equal initializers.",
     "eliminate_identity": "Removes Identity.",
-    "eliminate_if_with_const_cond": "Replaces an If with a constant condition by its branch.",
+    "eliminate_if_with_const_cond": "Replaces an If with one of its branches if the condition is constant.",
     "eliminate_nop_cast": "Removes a Cast to the type of its input.",
     "eliminate_nop_concat": "Removes a Concat of one value.",
     "eliminate_nop_dropout": "Removes Dropout with ratio 0.",
     "eliminate_nop_expand": "Removes an Expand to the shape of its input.",
     "eliminate_nop_flatten": "Removes a Flatten of a flat value.",
     "eliminate_nop_monotone_argmax": "Removes monotone operators before ArgMax.",
-    "eliminate_nop_pad": "Removes a Pad by nothing.",
+    "eliminate_nop_pad": "Removes a Pad that adds nothing.",
     "eliminate_nop_reshape": "Removes a Reshape to the shape of its input.",
     "eliminate_nop_split": "Removes a Split into one output.",
     "eliminate_nop_transpose": "Removes a Transpose that keeps the order.",
-    "eliminate_nop_with_unit": "Removes adding 0, multiplying by 1 and the like.",
-    "eliminate_shape_gather": "Replaces a known dimension by a constant.",
-    "eliminate_shape_op": "Replaces a known shape by a constant.",
-    "eliminate_slice_after_shape": "Replaces known dimensions by a constant.",
+    "eliminate_nop_with_unit": "Removes additions of 0, multiplications by 1 and the like.",
+    "eliminate_shape_gather": "Replaces a known dimension with a constant.",
+    "eliminate_shape_op": "Replaces a known shape with a constant.",
+    "eliminate_slice_after_shape": "Replaces known dimensions with a constant.",
     "eliminate_unused_initializer": "Removes initializers that nothing uses.",
     "extract_constant_to_initializer": "Turns Constant nodes into initializers.",
     "fuse_add_bias_into_conv": "Fuses an Add after a Conv into its bias.",
-    "fuse_bn_into_conv": "Fuses a BatchNormalization into the Conv before it; leaves the arithmetic as nodes.",
-    "fuse_concat_into_reshape": "Replaces a Concat that a Reshape consumes by a constant shape.",
+    "fuse_bn_into_conv": "Fuses a BatchNormalization into the Conv before it; nodes compute its weights.",
+    "fuse_concat_into_reshape": "Turns the Concat that computes the shape of a Reshape into a constant.",
     "fuse_consecutive_concats": "Fuses two Concat along one axis.",
     "fuse_consecutive_log_softmax": "Fuses Softmax and Log into LogSoftmax.",
     "fuse_consecutive_reduce_unsqueeze": "Fuses a reduction and its Unsqueeze into one that keeps dimensions.",
@@ -174,10 +176,10 @@ PARTS: Final[dict[str, str]] = {
     "fuse_transpose_into_gemm": "Fuses a Transpose into the Gemm after it.",
     "lift_lexical_references": "Lists values that subgraphs consume from outside; the result is not valid ONNX.",
     "nop": "Reads the model and writes it again.",
-    "rename_input_output": "Renames inputs and outputs by position, input_0 and output_0.",
-    "replace_einsum_with_matmul": "Replaces Einsum by MatMul and Transpose.",
+    "rename_input_output": "Renames inputs and outputs by position, such as input_0 and output_0.",
+    "replace_einsum_with_matmul": "Replaces Einsum with MatMul and Transpose.",
     "rewrite_input_dtype": "Converts int64 inputs to int32, with a Cast after them.",
-    "rewrite_where": "Removes Not before a Where by swapping its branches.",
+    "rewrite_where": "Removes the Not before a Where, and swaps its branches.",
     "set_unique_name_for_nodes": "Gives every node a unique name.",
     "split_init": "Keeps the nodes that need to run only once.",
     "split_predict": "Keeps the nodes that run for each input; other values become inputs.",
