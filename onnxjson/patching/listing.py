@@ -140,7 +140,7 @@ class AddressMap:
         self._positions: dict[int, Positions] = {}
 
     def after(self, address: str) -> str | None:
-        """Return the address afterwards of the element at `address`; None if it is removed.
+        """Return the new address of the element at `address`; None if it is removed.
 
         Raises:
             AddressError: `address` is not an address, or no model can have an element there.

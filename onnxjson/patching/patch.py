@@ -97,7 +97,7 @@ class Patch(PatchRecord, frozen=True):
         return Patch(root, base=self.base, target=target, external=tuple(external))
 
     def where(self, address: str) -> str | None:
-        """Return the address afterwards of the element at an address of the base; None if it is removed.
+        """Return the new address of the element at an address of the base; None if it is removed.
 
         Raises:
             AddressError: `address` is not an address, or no model can have an element there.

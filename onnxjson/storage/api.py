@@ -106,7 +106,7 @@ def dumps(
         model: the model.
         weights: as in `save`. With "blobs", they are written if `folder` is given; else the text only names them.
         blobs: the folder of blobs, relative to `folder`; "model.blobs" if it is None.
-        folder: the folder for which the text is meant, as in `loads`.
+        folder: the folder that the text will be in, as in `loads`.
 
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
