@@ -3,7 +3,7 @@
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -12,8 +12,10 @@ from onnxjson.cli import findings, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, Severity, WorkerError
-from onnxjson.running.worker import Worker
 from onnxjson.storage import files
+
+if TYPE_CHECKING:
+    from onnxjson.running.worker import Worker
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
@@ -38,7 +40,7 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, st
     """
     found: list[Finding] = []
     code = checked = 0
-    with Worker() if deep else nullcontext() as worker:
+    with _worker() if deep else nullcontext() as worker:
         for path in paths:
             try:
                 with output.working(f"checking {path}"):
@@ -64,7 +66,13 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, st
     ctx.exit(code)
 
 
-def _findings(path: Path, worker: Worker | None) -> list[Finding]:
+def _worker() -> "Worker":
+    from onnxjson.running.worker import Worker
+
+    return Worker()
+
+
+def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
     try:
         # A missing blob is a finding; with `bind` the first one would end the check.
         loaded = files.load(path, bind=False)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,12 +14,14 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, Finding
 from onnxjson.model.structure import check_structure
-from onnxjson.running.worker import Worker
 from onnxjson.storage import files
 from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.weights import check_blobs
+
+if TYPE_CHECKING:
+    from onnxjson.running.worker import Worker
 
 
 def of_structure(path: Path, loaded: Loaded) -> list[Finding]:
@@ -73,7 +76,7 @@ def _without_weights(path: Path) -> bytes:
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
-def of_native_analysis(path: Path, loaded: Loaded, worker: Worker) -> list[Finding]:
+def of_native_analysis(path: Path, loaded: Loaded, worker: "Worker") -> list[Finding]:
     """Findings of onnx's checker and shape inference, with their positions if the file is a text.
 
     Raises:

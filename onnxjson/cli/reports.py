@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, Final, Literal
 
 import click
 
-from onnxjson.cli import options, output, processes
+from onnxjson.cli import options, output
 from onnxjson.model.display import whole_texts
 from onnxjson.rendering.spans import Line
 
@@ -194,6 +193,8 @@ def is_coloured(color: Color, stream: object = None) -> bool:
 
 def width(widest: int = _WIDEST) -> int:
     """Columns of a text: those of the terminal, at least 60, at most `widest`."""
+    import shutil
+
     return min(max(shutil.get_terminal_size((80, 24)).columns, 60), widest)
 
 
@@ -214,6 +215,8 @@ def show(lines: Iterable[str], *, pager: bool = True) -> None:
     """Print lines in UTF-8, through the pager if standard output is a terminal and `pager` is true."""
     pieces = (_encoded(f"{line}\n") for line in lines)
     if pager and output.is_terminal(sys.stdout):
+        from onnxjson.cli import processes
+
         processes.page(pieces)
         return
     stream = output.Stdout()

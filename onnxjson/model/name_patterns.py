@@ -9,13 +9,14 @@ import re
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Final
-
-import regex
+from typing import TYPE_CHECKING, Final
 
 from onnxjson.model import limits
 from onnxjson.model.display import visible
 from onnxjson.model.errors import LimitError, SelectorError
+
+if TYPE_CHECKING:
+    import regex
 
 
 def has_wildcards(text: str) -> bool:
@@ -104,6 +105,8 @@ def regular_expression(text: str, *, ignore_case: bool = False) -> NamePattern:
     Raises:
         SelectorError: it is not one, or is too long.
     """
+    import regex  # here, since few commands need it
+
     _check_length(text)
     if _copies(text) > limits.PATTERN_COPIES:
         raise SelectorError(
