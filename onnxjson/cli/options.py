@@ -50,6 +50,10 @@ _EXAMPLES: Final = "\b\n"
 class Command(click.Command):
     """A command whose help page has its options in groups and its examples at the end."""
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """See `click.Command`, which keeps the names of the first context, whatever that was made for."""
+        return ["-h", "--help"]
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """See `click.Command.get_params`; ``-q`` is an option of every command."""
         *own, help_option = super().get_params(ctx)
