@@ -1,4 +1,4 @@
-"""The command line: parsing and printing, one file a command.
+"""The command line: parsing and printing, one module per command.
 
 Here: a command per module, named like the command, and the parts that several share: `group` lists the commands,
 `output` and `reports` print, `options` and `paths` read arguments. What a command writes for

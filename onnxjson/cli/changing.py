@@ -30,11 +30,11 @@ class Changed(NamedTuple):
     adjacent: Callable[[Path | None], AbstractContextManager[None]] | None = None
     """Writes other files, and removes them again if the model is not written; called with the place of the model."""
     is_part: bool = False
-    """Whether it is a part of the model, which brings along what it needs of weights in other files."""
+    """Whether it is a part of the model, which needs only some of the weights in other files."""
 
 
 class Request(NamedTuple):
-    """Where the changed models go."""
+    """Destination of the changed models."""
 
     paths: tuple[Path, ...]
     destination: Path | None
@@ -88,7 +88,7 @@ _NAMES: Final = ("destination", "in_place", "dry_run", "target", "weights_from",
 
 
 def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
-    """What the options of `request_options` ask for; they are removed from `given`.
+    """Return the request in the options of `request_options`, which are removed from `given`.
 
     Raises:
         click.UsageError: they do not fit each other.

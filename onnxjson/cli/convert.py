@@ -96,7 +96,7 @@ def _place(
     if destination is None and adjacent == source:
         raise OutputError(f"{source} already has that form; name another file with -o OUT")
     if destination is None or destination.is_dir():
-        # A user who names no file does not ask for one to be replaced.
+        # Without -o, an existing file is not replaced, since the user did not name it.
         place = adjacent if destination is None else destination / adjacent.name
         if os.path.lexists(place):
             raise OutputError(f"{place} already exists; to replace it: -o {place}")

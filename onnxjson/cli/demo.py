@@ -1,4 +1,4 @@
-"""``onnxjson demo``: a tour on a small model, each step a process of its own."""
+"""``onnxjson demo``: a tour on a small model, each step in a separate process."""
 
 import hashlib
 import shlex
@@ -67,7 +67,7 @@ class Demonstration:
         self._title("What changed since the export, matched by structure, not by names or order")
         self._python("onnxjson.example", "--unfused", "exported.onnx")
         self._onnxjson("diff", "--nodes-only", "--test-rewrites", "exported.onnx", "leaky.onnx", expected=1)
-        self._title("Nothing is lost: the unchanged text converts to the very file it came from")
+        self._title("Nothing is lost: the unchanged text converts back to exactly the same file")
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")
         self._title("An optimizer, and what each part of it changed")

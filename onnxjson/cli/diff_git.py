@@ -23,7 +23,7 @@ from onnxjson.model.walking import walk
 from onnxjson.rendering.exact import as_json
 
 _FOR_ONE: Final = ("html", "patch", "script")
-"""Forms that hold one comparison."""
+"""Forms with only one comparison."""
 
 _LARGEST_COMMENT: Final = 60_000
 """Maximum characters of Markdown; GitHub accepts comments of 65,536."""
@@ -35,7 +35,7 @@ class _Compared(NamedTuple):
     change: Change
     status: Status
     text: str
-    """In the form that was asked for; a summary of a model that was added or removed."""
+    """Report in the requested form; for a model that was added or removed, a summary of it."""
     differs: bool
     problems: tuple[str, ...]
     failure: int
@@ -52,7 +52,7 @@ class Request(NamedTuple):
 
 
 def request_of(words: Sequence[Path], behind: list[str] | None, *, in_git: bool, staged: bool) -> Request | None:
-    """What to ask git for; None if the words are two files, or ``REV:path``.
+    """Return the comparison for git; None if the words are two files, or ``REV:path``.
 
     Args:
         words: those before ``--``.
@@ -126,7 +126,7 @@ def run(request: Request, options: Options) -> int:
     """Compare all models; return the exit code.
 
     Raises:
-        click.UsageError: the form holds one model, and there are more.
+        click.UsageError: the form is for one model, and several changed.
         OnnxJsonError: git fails, or the destination cannot be written.
     """
     with output.working("listing changed models"):
@@ -196,7 +196,7 @@ def _both(change: Change, old: Version, new: Version, status: Status, options: O
 
 @contextmanager
 def _opened(version: Version, *, bind: bool) -> Iterator[Side]:
-    """A model on one side, under the name that the user knows."""
+    """Open a model on one side, under its name for the user."""
     if version.spec is None:
         with open_side(version.path, bind=bind) as side:
             yield side._replace(name=version.name)

@@ -1,4 +1,4 @@
-"""A comparison of two models, printed or written in the form that was asked for."""
+"""A comparison of two models, printed or written in the requested form."""
 
 import itertools
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ INCOMPLETE: Final = MissingInputError.exit_code
 
 @dataclass(frozen=True)
 class Options:
-    """What to compare and to show."""
+    """Options of a comparison and of its report."""
 
     view: reports.View
     verbose: bool
@@ -84,7 +84,7 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
     if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
         _write_patch(one, other, diff, options)
     if options.form in ("patch", "script"):
-        # A patch holds records: weights in other files may differ although all records are the same.
+        # A patch contains records: weights in other files may differ although all records are the same.
         return bool(diff.patch) or bool(diff.events), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)

@@ -131,7 +131,7 @@ def _way_back(path: Path, draft: Path) -> str:
 
 
 class _Session:
-    """One edit, from opening the editor to saving, with as many rounds as it takes."""
+    """One edit, from opening the editor to saving, with as many rounds as needed."""
 
     def __init__(
         self, editing: Editing, draft: Draft, editor: processes.Editor, view: reports.View, *, yes: bool
@@ -184,7 +184,7 @@ class _Session:
             place = None
 
     def _give_up(self, before: bytes) -> None:
-        """Stop, since the editor left nothing; its former text is kept if the user had typed that."""
+        """Stop, since the editor left no text; the previous text is kept if the user had edited it."""
         reason = "the text is empty" if self._draft.path.exists() else "the editor has removed the text"
         output.talk(f"{reason}, so {self._editing.path} was not changed")
         if self._draft.was_handed_out(before):
@@ -194,7 +194,7 @@ class _Session:
             self._mention_draft()
 
     def _after_errors(self, error: DecodeError) -> tuple[int, int] | None:
-        """Where to open the editor again."""
+        """Return the place at which to open the editor again."""
         if not self._on_terminal:
             raise error
         shown = self._short(error.findings)

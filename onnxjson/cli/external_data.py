@@ -18,7 +18,7 @@ from onnxjson.storage.files import Format
 
 
 class Moves(NamedTuple):
-    """What to do with weights in other files, or for them."""
+    """Options for weights in other files."""
 
     internalize: bool = False
     externalize: bool = False
@@ -61,14 +61,14 @@ moves_options: Final = options.gathered(
     _checked,
     "moves",
 )
-"""The options, which reach the command as `moves`."""
+"""Adds the options; the command receives them as `moves`."""
 
 
 def internalize_for_stdout(model: Model, source: Path, moves: Moves) -> Model:
     """The model for standard output, which has no file next to it.
 
     Raises:
-        click.UsageError: one is asked for.
+        click.UsageError: the options require one.
     """
     if moves.externalize or moves.with_external:
         raise click.UsageError("standard output has no files next to it; name a file with -o OUT")
@@ -77,7 +77,7 @@ def internalize_for_stdout(model: Model, source: Path, moves: Moves) -> Model:
 
 @contextmanager
 def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *, data_name: str) -> Iterator[Model]:
-    """The model as it is to be saved at `place`, with every file that it refers to ready there.
+    """Provide the model to save at `place`, after writing the files that it refers to.
 
     A data file written for it, `data_name` unless the options name one, is removed if the body fails to save the model.
     """

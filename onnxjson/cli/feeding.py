@@ -38,7 +38,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 
 @dataclass(frozen=True)
 class Feeding:
-    """The inputs that the user asked for, and how to execute."""
+    """The requested inputs, and settings for the execution."""
 
     inputs: tuple[str, ...]
     dims: dict[str, tuple[int, ...]]
@@ -238,7 +238,7 @@ def given_sets(model: Model, words: Sequence[str]) -> list[input_files.DataSet]:
 
 
 class Progress:
-    """Shows the number of steps done, as reports come.
+    """Display of the number of steps done, updated by reports.
 
     Args:
         update: replaces the text that is shown.

@@ -37,7 +37,7 @@ def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder that really holds a file, and its blobs, links resolved."""
+    """Return the real folder of a file and its blobs, with links resolved."""
     return Path(os.path.realpath(path)).parent
 
 
@@ -85,7 +85,7 @@ def of_native_analysis(path: Path, loaded: Loaded, worker: "Worker") -> list[Fin
     """
 
     def read(model: Model) -> list[Path]:
-        # A link that stands for data is refused anyway, and must not lead anything to what it names.
+        # A link in place of external data is refused anyway, and must not be followed.
         return [each for each in external_paths(model, path.parent) if not each.is_symlink()]
 
     if loaded.format == "onnx":

@@ -155,13 +155,13 @@ def _pair_of(path: Path) -> tuple[Path, Path] | None:
 
 
 def _agree(binary: Path, text: Path) -> bool:
-    """Whether two files hold the same model; missing weights are compared by their SHA-256."""
+    """Whether two files contain the same model; missing weights are compared by their SHA-256."""
     one, other = (digest_text(files.load(path, bind=False).model) for path in (binary, text))
     return one == other
 
 
 def _inline_weights(path: Path, limit: int) -> list[int]:
-    """Return the sizes, above `limit`, of the tensors that a text holds as base64, in bytes; none for a binary."""
+    """Return the sizes, above `limit`, of the tensors that a text contains as base64, in bytes; none for a binary."""
     loaded = files.load(path, bind=False)
     if loaded.format == "onnx":
         return []

@@ -1,4 +1,4 @@
-"""``onnxjson merge``, ``conflicts``, ``resolve`` and ``mergetool``: two changes of one model made one."""
+"""``onnxjson merge``, ``conflicts``, ``resolve`` and ``mergetool``: merge two changes of one model."""
 
 import importlib
 import sys
@@ -43,8 +43,8 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
     """Merge two changed versions of a model, node by node.
 
     BASE is the common ancestor; each model is a file or REV:path. Nodes are matched by structure, so one side may have
-    renamed everything. Exits 0 if there are no conflicts, else 16: OUT is then a text that holds every conflict with
-    the values of all sides.
+    renamed everything. Exits 0 if there are no conflicts, else 16: OUT is then a text with every conflict and the
+    values of all sides.
 
     \b
     onnxjson merge base.onnx ours.onnx theirs.onnx -o merged.onnx
@@ -186,33 +186,33 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
         raise click.UsageError("name the file with conflicts, or base, ours, theirs and the file")
     path = paths[-1]
     with output.working(f"reading {path}"):
-        settling = open_session(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
-    if settling.conflicts and output.is_terminal(sys.stdin) and output.is_terminal(sys.stdout):
-        importlib.import_module(_SCREEN).resolve(settling)
-        if settling.errors:
-            _report_errors(settling.path, settling.errors, f"resolved all conflicts of {settling.path}")
-    elif settling.conflicts:
-        reports.show(_lines(path, settling.left))
+        resolution = open_session(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
+    if resolution.conflicts and output.is_terminal(sys.stdin) and output.is_terminal(sys.stdout):
+        importlib.import_module(_SCREEN).resolve(resolution)
+        if resolution.errors:
+            _report_errors(resolution.path, resolution.errors, f"resolved all conflicts of {resolution.path}")
+    elif resolution.conflicts:
+        reports.show(_lines(path, resolution.left))
         output.talk(f"there is no terminal to ask on; resolve them with: onnxjson resolve {path}")
     else:
-        _finish(settling)
-    ctx.exit(settling.exit_code)
+        _finish(resolution)
+    ctx.exit(resolution.exit_code)
 
 
-def _finish(settling: ResolutionSession) -> None:
-    if not settling.is_changed:
-        output.talk(f"{settling.path} has no conflicts")
+def _finish(resolution: ResolutionSession) -> None:
+    if not resolution.is_changed:
+        output.talk(f"{resolution.path} has no conflicts")
         return
-    settling.save()
-    what = f"merged {settling.path} without conflicts"
-    if settling.errors:
-        _report_errors(settling.path, settling.errors, what)
+    resolution.save()
+    what = f"merged {resolution.path} without conflicts"
+    if resolution.errors:
+        _report_errors(resolution.path, resolution.errors, what)
     else:
-        output.talk(f"{what} ({output.size(settling.path)})")
+        output.talk(f"{what} ({output.size(resolution.path)})")
 
 
 def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:
-    """Report that a file was written and has errors, with the way back."""
+    """Report that a file was written and has errors, and how to restore it."""
     output.findings(errors, limit=output.SHOWN)
     output.talk(f"{what}; the file is written, and has {output.counted(len(errors), 'error')}: {recovery_hint(path)}",
                 always=True)  # fmt: skip

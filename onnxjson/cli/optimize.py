@@ -129,10 +129,10 @@ class _Verification(NamedTuple):
                 with output.working(f"bisecting {culprit.made.name}"):
                     part = checks.part(pipeline, culprit.made, path.parent)
                 if part.name is None:
-                    message += "; its parts cannot be told apart"
+                    message += "; its parts cannot be separated"
                 else:
                     message += (
-                        f"; of its {output.counted(part.parts, 'part')} the outputs are right before "
+                        f"; among its {output.counted(part.parts, 'part')}, the outputs are right before "
                         f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
                     )
             else:
@@ -196,7 +196,7 @@ class _Change:
         return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
 
     def _shown(self, everything: Iterator[Made]) -> Iterator[Made]:
-        """The same; the pass that is running is shown."""
+        """Yield the results, showing the pass that is running."""
         for step in self.steps:
             with output.working(f"running {visible(str(step))}"):
                 made = next(everything, None)
@@ -205,7 +205,7 @@ class _Change:
 
     @contextmanager
     def _recorder(self, path: Path, model: Model) -> Iterator[Recorder | None]:
-        """Records the passes for ``--trace``; the record is written even if a pass fails."""
+        """Record the passes for ``--trace``; the record is written even if a pass fails."""
         if self.trace_folder is None:
             yield None
             return

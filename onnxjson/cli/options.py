@@ -85,7 +85,7 @@ class Group(Command, click.Group):
 
 
 def examples(command: click.Command) -> list[str]:
-    """The examples of a command, a line of a shell each."""
+    """Return the examples of a command, each a line for a shell."""
     found = (command.help or "").partition(_EXAMPLES)[2]
     return [line.strip() for line in found.splitlines() if line.strip()]
 
@@ -161,7 +161,7 @@ def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any
     Args:
         options: declares them.
         names: the parameters that they have.
-        gather: makes one value of theirs, given by name.
+        gather: combines their values, given by name.
         parameter: the name under which the command gets it.
     """
 
@@ -177,10 +177,10 @@ def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any
 
 
 class Parsed(click.ParamType[Any]):
-    """A value that a function reads from its text.
+    """A value that a function parses.
 
     Args:
-        name: what it is.
+        name: the kind of value.
         parse: reads it; its `click.BadParameter` needs no context.
         offers: the words to complete.
     """
@@ -255,14 +255,14 @@ _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
     **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), Parsed("assignment", _parse_named)),
     **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Parsed("assignment", _parse_assignment)),
 }
-"""The type of a value by what stands for it in the help."""
+"""The type of a value by its placeholder in the help."""
 
 
 def option(spelling: str, text: str, name: str | None = None, **settings: Any) -> Decorator:
     """Declare an option; see `click.option`.
 
     Args:
-        spelling: its names and what stands for its value, as in the help: ``-n, --repeat N``. A flag has no value.
+        spelling: its names and the placeholder of its value, as in the help: ``-n, --repeat N``. A flag has no value.
         text: its description.
         name: the parameter that receives the value, if not that of its long name.
         settings: see `click.Option`; a default is shown.

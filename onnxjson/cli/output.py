@@ -1,6 +1,6 @@
 """Output of commands: results on standard output, messages on standard error, nothing that moves a terminal's cursor.
 
-Strings of models are made visible where messages are built; `line` is the last gate, for whatever still gets through.
+Strings of models are made visible where messages are built; `line` is the last safeguard.
 A failure becomes one line on standard error and an exit code.
 
 ::
@@ -59,7 +59,7 @@ def make_robust() -> None:
 
 
 def line(text: str) -> str:
-    """`text` without anything that a terminal would obey."""
+    """Return `text` without anything that a terminal would interpret."""
     return unprintable().sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
@@ -96,7 +96,7 @@ def wrote(path: os.PathLike[str]) -> None:
 
 
 def warn(text: str) -> None:
-    """One line that deserves a look, on standard error."""
+    """Print a warning on standard error."""
     click.echo(click.style("onnxjson: warning", fg="yellow") + ": " + line(text), err=True, color=_colour())
 
 
@@ -155,7 +155,7 @@ class Stdout:
 
 
 def abandon_stdout() -> None:
-    """Discard what is left for standard output, whose reader is gone: Python's own flush at exit would complain."""
+    """Discard what is left for standard output, after its reader closed it: the flush by Python at exit would fail."""
     try:
         descriptor = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):

@@ -21,7 +21,7 @@ ENDINGS: Final[dict[str, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protoj
 """The ending of a file by its form."""
 
 KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
-"""The endings of files that hold models."""
+"""The endings of files with models."""
 
 
 def stem(name: str) -> str:
@@ -59,10 +59,10 @@ class DestinationPath(FilePath):
 
 
 def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:
-    """Raise if writing `destination` would overwrite what `model` was read from, or a file that holds its weights.
+    """Raise if writing `destination` would overwrite what `model` was read from, or a file with its weights.
 
     Raises:
-        OutputError: it is the source, the model that has the weights, or a file that holds weights.
+        OutputError: it is the source, the model that has the weights, or a file with weights.
     """
     from onnxjson.storage import external_files, weights
 
@@ -83,10 +83,10 @@ class Side(NamedTuple):
     name: str
     """Its name on the command line."""
     path: Path
-    """The file that holds it; for a revision a temporary one, which exists as long as its context."""
+    """File of the model; for a revision a temporary one that exists only within its context."""
     model: "Model"
     problems: tuple[str, ...]
-    """What belongs to it and could not be read, a sentence each."""
+    """Files of the model that could not be read, one sentence each."""
 
 
 @contextmanager

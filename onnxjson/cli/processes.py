@@ -27,7 +27,7 @@ class Completed(NamedTuple):
 
     exit_code: int
     output: str
-    """Its standard output and standard error, as they came."""
+    """Its standard output and standard error, interleaved as written."""
 
 
 class ProgramError(OnnxJsonError):
@@ -190,7 +190,7 @@ _KINDS: Final = {
     )
     for name in names.split()
 }
-"""By the name of the program; others get the file alone."""
+"""Arguments for a place, by the name of the program; other programs get only the file."""
 
 
 class Editor(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reports: one result in the form that was asked for, to a file, a terminal with colours and a pager, or a pipe."""
+"""Reports: one result in the requested form, to a file, a terminal with colours and a pager, or a pipe."""
 
 import json
 import os
@@ -41,7 +41,7 @@ _WIDEST: Final = 120
 
 @dataclass(frozen=True)
 class View:
-    """How the user wants to see a report."""
+    """Requested presentation of a report."""
 
     form: str = "text"
     destination: Path | None = None
@@ -84,12 +84,12 @@ class View:
         json: Callable[[], object],
         **forms: Callable[[], Iterable[str]],
     ) -> None:
-        """Print or write a report in the form that was asked for.
+        """Print or write a report in the requested form.
 
         Args:
-            text: makes its lines.
-            json: makes its data, written exactly and in ASCII.
-            forms: make the pieces of other forms.
+            text: returns its lines.
+            json: returns its data, written exactly and in ASCII.
+            forms: return the pieces of other forms.
         """
         if self.form == "text":
             self.show(text())
@@ -155,7 +155,7 @@ def form_named(form: str | None, *, as_json: bool) -> str | None:
 
 
 def form_of(destination: Path | None, forms: Sequence[str]) -> str:
-    """The form that the ending of a file stands for; the first of `forms` for any other ending.
+    """Return the form for the ending of a file; the first of `forms` for any other ending.
 
     Raises:
         click.UsageError: the report has no such form.

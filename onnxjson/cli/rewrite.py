@@ -58,7 +58,7 @@ class EditCommand(options.Command):
         return super().parse_args(ctx, [_SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the edit does."""
+        """Write the description of the edit."""
         with formatter.indentation():
             for paragraph in paragraphs(self.edit).split("\n\n"):
                 formatter.write_paragraph()
@@ -163,7 +163,7 @@ def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
 
 
 def _count_of_models(words: Sequence[str], missing: int) -> int:
-    """How many words of a command are models: all leading ones that look like it, but not those needed as values."""
+    """Return the number of words that are models: all leading ones that look like models, unless needed as values."""
     most = max(0, len(words) - missing)
     looks = [_looks_like_model(word) for word in words[:most]]
     return looks.index(False) or 1 if False in looks else most

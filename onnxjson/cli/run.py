@@ -114,7 +114,7 @@ def _run(path: Path, feeding: feeds.Feeding, repeat: int, warm_up: int, profile:
 
 
 def _listener(update: Callable[[str], None], path: str, repeat: int, profile: int) -> Callable[[Report], None]:
-    """Shows the number of timed and profiled runs done."""
+    """Return a function that shows the number of timed and profiled runs."""
     timed = feeds.Progress(update, f"running {path}", repeat, (Timed,))
 
     def listen(report: Report) -> None:

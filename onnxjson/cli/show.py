@@ -29,7 +29,7 @@ _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
 
 @dataclass(frozen=True)
 class _Opened:
-    """A model and where it came from."""
+    """A model and its origin."""
 
     path: Path
     format: files.Format
@@ -87,7 +87,7 @@ def _sort_out(words: Sequence[str]) -> tuple[list[Path], str | None]:
 
 
 def _open(path: Path, weights_from: Path | None) -> _Opened:
-    # A missing blob matters only to who wants its bytes: `_view_tensor` looks for that of one tensor.
+    # A missing blob matters only if its bytes are needed: `_view_tensor` reads that of one tensor.
     loaded = files.load(path, weights_from=weights_from, bind=weights_from is not None, conflicted=True)
     if loaded.conflicts:
         count = output.counted(len({conflict.id for conflict in loaded.conflicts}), "conflict")
@@ -109,7 +109,7 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
 def _select(
     opened: Sequence[_Opened], selector: str, width: int, *, with_doc: bool, values: int
 ) -> tuple[list[object], list[str]]:
-    """What a selector matches in each model, one after another."""
+    """Show what a selector matches in each model, one after another."""
     views: list[object] = []
     lines: list[str] = []
     for each in opened:

@@ -17,7 +17,7 @@ from onnxjson.storage.files import Format
 
 
 class _Place(NamedTuple):
-    """Where one piece goes."""
+    """Destination of one piece."""
 
     model: Path
     data: Path

@@ -83,7 +83,7 @@ def tensor_command() -> None:
 @_form_options("base64", "json", "protojson")
 @options.out("Write to OUT, replacing an existing file.", type=FilePath(allow_dash=True))
 @options.option("--name NAME", "Name of the tensor, for json and protojson.")
-@options.option("--lossy", "Round values that the dtype cannot hold to the nearest finite one.")
+@options.option("--lossy", "Round values that the dtype cannot represent to the nearest finite one.")
 def encode(
     values: str | None,
     type_: str | None,
@@ -98,7 +98,7 @@ def encode(
 
     VALUE is JSON, nested or flat; - reads it from standard input. Without dims, the nesting determines the shape.
     Values that JSON cannot write as numbers are strings: "NaN", "Infinity", "-0.0", "NaN(0x7fc00001)". A value that the
-    dtype cannot hold is an error; --lossy rounds it.
+    dtype cannot represent is an error; --lossy rounds it.
 
     \b
     onnxjson tensor encode '[1, 2, 3]' --type int64
@@ -220,7 +220,7 @@ def _read(source: Path) -> bytes:
 
 
 def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: str) -> None:
-    """Print tensors, or write them in the form that the ending of the file stands for."""
+    """Print tensors, or write them in the form for the ending of the file."""
 
     def write_objects(sink: Sink) -> None:
         for tensor in tensors:

@@ -67,7 +67,7 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo
             if isinstance(value, ValueInfo) and value.name == ref.name:
                 return f"{ref.scope.address}/{field}/{position}", value
     raise EditError(
-        f'"{visible(ref.name)}" has no value_info that could hold {what}; infer-shapes adds one',
+        f'"{visible(ref.name)}" has no value_info that could store {what}; infer-shapes adds one',
         ref.address,
     )
 

@@ -99,7 +99,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
             is_last = sum(each.name == name for each in ref.node.attribute) == 1
             if known is not None and known.get(name) and is_last:
                 what = f'{visible(ref.node.op_type or "")} requires the attribute "{visible(name)}"'
-                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute gives it a value", ref.address)
+                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute sets it", ref.address)
             changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, None)
         workspace.replace_nodes_in(changes)
         without = len(refs) - len(having)

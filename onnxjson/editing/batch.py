@@ -218,7 +218,7 @@ class ConstantChanges:
             scope, name = place[0], _name_at(place)
             found = constant_tensor(scope, name)
             assert found is not None
-            home, tensor = found
+            defining_scope, tensor = found
             if place in requests.numbers:
                 values = integer_constant(scope, name) or ()
                 new = with_values(tensor, [requests.numbers[place].get(at, old) for at, old in enumerate(values)])
@@ -227,32 +227,32 @@ class ConstantChanges:
                 sizes = (batch[0], 1 if is_single else batch[1])
                 new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
             if new != tensor:
-                wanted.setdefault((home, name), {})[place] = new
+                wanted.setdefault((defining_scope, name), {})[place] = new
         for place in requests.dropped:
             shown = f"{place[0].address}/node/{place[1]}"
             self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
             self._connect(place, "")
-        for (home, name), uses in wanted.items():
-            self._settle(home, name, uses)
+        for (defining_scope, name), uses in wanted.items():
+            self._settle(defining_scope, name, uses)
 
     def _connect(self, place: NodeInput, name: str) -> None:
         scope, position, slot = place
         self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = name
 
-    def _settle(self, home: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
+    def _settle(self, defining_scope: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
         """Change a constant in place if all consumers agree; otherwise give them copies."""
         versions: list[Tensor] = []
         for tensor in uses.values():
             if tensor not in versions:
                 versions.append(tensor)
-        if len(versions) == 1 and len(self._workspace.index.consumers(home, name)) == len(uses):
-            self._constants.setdefault(home, {})[name] = versions[0]
+        if len(versions) == 1 and len(self._workspace.index.consumers(defining_scope, name)) == len(uses):
+            self._constants.setdefault(defining_scope, {})[name] = versions[0]
             self.changed.append(f'"{visible(name)}"')
             return
         for version in versions:
             taken = [each.name or "" for copies in self._copies.values() for each in copies]
             copy = self._workspace.fresh_name(name, taken)
-            self._copies.setdefault(home, []).append(replace(version, name=copy))
+            self._copies.setdefault(defining_scope, []).append(replace(version, name=copy))
             self.changed.append(f'"{visible(copy)}", a copy of "{visible(name)}"')
             for place in [place for place, tensor in uses.items() if tensor == version]:
                 self._connect(place, copy)

@@ -25,7 +25,7 @@ from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import raw_bytes
 
 _FAR: Final = 1 << 31
-"""An end of a Slice from which on it means the end of the axis."""
+"""Ends of a Slice from this number on mean the end of the axis."""
 _NUMBER: Final = "a number in its shape"
 _SELECTS: Final = "it selects some of the samples"
 
@@ -79,7 +79,7 @@ def _concat(call: Call) -> Outputs:
             result.append(None)
             continue
         if any([each != batched[0] for each in batched]):
-            raise BlockedError("the batch comes in two ways that do not go together")
+            raise BlockedError("two inputs combine the batch with other sizes in different ways")
         if batched:
             for slot, each in column:
                 if not has_batch(each):
@@ -130,7 +130,7 @@ def _elements_at(result: int) -> NodeRule:
         axes, indices = call.needed(0), call.needed(1)
         axis = call.number("axis", 0) % len(axes)
         if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
-            raise BlockedError("samples and their indices do not go together")
+            raise BlockedError("samples and their indices do not match")
         return [call.needed(result)]
 
     return rule
@@ -157,7 +157,7 @@ def _reshape(call: Call) -> Outputs:
 def _filled_in(
     call: Call, axes: Axes, shape: Sequence[int | Axis | None], sizes: Sequence[int | str | None]
 ) -> list[int | str | None]:
-    """Return the sizes after a Reshape, with those of the shape that onnx does not infer."""
+    """Return the sizes after a Reshape; sizes that onnx does not infer are those of the shape."""
     filled = list(sizes)
     for place, value in enumerate(shape):
         if filled[place] is None and isinstance(value, int) and value > 0:
@@ -174,7 +174,7 @@ def _filled_in(
 
 
 def _follow_shape(call: Call, axes: Axes, result: Axes, elements: Sequence[ShapeElement]) -> None:
-    """Request the changes of the shape of a Reshape where it does not follow the batch."""
+    """Request changes to the shape of a Reshape where it does not follow the batch."""
     copies = not call.number("allowzero", 0)
     opened = next((place for place, each in enumerate(elements) if each.value == -1), None)
     for place, (axis, element) in enumerate(zip(result, elements, strict=True)):

@@ -112,7 +112,7 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
             result.append(plain[0][1] if plain else ())
             continue
         if any([axis != batched[0] for axis in batched]):
-            raise BlockedError("the batch comes in two ways that do not go together")
+            raise BlockedError("two inputs combine the batch with other sizes in different ways")
         for slot, axis in plain:
             if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
                 raise BlockedError(OTHER_AXIS)
@@ -142,7 +142,7 @@ def _product(one: int, other: int) -> NodeRule:
 
 
 def _check_stacks(first: Axes, second: Axes) -> None:
-    """Raise unless stacks of matrices go together as they are: no constant can be given rows there."""
+    """Raise unless stacks of matrices are compatible as they are: constants cannot get more rows here."""
     for one, other in ((first, second), (second, first)):
         for place in range(1, min(len(one), len(other)) + 1):
             if has_batch(one[-place]) and other[-place] and not has_batch(other[-place]):

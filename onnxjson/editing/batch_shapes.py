@@ -8,7 +8,7 @@ from onnxjson.editing.batch_axes import Axis, axis_of
 from onnxjson.editing.batch_tracing import MOST_ELEMENTS, Call, ElementRule, ShapeElement
 
 _FAR: Final = 1 << 31
-"""An end of a Slice from which on it means the end of the list."""
+"""Ends of a Slice from this number on mean the end of the list."""
 
 
 def _shape(call: Call) -> list[ShapeElement] | None:

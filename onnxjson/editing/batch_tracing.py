@@ -41,9 +41,9 @@ class Requests:
     """Constants that must change for another batch."""
 
     numbers: dict[NodeInput, dict[int, int]] = field(default_factory=dict)
-    """By node input: new numbers in its constant, by their index."""
+    """New numbers in constants, by node input and index."""
     rows: dict[NodeInput, tuple[int, bool]] = field(default_factory=dict)
-    """By node input: the axis along which its constant needs rows for all samples, and whether one row is enough."""
+    """Axis along which a constant needs rows for all samples, and whether one row is enough, by node input."""
     dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 
@@ -193,7 +193,7 @@ class Call:
 
 
 Outputs = Sequence[Sequence[Axis | None] | None]
-"""By output of a node: its axes, None for an axis whose size is independent of the batch."""
+"""Axes of each output of a node; None for an axis whose size is independent of the batch."""
 NodeRule = Callable[[Call], Outputs]
 BodyRule = Callable[[Call, Sequence[Scope]], Outputs]
 """Rule of an operator with subgraphs, which it traces itself."""
@@ -231,7 +231,7 @@ class Tracer:
         self.found: dict[Scope, dict[str, Axes | None]] = {}
         """Axes of the values that have the batch, by graph; None if it was lost."""
         self.problems: dict[str, str] = {}
-        """By address of a node: why it cannot be followed or cannot have another batch."""
+        """Reasons why a node cannot be followed or cannot have another batch, by its address."""
         self.requests = Requests()
         self._resolved: dict[Scope, dict[str, Axes]] = {}
         """Axes of values without the batch of which more is known than onnx infers."""
@@ -246,30 +246,30 @@ class Tracer:
 
     def sizes(self, scope: Scope, name: str) -> tuple[int | str | None, ...] | None:
         """Return the shape of a value before the change, as onnx infers or the model states it."""
-        home = Index.defining_scope(scope, name)
-        if home is None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
             return None
-        found = self.inference.dims(home, name)
-        stated = dims_of(home.types.get(name))
+        found = self.inference.dims(defining_scope, name)
+        stated = dims_of(defining_scope.types.get(name))
         if found is None or stated is None or len(found) != len(stated):
             return stated if found is None else found
         return tuple([a if a is not None else b for a, b in zip(found, stated, strict=True)])
 
     def axes(self, scope: Scope, name: str) -> Axes | None:
         """Return the axes of a value; None if its rank is not known."""
-        home = Index.defining_scope(scope, name)
-        if home is None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
             return None
-        for known in (self.found.get(home, {}), self._resolved.get(home, {})):
+        for known in (self.found.get(defining_scope, {}), self._resolved.get(defining_scope, {})):
             if name in known:
                 return known[name]
-        sizes = self.sizes(home, name)
+        sizes = self.sizes(defining_scope, name)
         return None if sizes is None else self._completed(name, [None] * len(sizes), sizes)
 
     def has_batch(self, scope: Scope, name: str) -> bool:
         """Whether a value has the batch, or may have it."""
-        home = Index.defining_scope(scope, name)
-        return home is not None and name in self.found.get(home, {})
+        defining_scope = Index.defining_scope(scope, name)
+        return defining_scope is not None and name in self.found.get(defining_scope, {})
 
     def trace(self, scope: Scope) -> None:
         """Follow the batch through the nodes of a graph, in their order."""
@@ -340,7 +340,7 @@ class Tracer:
             if isinstance(known, int) and computed is not None and computed != known:
                 raise BlockedError(f"axis {place} has {known} elements where {computed} were expected")
             if axis is None:
-                # An unknown size gets a name of its own.
+                # An unknown size gets a new name.
                 axis = axis_of([known]) if isinstance(known, int) else (known or f"\0{name}.{place}",)
             complete.append(axis)
         return tuple(complete)
@@ -356,15 +356,17 @@ class Tracer:
         constant = integer_constant(scope, name)
         if constant is not None:
             return [ShapeElement(value, (use, index)) for index, value in enumerate(constant)]
-        home = Index.defining_scope(scope, name)
-        if home is None or name not in home.producers:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None or name not in defining_scope.producers:
             return None
-        key = (home, name)
+        key = (defining_scope, name)
         if key not in self._elements:
             self._elements[key] = None
             if self._depth < _DEEPEST:
                 self._depth += 1
-                self._elements[key] = self._computed_elements(Call(self, NodeRef(home, home.producers[name][0])))
+                self._elements[key] = self._computed_elements(
+                    Call(self, NodeRef(defining_scope, defining_scope.producers[name][0]))
+                )
                 self._depth -= 1
         return self._elements[key]
 

@@ -59,9 +59,9 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
         total = pruner.nodes + pruner.constants
         if "functions" in self.what:
             functions = _used_functions(model)
-            if gone := len(model.functions) - len(functions):
-                notes.append(f"{gone:,} function{'s' * (gone != 1)} removed")
-                total += gone
+            if removed := len(model.functions) - len(functions):
+                notes.append(f"{removed:,} function{'s' * (removed != 1)} removed")
+                total += removed
                 model = replace(model, functions=functions)
         if not total:
             return Outcome(0, ("everything is used",))
@@ -109,8 +109,8 @@ class _Pruner:
         self._free[scope] = {name for name in used if name and not scope.defines(name)}
         if len(live) < len(graph.node):
             self.nodes += len(graph.node) - len(live)
-            gone = {name for place in set(range(len(graph.node))) - set(live) for name in graph.node[place].output}
-            graph = _without_values(replace(graph, node=tuple([graph.node[place] for place in live])), gone)
+            removed = {name for place in set(range(len(graph.node))) - set(live) for name in graph.node[place].output}
+            graph = _without_values(replace(graph, node=tuple([graph.node[place] for place in live])), removed)
         return self._without_constants(graph, used, scope) if "initializers" in self._what else graph
 
     def _without_constants(self, graph: Body, used: set[str], scope: Scope) -> Body:
@@ -123,10 +123,10 @@ class _Pruner:
             for each in graph.sparse_initializer
             if each.values is None or not each.values.name or each.values.name in used
         ]
-        gone = len(graph.initializer) + len(graph.sparse_initializer) - len(dense) - len(sparse)
-        if not gone:
+        removed = len(graph.initializer) + len(graph.sparse_initializer) - len(dense) - len(sparse)
+        if not removed:
             return graph
-        self.constants += gone
+        self.constants += removed
         kept = set(map(id, (*dense, *sparse)))
         names = set()
         for tensor in graph.initializer:
@@ -157,13 +157,13 @@ def _live_nodes(scope: Scope, used: set[str], inner: dict[int | None, set[str]])
     return sorted(live)
 
 
-def _without_values(graph: Body, gone: set[str]) -> Body:
+def _without_values(graph: Body, removed: set[str]) -> Body:
     """Return the graph without annotations of removed values."""
-    kept = tuple([value for value in graph.value_info if value.name not in gone])
+    kept = tuple([value for value in graph.value_info if value.name not in removed])
     if len(kept) < len(graph.value_info):
         graph = replace(graph, value_info=kept)
-    if isinstance(graph, Graph) and any([each.tensor_name in gone for each in graph.quantization_annotation]):
-        annotations = [each for each in graph.quantization_annotation if each.tensor_name not in gone]
+    if isinstance(graph, Graph) and any([each.tensor_name in removed for each in graph.quantization_annotation]):
+        annotations = [each for each in graph.quantization_annotation if each.tensor_name not in removed]
         graph = replace(graph, quantization_annotation=tuple(annotations))
     return graph
 

@@ -296,10 +296,10 @@ def _cut(model: Model, index: Index, main: Scope, value: str) -> str:
 def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], folder: Path | None) -> Pieces:
     if model.training_info:
         raise EditError("training_info belongs to the whole model; remove it first")
-    home = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
+    group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     wanted = [name for name in main.output_names if name]
-    groups = _with_outputs(main, groups, home, wanted)
-    home = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
+    groups = _with_outputs(main, groups, group_of, wanted)
+    group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     uses = [dict.fromkeys(_used(main, group)) for group in groups]
     used = {name for each in uses for name in each}
     constants = (*main.initializers, *main.sparse_initializers)
@@ -308,14 +308,14 @@ def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], fo
     pieces, notes = [], []
     last = len(groups) - 1
     for number, group in enumerate(groups):
-        late = [name for name in uses[number] if home.get(name, -1) > number]
+        late = [name for name in uses[number] if group_of.get(name, -1) > number]
         if late:
             raise EditError(f'"{visible(late[0])}" is used before its producer; sort the nodes first')
         inputs = [name for name in given if name in uses[number] or (number == 0 and name not in used)]
-        inputs += [name for name in uses[number] if home.get(name, number) < number]
+        inputs += [name for name in uses[number] if group_of.get(name, number) < number]
         later = {name for each in uses[number + 1 :] for name in each}
         outputs = [name for name in dict.fromkeys(_made(main, group)) if name in later or name in wanted]
-        passed = [name for name in wanted if name not in home] if number == last else []
+        passed = [name for name in wanted if name not in group_of] if number == last else []
         inputs += [name for name in passed if name in given and name not in inputs]
         spare = [name for name in constants if name not in used] if number == 0 else []
         part = extraction.part(main, group, inputs, [*outputs, *passed], spare=spare, with_defaults=True)
@@ -328,7 +328,7 @@ def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], fo
 
 
 def _with_outputs(
-    main: Scope, groups: list[list[int]], home: dict[str, int], wanted: Collection[str]
+    main: Scope, groups: list[list[int]], group_of: dict[str, int], wanted: Collection[str]
 ) -> list[list[int]]:
     """Merge groups without outputs that are used later into their neighbours."""
     merged: list[list[int]] = []

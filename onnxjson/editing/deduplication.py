@@ -79,7 +79,7 @@ class _Finder:
         folder = workspace.model_folder
         self._resolver = None if folder is None else Resolver(folder)
         self.moved: dict[Scope, list[Tensor]] = {}
-        """By graph: constants that move to it from its subgraphs, since several of them have the same."""
+        """Constants that move to a graph from its subgraphs, several of which have the same one, by graph."""
         self._least = least
         self.seen = 0
         """Number of compared constants."""
@@ -114,13 +114,13 @@ class _Finder:
                 if constant.stays:
                     kept.setdefault(constant.scope, constant.name)
             for constant in several:
-                standing = next((scope for scope in constant.scope.chain() if scope in kept), None)
-                if standing is None:
+                kept_in = next((scope for scope in constant.scope.chain() if scope in kept), None)
+                if kept_in is None:
                     kept[constant.scope] = constant.name
-                elif constant.stays or kept[standing] == constant.name:
+                elif constant.stays or kept[kept_in] == constant.name:
                     continue
-                elif self._is_visible(standing, kept[standing], constant.scope):
-                    names.setdefault(constant.scope, {})[constant.name] = kept[standing]
+                elif self._is_visible(kept_in, kept[kept_in], constant.scope):
+                    names.setdefault(constant.scope, {})[constant.name] = kept[kept_in]
                     self.saved += constant.size
             self._share([each for each in several if kept.get(each.scope) == each.name], names)
 
@@ -148,10 +148,10 @@ class _Finder:
                 names.setdefault(constant.scope, {})[constant.name] = name
             self.saved += sum([each.size for each in several[1:]])
 
-    def _is_visible(self, standing: Scope, name: str, scope: Scope) -> bool:
+    def _is_visible(self, kept_in: Scope, name: str, scope: Scope) -> bool:
         """Whether a name of one graph means the same in another graph and in all of its subgraphs."""
         around = [*scope.chain(), *inside(self._index, scope)]
-        return not any([each.defines(name) for each in around if each is not standing])
+        return not any([each.defines(name) for each in around if each is not kept_in])
 
     def _constants(self) -> Iterator[_Constant]:
         """Yield constants with unambiguous names, those of outer graphs first."""

@@ -81,9 +81,9 @@ class _Deletion:
         dtypes: dict[Value, int | None] = {}
         for use, scope, name in remaining:
             if use.position is not None:
-                home, other = self._resolved(scope, name, use)
-                self._changes.take(use, self._results.get((home, other), other))
-                dtypes[scope, name] = dtype_of(self._workspace, home, other, self._known)
+                defining_scope, other = self._resolved(scope, name, use)
+                self._changes.take(use, self._results.get((defining_scope, other), other))
+                dtypes[scope, name] = dtype_of(self._workspace, defining_scope, other, self._known)
         removed = {ref.scope: self._changes.of(ref.scope).nodes for ref in refs}
         retyped = ResultTypes(self._workspace, self._edit, removed, dtypes)
         retyped.put(self._changes)
@@ -113,10 +113,10 @@ class _Deletion:
             slot = self._bypassed(producer, name, use)
             other = producer.node.input[slot]
             self._check_dtypes(producer, name, other)
-            home = Index.defining_scope(producer.scope, other)
-            if home is None:
+            defining_scope = Index.defining_scope(producer.scope, other)
+            if defining_scope is None:
                 break
-            scope, name = home, other
+            scope, name = defining_scope, other
         return scope, name
 
     def _bypassed(self, ref: NodeRef, name: str, use: Use) -> int:
@@ -157,10 +157,10 @@ class _Deletion:
 
     def _keep_result(self, use: Use, scope: Scope, name: str) -> None:
         """Give the replacement of a graph output the name of that output."""
-        home, other = self._resolved(scope, name, use)
-        producer = self._index.producer(home, other)
-        is_taken = (home, other) in self._results or other in home.output_names
-        if use.scope is not scope or home is not scope or producer is None or is_taken:
+        defining_scope, other = self._resolved(scope, name, use)
+        producer = self._index.producer(defining_scope, other)
+        is_taken = (defining_scope, other) in self._results or other in defining_scope.output_names
+        if use.scope is not scope or defining_scope is not scope or producer is None or is_taken:
             ref = self._index.producer(scope, name)
             assert ref is not None
             raise self._refused(
@@ -168,16 +168,16 @@ class _Deletion:
                 f'its output "{visible(name)}" is an output of the graph, and "{visible(other)}" cannot get that name; '
                 "replace-node can make the node an Identity",
             )
-        self._check_result(scope, name, home, other)
-        self._results[home, other] = name
+        self._check_result(scope, name, defining_scope, other)
+        self._results[defining_scope, other] = name
 
-    def _check_result(self, scope: Scope, name: str, home: Scope, other: str) -> None:
+    def _check_result(self, scope: Scope, name: str, defining_scope: Scope, other: str) -> None:
         """Raise if a value is known to have another type than the graph output that it replaces."""
         stated = Index.type_of(scope, name)
-        dtype = dtype_of(self._workspace, home, other, self._known)
+        dtype = dtype_of(self._workspace, defining_scope, other, self._known)
         elem_type = stated.tensor_type.elem_type if stated is not None and stated.tensor_type is not None else None
-        known = Index.type_of(home, other)
-        constant = home.initializer(other)
+        known = Index.type_of(defining_scope, other)
+        constant = defining_scope.initializer(other)
         if constant is not None:
             known = type_of_constant(constant)
         is_other_shape = stated is not None and known is not None and not fits(stated, known)

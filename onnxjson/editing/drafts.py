@@ -68,7 +68,7 @@ def path_of_node(model: Model, address: str) -> NodePath:
 
 
 def paths_of_nodes(model: Model, blocks: Iterable[str]) -> tuple[NodePath, ...]:
-    """`path_of_node` each node of some blocks (`onnxjson.codecs.node_blocks`), in their order.
+    """Return `path_of_node` of each node of some blocks (`onnxjson.codecs.node_blocks`), in their order.
 
     Raises:
         AddressError: there is no element at an address.
@@ -248,7 +248,7 @@ class Draft:
         _write(self.path, text)
 
     def remove(self) -> None:
-        """Remove the draft and the files that the editor left next to it; a file of the user's own stays."""
+        """Remove the draft and the files that the editor left next to it; other files of the user stay."""
         if self.origin is not None:
             shutil.rmtree(self.path.parent, ignore_errors=True)
 

@@ -103,7 +103,7 @@ class _Writer:
         self.workspace = Workspace(base)
         self.edits: list[Edit] = []
         self.target_of: dict[str, list[int]] = {}
-        """By address of a graph of the base: the counterpart of each node, -1 for none."""
+        """Counterpart of each node, -1 for none, by address of a graph of the base."""
         self.base_of: dict[str, list[int]] = {}
         for pair in alignment.graphs:
             self.target_of[pair.base.address], self.base_of[pair.base.address] = pair_nodes(pair)
@@ -231,7 +231,7 @@ class _Writer:
         elif "base64" in tree:
             self.add(SetTensor(tensor=name, base64=tree["base64"], type=kind))
         elif before.dims != after.dims or before.data_type != after.data_type:
-            raise InexpressibleError(f'the constant "{visible(name)}" has elements that a script cannot hold')
+            raise InexpressibleError(f'the constant "{visible(name)}" has elements that a script cannot contain')
 
     # Deleted nodes that are bypassed
 

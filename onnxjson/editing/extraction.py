@@ -1,4 +1,4 @@
-"""Extract a part of a model as a model of its own: between values, or of given nodes."""
+"""Extract a part of a model as a separate model: between values, or of given nodes."""
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -199,8 +199,8 @@ class Extraction:
 
     @staticmethod
     def _constant(scope: Scope, name: str) -> Tensor | SparseTensor | None:
-        home = Index.defining_scope(scope, name)
-        return None if home is None else home.initializer(name)
+        defining_scope = Index.defining_scope(scope, name)
+        return None if defining_scope is None else defining_scope.initializer(name)
 
     def _annotations(
         self, scope: Scope, names: set[str], there: set[str]
@@ -224,34 +224,36 @@ class Extraction:
 
     def _value(self, scope: Scope, name: str, kind: str) -> ValueInfo:
         """Return the type of a value in the form of an input or output of a graph."""
-        home = Index.defining_scope(scope, name) or scope
-        graph = home.graph
+        defining_scope = Index.defining_scope(scope, name) or scope
+        graph = defining_scope.graph
         stated: ValueInfo | None = None
         if not isinstance(graph, Function):
             places = (graph.output, graph.input) if kind == "output" else (graph.input, graph.output)
             stated = next((each for each in (*places[0], *places[1], *graph.value_info) if each.name == name), None)
         if stated is not None and stated.type is not None and _is_typed(stated.type):
             return stated
-        found = self._type(home, name)
+        found = self._type(defining_scope, name)
         if found is None or not _is_typed(found):
             raise EditError(
                 f'the type of "{visible(name)}" is not known, which an {kind} must have; '
                 "add it to value_info first, for example with onnxjson edit",
-                home.address,
+                defining_scope.address,
             )
         return ValueInfo(name=name, type=found) if stated is None else msgspec.structs.replace(stated, type=found)
 
-    def _type(self, home: Scope, name: str) -> Type | None:
-        constant = home.initializer(name)
+    def _type(self, defining_scope: Scope, name: str) -> Type | None:
+        constant = defining_scope.initializer(name)
         if constant is not None:
             return type_of_constant(constant)
         if self._inferred is None:
             try:
                 model = inferred_types(self._model, self._folder)
             except WorkerError as error:
-                raise EditError(f'the type of "{visible(name)}" cannot be inferred: {error}', home.address) from error
+                raise EditError(
+                    f'the type of "{visible(name)}" cannot be inferred: {error}', defining_scope.address
+                ) from error
             self._inferred = Index(model).by_address
-        there = self._inferred.get(home.address)
+        there = self._inferred.get(defining_scope.address)
         return None if there is None else there.types.get(name)
 
 

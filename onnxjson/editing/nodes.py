@@ -267,10 +267,10 @@ def visible_name(workspace: Workspace, scope: Scope, text: str, edit: str) -> st
     """
     if not text or Index.defining_scope(scope, text) is not None:
         return text
-    home, name = workspace.value(text)
-    if Index.defining_scope(scope, name) is home:
+    defining_scope, name = workspace.value(text)
+    if Index.defining_scope(scope, name) is defining_scope:
         return name
-    raise SelectorError(f'{edit}: "{visible(name)}" of {home.address} is not visible in {scope.address}')
+    raise SelectorError(f'{edit}: "{visible(name)}" of {defining_scope.address} is not visible in {scope.address}')
 
 
 def _attributes(values: dict[str, Any], domain: str | None, op_type: str, edit: str) -> tuple[Attribute, ...]:
@@ -294,15 +294,15 @@ def _after_inputs(scope: Scope, node: Node) -> int:
 
 def _is_made_later(ref: NodeRef, name: str) -> bool:
     """Whether a value is produced after a node, or after the node around its subgraph."""
-    home = Index.defining_scope(ref.scope, name) if name else None
-    if home is None or name not in home.producers:
+    defining_scope = Index.defining_scope(ref.scope, name) if name else None
+    if defining_scope is None or name not in defining_scope.producers:
         return False
     position = ref.position
     for scope in ref.scope.chain():
-        if scope is home or scope.owner is None:
+        if scope is defining_scope or scope.owner is None:
             break
         position = scope.owner.position
-    return home.producers[name][0] >= position
+    return defining_scope.producers[name][0] >= position
 
 
 def _put_in_order(workspace: Workspace, scopes: list[Scope]) -> None:

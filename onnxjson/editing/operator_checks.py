@@ -63,7 +63,7 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         return
     found = operator_signature(domain, op_type, opset)
     if found is None:
-        hint = suggest(op_type, known) or "a model's own operators need a domain of their own"
+        hint = suggest(op_type, known) or "a model's own operators need a separate domain"
         if op_type in known:
             hint = f"it does not exist in version {opset}; change the version with convert-opset"
         raise EditError(f"{place}: there is no operator {shown}; {hint}")
@@ -95,7 +95,7 @@ def _check_count(place: str, operator: str, what: str, found: int, fewest: int, 
         return
     fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
     what = what[:-1] if fits == "1" else what
-    raise EditError(f"{place}: {operator} takes {fits} {what}, and {found} {'is' if found == 1 else 'are'} given")
+    raise EditError(f"{place}: {operator} accepts {fits} {what}, and {found} {'is' if found == 1 else 'are'} given")
 
 
 def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
@@ -111,15 +111,15 @@ def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None 
     path: list[tuple[Scope, str]] = []
     found: int | None = None
     for _ in range(_FARTHEST):
-        home = Index.defining_scope(scope, name)
-        if home is None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
             break
-        if (home, name) in known:
-            found = known[home, name]
+        if (defining_scope, name) in known:
+            found = known[defining_scope, name]
             break
-        path.append((home, name))
-        found = _stated_dtype(home, name)
-        producer = workspace.index.producer(home, name)
+        path.append((defining_scope, name))
+        found = _stated_dtype(defining_scope, name)
+        producer = workspace.index.producer(defining_scope, name)
         if found is not None or producer is None:
             break
         scope, node = producer.scope, producer.node
@@ -160,11 +160,11 @@ def _dtype_in(node: Node, attribute: str) -> int | None:
     return None
 
 
-def _stated_dtype(home: Scope, name: str) -> int | None:
-    constant = home.initializer(name)
+def _stated_dtype(defining_scope: Scope, name: str) -> int | None:
+    constant = defining_scope.initializer(name)
     if isinstance(constant, SparseTensor):
         constant = constant.values
-    found = Index.type_of(home, name)
+    found = Index.type_of(defining_scope, name)
     return constant.data_type if constant is not None else None if found is None else _dtype_of_type(found)
 
 

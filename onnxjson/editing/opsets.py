@@ -222,8 +222,8 @@ def _lacks_adapter(model: Model, ref: NodeRef, typed: Scope | None, version: int
     inputs: list[ValueInfo] = []
     constants: list[Tensor] = []
     for name in dict.fromkeys(filter(None, node.input)):
-        home = Index.defining_scope(ref.scope, name)
-        constant = home.initializer(name) if home is not None else None
+        defining_scope = Index.defining_scope(ref.scope, name)
+        constant = defining_scope.initializer(name) if defining_scope is not None else None
         if isinstance(constant, Tensor):
             constants.append(constant)
         else:

@@ -63,13 +63,13 @@ class Inference:
 
     def dims(self, scope: Scope, name: str) -> Dims | None:
         """Return the dims of a value that is used in a graph; None if its rank is not known."""
-        home = Index.defining_scope(scope, name)
-        if home is None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
             return None
-        constant = home.initializer(name)
-        if constant is not None and name not in home.inputs:
+        constant = defining_scope.initializer(name)
+        if constant is not None and name not in defining_scope.inputs:
             return tuple(constant.dims)
-        return dims_of(self.type_of(home, name))
+        return dims_of(self.type_of(defining_scope, name))
 
     def complaints(self) -> dict[str, str]:
         """Return mistakes by node: those of the strict inference, and sizes that it does not compare."""
@@ -134,7 +134,7 @@ class Inference:
         else:
             # Names on one side only fit only into a -1.
             fits = is_open and all([other[1].count(name) <= one[1].count(name) for name in other[1]])
-        return None if fits else f"its constant shape {list(constant)} does not hold the elements of {_text(given)}"
+        return None if fits else f"its constant shape {list(constant)} does not have the elements of {_text(given)}"
 
 
 def _product(dims: Dims) -> tuple[int, list[str]]:

@@ -129,7 +129,7 @@ class PythonScript:
         after = serde.from_proto(made)
         if model.graph is None or not isinstance(after.graph, Graph):
             return after
-        # The rewriter converts the whole model; everything that its rules do not concern is restored.
+        # The rewriter converts the whole model; everything that its rules do not affect is restored.
         graph, _ = reconcile(model.graph, after.graph)
         same = msgspec.structs.replace(model, graph=graph)
         return same if not new_findings(model, same) else after

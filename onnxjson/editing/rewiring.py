@@ -244,8 +244,8 @@ class ResultTypes:
         found = output_dtype(self._workspace, scope, node, slot)
         if not isinstance(found, str):
             return found
-        home = Index.defining_scope(scope, found)
-        known = None if home is None else self._dtypes.get((home, found))
+        defining_scope = Index.defining_scope(scope, found)
+        known = None if defining_scope is None else self._dtypes.get((defining_scope, found))
         return known or dtype_of(self._workspace, scope, found, self._known)
 
     def _found(self, scope: Scope, name: str, dtype: int | None) -> None:

@@ -53,7 +53,7 @@ class LightModel:
     def __init__(self, model: Model, folder: Path | None) -> None:
         self._originals: dict[bytes, Tensor] = {}
         self._sparse: set[str] = set()
-        self._inside = _taken_in(model, folder)
+        self._inside = _internalized(model, folder)
         self._outside = {inside: tensor for tensor, inside in self._inside.values()}
         small = replace_records(model, Tensor, self._shown)
         # Sparse initializers become dense ones, which all native code supports.
@@ -106,7 +106,7 @@ def without_big_constants(model: Model) -> Model:
     return replace_records(model, Tensor, empty)
 
 
-def _taken_in(model: Model, folder: Path | None) -> dict[int, tuple[Tensor, Tensor]]:
+def _internalized(model: Model, folder: Path | None) -> dict[int, tuple[Tensor, Tensor]]:
     """Return small external tensors: identity -> the tensor, and the same with its elements."""
     if folder is None:
         return {}
@@ -164,7 +164,7 @@ def _bytes(light: Model) -> bytes:
 
 
 class Counts(NamedTuple):
-    """How many nodes changed, including those in subgraphs."""
+    """Number of nodes that changed, including those in subgraphs."""
 
     changed: int = 0
     """Number of nodes with another computation than before."""
@@ -177,7 +177,7 @@ class Counts(NamedTuple):
 
 
 def reconcile(before: Graph, after: Graph) -> tuple[Graph, Counts]:
-    """Return `after` with everything of `before` that the change does not concern, and how many nodes changed.
+    """Return `after` with everything of `before` that the change does not affect, and the number of changed nodes.
 
     Args:
         before: a graph.
@@ -332,5 +332,5 @@ def _contradicts(one: Type, other: Type) -> bool:
 def _value_info(before: Graph, after: Graph, nodes: Sequence[Node]) -> tuple[ValueInfo, ...]:
     """Return value_info of the values that still exist."""
     made = {name for node in nodes for name in node.output}
-    gone = {name for node in before.node for name in node.output} - made
-    return _typed(tuple([each for each in before.value_info if each.name not in gone]), after)
+    removed = {name for node in before.node for name in node.output} - made
+    return _typed(tuple([each for each in before.value_info if each.name not in removed]), after)

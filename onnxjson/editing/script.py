@@ -1,4 +1,4 @@
-"""Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be made again on other models; and their schema.
+"""Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be applied to other models; and their schema.
 
 The files in schemas/ are what ``onnxjson schema`` prints; nothing reads them at run time. `envelope`, `choice_of` and
 `declared_schema` serve rewrite scripts here and recipes in `onnxjson.optimizing`.

@@ -273,9 +273,9 @@ class Workspace:
         )
         self.can_be_wrong = True
         made = replace_at(self._model, scope.address, graph)
-        # The scopes of the old index are still used until someone needs the new index.
+        # The scopes of the old index are still used until the new index is needed.
         for each in scope.chain():
-            # A step of training sees the names of the main graph, which does not hold it.
+            # A step of training sees the names of the main graph, which does not contain it.
             each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
         self._shifted.add(scope)
         self._set(made[""], None)

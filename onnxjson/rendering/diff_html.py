@@ -329,7 +329,7 @@ def page_nodes(note: str, words: tuple[str, str], states: Iterable[State], rows:
 
     Args:
         note: about the rows; already escaped.
-        words: what can be searched beside operators, names and addresses; the heading of the last column.
+        words: what can be searched in addition to operators, names and addresses; the heading of the last column.
         states: the changes that can be searched.
         rows: see `page_row`.
     """

@@ -15,7 +15,7 @@ from onnxjson.model.constants import is_constant_node, own_constant
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.rendering.diff_report import Nodes, operator_of
-from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, Layout, Point, laid_out
+from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, Layout, Point, lay_out
 from onnxjson.rendering.tables import cells, cut
 from onnxjson.rendering.values import value_type
 
@@ -249,7 +249,7 @@ _WIDEST: Final = 1000.0
 def svg(picture: Picture, label: str) -> str:
     """Return a drawing as an ``svg`` element without ids, styles or scripts; `label` describes it, visible."""
     boxes = [_box(shape) for shape in picture.shapes]
-    layout = laid_out(boxes, [(arrow.start, arrow.end) for arrow in picture.arrows])
+    layout = lay_out(boxes, [(arrow.start, arrow.end) for arrow in picture.arrows])
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.1f} {height:.1f}"'
     kind = "graph widest" if width > _WIDEST else "graph wide" if width > _WIDE else "graph"

@@ -249,8 +249,8 @@ def trace_schema() -> Schema:
             first=_records(sha256=sha256, size=_reference("size")),
             last=_records(sha256=sha256),
             steps=_about("The passes.", _array(_reference("step"))),
-            origins=_about("By address in the last model: the origins of each node.", stories),
-            fates=_about("By address in the first model: the nodes that each node became.", stories),
+            origins=_about("Origins of each node, by address in the last model.", stories),
+            fates=_about("The nodes that each node became, by address in the first model.", stories),
         ),
         "$defs": {
             "step": _records(

@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     """Points of the line for each edge, from the lower side of one box to the upper side of the other."""
 
 
-def laid_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
+def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
     """Compute the positions of boxes and lines.
 
     Args:

@@ -40,7 +40,7 @@ class Value(msgspec.Struct, frozen=True):
 
     name: str
     type: str | None
-    """In the grammar of docs/format.md, section 5; None if there is none, or it has no text form."""
+    """Type in the grammar of docs/format.md, section 5; None if there is none, or it has no text form."""
     has_initializer: bool = False
     """Whether an initializer of the same name is its default (its value in IR versions before 4)."""
 

@@ -193,7 +193,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
 
 
 def _source_lines(found: Source) -> list[str]:
-    return [f"made by   {_producer(found)}"] if found.made_by != "initializer" else []
+    return [f"producer  {_producer(found)}"] if found.made_by != "initializer" else []
 
 
 def _producer(found: Source) -> str:

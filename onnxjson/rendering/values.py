@@ -239,7 +239,7 @@ class Source(msgspec.Struct, frozen=True):
 
     name: str
     type: str | None
-    """In the grammar of docs/format.md, section 5; None if the model does not state it."""
+    """Type in the grammar of docs/format.md, section 5; None if the model does not state it."""
     made_by: Maker
     address: str | None
     """Address of the input, the initializer, or the output of a node."""

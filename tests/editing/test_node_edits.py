@@ -193,8 +193,8 @@ def test_inserted_node_with_inputs_from_later_moves_those_who_take_it() -> None:
     [
         ("add-node Rely --input x --output n", 'there is no operator Rely; did you mean "Relu"'),
         ("add-node Upsample --input x --output n", "Upsample was removed before version 20"),
-        ("add-node Relu --input x --input a --output n", "Relu takes 1 input, and 2 are given"),
-        ("add-node Add --input x --output n", "Add takes 2 inputs, and 1 is given"),
+        ("add-node Relu --input x --input a --output n", "Relu accepts 1 input, and 2 are given"),
+        ("add-node Add --input x --output n", "Add accepts 2 inputs, and 1 is given"),
         ("add-node Concat --input x --output n", 'Concat needs the attribute "axis"; add it'),
         ("add-node Relu --input x --output n --attribute alpha=1", 'Relu has no attribute "alpha"; it has none'),
         ("add-node LeakyRelu --input x --output n --attribute alhpa=1", 'did you mean "alpha"?'),
@@ -202,7 +202,7 @@ def test_inserted_node_with_inputs_from_later_moves_those_who_take_it() -> None:
         ("add-node Relu --input x --output a", '"a" exists in /graph already; choose another name'),
         ("add-node Split --input x --output p --output p", "two outputs have the same name"),
         ("add-node Relu --input zz --output n", 'nothing is called "zz"'),
-        ("add-node Relu --output n --insert", "Relu takes 1 input, and 0 are given"),
+        ("add-node Relu --output n --insert", "Relu accepts 1 input, and 0 are given"),
         ("add-node Add --input x --input b64 --output n", 'nothing is called "b64"'),
         (
             "add-node Gather --input x --input b --output n",
@@ -274,7 +274,7 @@ def test_optional_input_is_left_out_and_given_again() -> None:
     shorter = text.replace("Clip(x, lo, hi)", "Clip(x, lo)")
     assert shape_of(changed(shorter, "rewire op:Clip 2 hi")) == [("Clip", "x,lo,hi", "y")]
     assert 'Clip needs its input 0 ("input")' in refused(text, "rewire op:Clip 0 ''")
-    assert "Clip takes 1 to 3 inputs, and 4 are given" in refused(text, "rewire op:Clip 3 hi")
+    assert "Clip accepts 1 to 3 inputs, and 4 are given" in refused(text, "rewire op:Clip 3 hi")
 
 
 def test_what_a_node_does_not_take_cannot_be_rewired() -> None:
@@ -302,7 +302,7 @@ def test_operator_is_replaced_and_what_it_has_not_is_said() -> None:
     assert after.graph is not None
     assert after.graph.node[0].attribute[0].f == np.float32(2).tobytes()
     assert changed(text, "replace-node op:LeakyRelu ThresholdedRelu").graph is not None
-    assert "Add takes 2 inputs, and 1 is given" in refused(text, "replace-node op:LeakyRelu Add")
+    assert "Add accepts 2 inputs, and 1 is given" in refused(text, "replace-node op:LeakyRelu Add")
     assert "there is no operator Relyu" in refused(text, "replace-node op:LeakyRelu Relyu")
 
 
@@ -312,7 +312,7 @@ def test_call_of_a_function_takes_no_more_than_the_function_has() -> None:
     <domain: "local", opset_import: ["" : 20]> f (a) => (d) { d = Neg(a) }"""
     assert shape_of(changed(text, "replace-node op:Relu f --domain local")) == [("f", "x", "y")]
     says = refused(text, "add-node f --domain local --input x --input x --output n")
-    assert "f takes 0 to 1 inputs, and 2 are given" in says
+    assert "f accepts 0 to 1 inputs, and 2 are given" in says
 
 
 # order

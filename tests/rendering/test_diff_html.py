@@ -12,7 +12,7 @@ from onnxjson.rendering import diff_html as page
 from onnxjson.rendering.diff_html import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import Nodes, report
 from onnxjson.rendering.drawings import LARGEST, Arrow, Picture, Shape, pictures, svg
-from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, laid_out
+from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, lay_out
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, model, networks, node
 
 VOID = {"meta", "input", "path", "polygon", "rect"}
@@ -203,7 +203,7 @@ def test_changes_that_are_about_no_node_have_no_drawing() -> None:
 def test_boxes_do_not_touch_and_lines_go_down() -> None:
     boxes = [Box(40 + 10 * (n % 5), 20 + n % 3) for n in range(30)]
     edges = [(n, m) for n in range(30) for m in range(n + 1, 30) if (n * 7 + m * 3) % 11 == 0]
-    layout = laid_out(boxes, edges)
+    layout = lay_out(boxes, edges)
     for n, (box, centre) in enumerate(zip(boxes, layout.centres, strict=True)):
         assert centre.x - box.width / 2 >= -1e-6
         assert centre.x + box.width / 2 <= layout.width + 1e-6
@@ -213,15 +213,15 @@ def test_boxes_do_not_touch_and_lines_go_down() -> None:
             assert abs(centre.y - place.y) > (box.height + other.height) / 2 or apart >= BETWEEN_BOXES - 1e-6
     for start, end in edges:
         assert layout.centres[start].y < layout.centres[end].y
-    assert laid_out(boxes, edges) == layout
+    assert lay_out(boxes, edges) == layout
 
 
 def test_cycles_and_loops_are_drawn_all_the_same() -> None:
     boxes = [Box(40, 20)] * 3
-    layout = laid_out(boxes, [(0, 1), (1, 2), (2, 0), (1, 1)])
+    layout = lay_out(boxes, [(0, 1), (1, 2), (2, 0), (1, 1)])
     assert len(layout.lines) == 4
     assert all(len(line) >= 2 for line in layout.lines)
-    assert laid_out([], []).centres == ()
+    assert lay_out([], []).centres == ()
     svg(Picture((Shape("a", "", "value"),), (Arrow(0, 0, "changed"),), 0), "loop")
 
 

@@ -79,8 +79,8 @@ def test_external_data_is_read_where_it_is_and_missed_in_words(tmp_path: Path) -
 def test_computed_value_has_a_type_and_a_maker() -> None:
     view = _view("o")
     assert (view.type, view.storage, view.statistics) == ("float16", None, None)
-    assert "made by   Odd @/graph/node/3" in tensor_lines(view, 80)
-    assert "made by   the caller, as an input" in tensor_lines(_view("flag"), 80)
+    assert "producer  Odd @/graph/node/3" in tensor_lines(view, 80)
+    assert "producer  the caller, as an input" in tensor_lines(_view("flag"), 80)
 
 
 @pytest.mark.parametrize(

@@ -401,7 +401,7 @@ def test_the_last_edit_is_made_again_elsewhere(tmp_path: Path) -> None:
         assert commands(found) == ("replace-node output:dead Abs",)
         await at(found, 3)
         await found.press("v", "j", "v", ".")
-        assert isinstance(found.app.screen, PreviewScreen) or "takes 1 input" in found.footer
+        assert isinstance(found.app.screen, PreviewScreen) or "accepts 1 input" in found.footer
 
     on_model(tmp_path, flow)
 

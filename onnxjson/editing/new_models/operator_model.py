@@ -130,13 +130,13 @@ class _Builder:
         self.where = f"{signature.op_type} (version {signature.since_version})"
 
     def build(self) -> Model:
-        formals, asked = self._slots()
-        self._bind(formals, asked)
+        formals, specs = self._slots()
+        self._bind(formals, specs)
         names: list[str] = []
         infos: list[ValueInfo] = []
         constants: list[Tensor] = []
         given: list[Type] = []
-        for formal, each in zip(formals, asked, strict=True):
+        for formal, each in zip(formals, specs, strict=True):
             name = self._fresh(each.name, names) if not self.wanted.inputs else each.name
             names.append(name)
             if not each.name:
@@ -182,21 +182,21 @@ class _Builder:
     def _slots(self) -> tuple[list[Formal], list[InputSpec]]:
         """Assign specifications to formal inputs."""
         texts = self.wanted.inputs or self.recipe.inputs
-        asked = [read_input(text) for text in texts]
+        specs = [read_input(text) for text in texts]
         if not self.wanted.inputs and not self.recipe.inputs:
-            asked = [InputSpec(each.name, shape=_DEFAULT_SHAPE) for each in self._usual()]
+            specs = [InputSpec(each.name, shape=_DEFAULT_SHAPE) for each in self._usual()]
         formals = self.signature.inputs
         by_name = {each.name: place for place, each in enumerate(formals) if each.option != "variadic"}
         places: dict[int, InputSpec] = {}
-        for each in asked:
+        for each in specs:
             place = by_name.get(each.name, -1)
             if place < 0 or place in places:
-                place = next(number for number in range(len(asked) + len(formals) + 1) if number not in places)
+                place = next(number for number in range(len(specs) + len(formals) + 1) if number not in places)
             places[place] = each
         count = max(places, default=-1) + 1
         most = self.signature.most_inputs
         if count > most:
-            raise ParameterError(f"{self.where} takes at most {most} inputs, and {len(asked)} are given")
+            raise ParameterError(f"{self.where} accepts at most {most} inputs, and {len(specs)} are given")
         slots = [places.get(number, InputSpec("")) for number in range(count)]
         found = [formals[min(number, len(formals) - 1)] for number in range(count)]
         missing = [
@@ -219,11 +219,11 @@ class _Builder:
                 found += [each] * max(each.least, 1)
         return found
 
-    def _bind(self, formals: Sequence[Formal], asked: Sequence[InputSpec]) -> None:
+    def _bind(self, formals: Sequence[Formal], specs: Sequence[InputSpec]) -> None:
         """Choose a type for every type variable."""
         for variable, text in self.wanted.types.items():
             self.bound[variable] = self._wanted_type(variable, text)
-        for formal, each in zip(formals, asked, strict=True):
+        for formal, each in zip(formals, specs, strict=True):
             if each.type is None or (formal.option == "variadic" and not formal.is_homogeneous):
                 continue
             plain = with_shape(each.type, None)
@@ -290,15 +290,15 @@ class _Builder:
     def _attributes(self, given: Sequence[Type], outputs: int) -> tuple[Attribute, ...]:
         known = self.signature.attributes
         table = {name: each.type for name, each in known.items()}
-        asked: dict[str, Any] = {}
+        specs: dict[str, Any] = {}
         # A Constant has only one of its attributes.
         has_value = any(name.startswith(("value", "sparse_value")) for name in self.wanted.attributes)
         if not self.wanted.inputs and not has_value:
             pairs = [text.partition("=") for text in self.recipe.attributes]
-            asked = {name: json_or_text(value) for name, _, value in pairs if name in known}
-        asked |= self.wanted.attributes
+            specs = {name: json_or_text(value) for name, _, value in pairs if name in known}
+        specs |= self.wanted.attributes
         found: list[Attribute] = []
-        for name, value in asked.items():
+        for name, value in specs.items():
             if name not in known:
                 hint = suggest(name, known) or f"it has {', '.join(known) or 'none'}"
                 raise ParameterError(f'{self.where} has no attribute "{visible(name)}"; {hint}')

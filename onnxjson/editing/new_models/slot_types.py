@@ -194,8 +194,8 @@ def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) ->
         if not name:
             continue
         stated = _known(types.get(name))
-        asked = expected[number] if number < len(expected) else InputSpec(name)
-        wanted = asked.type or (None if asked.shape is None else with_shape(bound.output(number), asked.shape))
+        spec = expected[number] if number < len(expected) else InputSpec(name)
+        wanted = spec.type or (None if spec.shape is None else with_shape(bound.output(number), spec.shape))
         if wanted is None and signature.op_type == "Loop":
             wanted = _result_of_loop(node, number)
         if stated is None:

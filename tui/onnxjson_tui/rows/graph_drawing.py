@@ -15,7 +15,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from onnxjson.rendering import layered_layout
-from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Point, laid_out
+from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Point, lay_out
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import Glyphs
 
@@ -181,7 +181,7 @@ def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
 def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]) -> layered_layout.Layout:
     more = between * _COLUMN - BETWEEN_BOXES
     shapes = [layered_layout.Box(cells(text) * _COLUMN + more, _COLUMN) for text in texts]
-    return laid_out(shapes, [(edge.start, edge.end) for edge in (*edges, *below)])
+    return lay_out(shapes, [(edge.start, edge.end) for edge in (*edges, *below)])
 
 
 def _short_edges(
