@@ -54,7 +54,7 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
 
 
 def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
-    """`found` with the name of the file, and with line and column of each address if the file is our text.
+    """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the text cannot be read again.

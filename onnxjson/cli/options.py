@@ -51,7 +51,7 @@ class Command(click.Command):
     """A command whose help page has its options in groups and its examples at the end."""
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """See `click.Command`, which keeps the names of the first context, whatever that was made for."""
+        """See `click.Command`, which would keep the names of the first context, even for other purposes."""
         return ["-h", "--help"]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -3,7 +3,7 @@
 Three changes reach beyond the slots that they touch. A side inserts a layer behind a value by moving all its consumers:
 a consumer that the other side adds would bypass the layer. A side replaces the name of a dimension, such as ``batch``,
 by a size: the name may be in types that the other side adds. A side imports another version of an operator set and
-adapts the nodes to it: nodes of the other side were written for the version before (ONNX IR, "Operator sets").
+adapts the nodes to it: nodes of the other side were written for the earlier version (ONNX IR, "Operator sets").
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -200,7 +200,7 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
 
 
 def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:
-    """Return the nodes for which a term ``key:TEXT`` without wildcards holds, in the order of the file."""
+    """Return the nodes that satisfy a term ``key:TEXT`` without wildcards, in the order of the file."""
     if key in ("op", "name", "output", "input"):
         return index.nodes_with("op_type" if key == "op" else key, text)
     return [ref for ref in index.node_refs if text in property_texts(ref, key)]

@@ -5,7 +5,7 @@
     @/graph/node/3            the element at an address (onnxjson.model.addresses)
     re:/layer[12]/.*          a regular expression for whole names (onnxjson.model.name_patterns)
     op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
-    /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has that very name
+    /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has exactly that name
 
 Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:``
 (of an output, if the model states it), ``scope:`` (what the node belongs to, by its name or by the exporter's
@@ -201,7 +201,7 @@ class _Search:
         return []
 
     def _having(self, term: Term) -> Sequence[NodeRef]:
-        """Return the nodes for which a term holds, as if it were not negated."""
+        """Return the nodes that satisfy a term, ignoring its negation."""
         if not term.key:
             return self._named(term.value)
         if term.key == "attr":

@@ -104,7 +104,7 @@ def _empty(folder: str) -> None:
 
 
 def _without_files(folder: int) -> list[str]:
-    """Remove everything from a folder but folders; return the names of these."""
+    """Remove everything except folders from a folder; return the names of those folders."""
     with os.scandir(folder) as found:
         entries = list(found)
     for each in entries:

@@ -1,6 +1,6 @@
 """Values of inputs and outputs in files: .npz, .npy, .pb, and folders of test data in the format of ONNX's tests.
 
-A folder of test data holds ``input_0.pb``, ``input_1.pb`` ... for the inputs in their order, and may contain
+A folder of test data contains ``input_0.pb``, ``input_1.pb`` ... for the inputs in their order, and may contain
 ``output_0.pb`` ... as recorded results; each is a TensorProto, SequenceProto or OptionalProto (onnx-data.proto).
 """
 

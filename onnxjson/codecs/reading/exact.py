@@ -1,6 +1,6 @@
 """Any message from the object of its fields, driven by the table of messages (docs/format.md, section 10).
 
-Messages with a form of their own (tensors, types, graphs, pairs, ...) are read by their modules wherever they occur.
+Messages with a special form (tensors, types, graphs, pairs, ...) are read by their modules wherever they occur.
 Those modules read the ordinary fields of their message through `read_message`, and `onnxjson.codecs.reading.model`
 registers their readers here.
 """
@@ -225,7 +225,7 @@ def message_reader(record: type[d.Record]) -> Reader:
 
 
 def register(messages: Mapping[type[d.Record], Reader], lists: Mapping[type[d.Record], ListReader]) -> None:
-    """Set the readers of messages with a form of their own, and those of whole lists of messages, from the field."""
+    """Set the readers of messages with a special form, and of whole lists of messages, by record."""
     _special.update(messages)
     _lists.update(lists)
     field_readers.cache_clear()

@@ -146,7 +146,7 @@ def _report_untagged(name: str, tree: Tree, place: Place, context: Context, tabl
 
 
 def _fits(number: int, tree: Tree) -> bool:
-    """Whether a bare value has the outer kind that a type needs; its reader checks the contents."""
+    """Whether a bare value is of the JSON kind that a type requires; its reader checks the contents."""
     if number in (6, _INTS, _STRINGS, 9, 10, 12, 14):
         return isinstance(tree, list)
     if number == _INT:

@@ -17,7 +17,7 @@ from onnxjson.diffing.matching.pairing import MOST_CONSUMERS, GraphLists, NodePa
 _REACH: Final = 6
 """Maximum number of unpaired nodes between a node and a sign."""
 _FADING: Final = 0.6
-"""Factor on the weight of a sign for each unpaired node between."""
+"""Factor on the weight of a sign for each unpaired node between it and the node."""
 _MOST_SIGNS: Final = 24
 _MOST_BEARERS: Final = 48
 """Maximum number of nodes with a sign; a more frequent sign is ignored."""
@@ -60,7 +60,7 @@ def _round(pairing: NodePairing) -> list[tuple[int, int]]:
 
 
 def _best(likeness: dict[tuple[int, int], float]) -> dict[int, int]:
-    """Return for each first member of the pairs its clearly best second."""
+    """Return, for each first member of the pairs, the second member that is clearly the best."""
     first: dict[int, tuple[float, int]] = {}
     second: dict[int, float] = {}
     for (one, other), value in likeness.items():
