@@ -290,7 +290,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
             notes.append(f"the {what} of the first is kept; the second has another")
     newest = max(first.ir_version or 0, second.ir_version or 0)
     if newest != (first.ir_version or 0):
-        notes.append(f"ir_version is {newest}, that of the second, which may need features of it")
+        notes.append(f"ir_version is {newest}, that of the second model, which may need it")
     model = msgspec.structs.replace(
         first,
         ir_version=newest or None,
