@@ -26,6 +26,9 @@ from onnxjson.storage.external import Resolver
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
 """Endings of words that name files, whether these exist or not."""
 
+_SELECTOR_BEHIND: Final = "onnxjson.cli.show.selector_behind"
+"""Key under which a context keeps whether the last word follows ``--``."""
+
 
 @dataclass(frozen=True)
 class _Opened:
@@ -39,20 +42,36 @@ class _Opened:
     resolver: Resolver
 
 
-@options.command("show")
+class _ShowCommand(options.Command):
+    """A command whose word behind ``--`` is a selector, even if a file has that name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        ctx.meta[_SELECTOR_BEHIND] = args[-2:-1] == ["--"]
+        return super().parse_args(ctx, args)
+
+
+@click.command("show", cls=_ShowCommand)
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True)
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
 @options.weights_from
 @reports.view_options("text", "json")
+@click.pass_context
 def show_command(
-    words: tuple[str, ...], *, with_doc: bool, values: int, weights_from: Path | None, view: reports.View
+    ctx: click.Context,
+    words: tuple[str, ...],
+    *,
+    with_doc: bool,
+    values: int,
+    weights_from: Path | None,
+    view: reports.View,
 ) -> None:
     """Show a summary of a model, or one of its nodes or tensors.
 
     Without a selector, shows operators, weights, inputs and outputs; several models are shown side by side. The last
-    word is a selector if no file has that name: a node, a tensor, op:Conv, '/layer1/*', @/graph/node/3. Also works for
-    models that no runtime can load.
+    word is a selector if no file has that name, or if it follows --: a node, a tensor, op:Conv, '/layer1/*',
+    @/graph/node/3. Also works for models that no runtime can load.
 
     \b
     onnxjson show m.onnx
@@ -60,7 +79,7 @@ def show_command(
     onnxjson show m.onnx fc.weight
     onnxjson show m.onnx op:Conv --json
     """
-    paths, selector = _sort_out(words)
+    paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
     opened = []
     for path in paths:
         with output.working(f"reading {path}"):
@@ -74,10 +93,12 @@ def show_command(
     view.present(text=lambda: map(output.line, lines), json=lambda: found[0] if len(found) == 1 else found)
 
 
-def _sort_out(words: Sequence[str]) -> tuple[list[Path], str | None]:
+def _sort_out(words: Sequence[str], *, is_selector: bool) -> tuple[list[Path], str | None]:
     if "" in words:
         raise click.UsageError("the name of a file or a selector is empty")
     *first, last = words
+    if first and is_selector:
+        return [Path(word) for word in first], last
     if not first or os.path.isfile(last):
         return [Path(word) for word in words], None
     if last.lower().endswith(_ENDINGS) and not last.startswith("@"):

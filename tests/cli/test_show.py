@@ -40,6 +40,18 @@ def test_several_models_are_an_array(binary: Path, text: Path) -> None:
     assert run("show", binary, text, "/fc").stdout.count("node      /fc\n") == 2
 
 
+def test_word_behind_two_dashes_is_never_a_file(binary: Path) -> None:
+    """A script can pass any name of a model, also one that is the path of a file."""
+    secret = binary.with_name("secret")
+    secret.write_text("hidden")
+    assert "hidden" in run("show", binary, secret).stderr
+    result = run("show", binary, "--", secret)
+    assert result.exit_code == 2
+    assert "nothing is called" in result.stderr
+    assert "hidden" not in result.stderr
+    assert run("show", "--", binary).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
