@@ -178,7 +178,7 @@ def test_a_constant_is_not_computed_from_a_placeholder(name: str) -> None:
 
 
 def text_to_number_model() -> onnx.ModelProto:
-    """A model that adds the number written in a text of its own, unless a pattern matches that text."""
+    """A model that adds the number written in a text of its own."""
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [
