@@ -1,4 +1,4 @@
-"""``onnxjson convert``, ``fmt`` and ``undo-save``: models in another form, in canonical form, as they were before."""
+"""``onnxjson convert`` and ``fmt``: models in another form, and in canonical form."""
 
 import os
 import sys
@@ -15,7 +15,6 @@ from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.pruning import prune_blobs
-from onnxjson.storage.state import undo_save
 
 
 @options.command("convert")
@@ -176,19 +175,3 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
         files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
     output.talk(f"formatted {path}")
     return True
-
-
-@options.command("undo-save")
-@click.argument("path", metavar="MODEL", type=FilePath())
-def undo_save_command(path: Path) -> None:
-    """Restore a file as it was before its last change in place.
-
-    The present content is kept as the new backup, so a second undo-save undoes the first. Works after every command
-    that changes a file in place, even if the file has been deleted since.
-
-    \b
-    onnxjson fmt m.onnx.json
-    onnxjson undo-save m.onnx.json
-    """
-    undo_save(path)
-    output.talk(f"restored {path} ({output.size(path)})")

@@ -11,6 +11,7 @@ import click
 
 from onnxjson.cli import output
 from onnxjson.model.display import whole_texts
+from onnxjson.rendering.tables import distinct_texts
 
 
 class Entry(NamedTuple):
@@ -45,7 +46,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("passes", "List the passes, or show the options of one.", "program"),
         Entry("trace", "Show what each pass of a recorded run changed."),
         Entry("split", "Split a model into pieces that run one after the other."),
-        Entry("undo-save", "Restore a file as it was before its last change in place.", "convert"),
+        Entry("undo-save", "Restore a file as it was before its last changes in place."),
     ),
     "Git": (Entry("git", "Set up git to diff and merge models."),),
     "Merging": (
@@ -106,10 +107,10 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that closes standard output early ends it quietly.
 
-        Names are shown in full unless a terminal shows them.
+        Names are shown in full unless a terminal shows them; there, no two are cut to the same text.
         """
         try:
-            with whole_texts(not output.is_terminal(sys.stdout)):
+            with whole_texts(not output.is_terminal(sys.stdout)), distinct_texts():
                 result: object = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import click
 
 from onnxjson.cli import options, output
-from onnxjson.model.display import whole_texts
+from onnxjson.model.display import is_whole, whole_texts
 from onnxjson.rendering.spans import Line
 
 Color = Literal["auto", "always", "never"]
@@ -92,7 +92,8 @@ class View:
             forms: return the pieces of other forms.
         """
         if self.form == "text":
-            self.show(text())
+            with whole_texts(is_whole() or self.destination is not None):
+                self.show(text())
         elif self.form == "json":
             from onnxjson.rendering.exact import as_json
 
@@ -192,10 +193,11 @@ def is_coloured(color: Color, stream: object = None) -> bool:
 
 
 def width(widest: int = _WIDEST) -> int:
-    """Columns of a text: those of the terminal, at least 60, at most `widest`."""
+    """Columns of a text: those of the terminal, at least 60, at most `widest`; 80 for a pipe."""
     import shutil
 
-    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), widest)
+    columns = shutil.get_terminal_size((80, 24)).columns if output.is_terminal(sys.stdout) else 80
+    return min(max(columns, 60), widest)
 
 
 def styled(line: Line | tuple[str, str], *, coloured: bool) -> str:

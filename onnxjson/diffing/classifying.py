@@ -87,7 +87,7 @@ class Classification:
         region, graph = self._region, self._graph
         if not self._slots:
             return "dead-code-removed", text, []
-        aliases = [Detail("consumers use", old, new) for old, new in region.outputs]
+        aliases = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]
         if all(_bare_name(node) in _ALIASES for node in self._base):
             return "eliminated", text, aliases
@@ -103,7 +103,7 @@ class Classification:
 
     def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        outputs = [Detail("consumers use", old, new) for old, new in region.outputs]
+        outputs = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         outputs += [Detail("consumers use", None, slot.new) for slot in self._slots if not slot.old]
         names = {_bare_name(node) for node in self._target}
         if region.outputs and all(graph.constant(BASE, old) is not None for old, _ in region.outputs):

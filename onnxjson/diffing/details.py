@@ -6,6 +6,8 @@ key. Texts are escaped for display later.
 """
 
 import ast
+import itertools
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -273,17 +275,8 @@ def place_of(node: Node) -> str:
 
 
 def common_place(nodes: Iterable[Node]) -> str:
-    """Return the place of several nodes: the innermost scope around all of them, else the place of the first."""
-    found = list(nodes)
-    if not found:
-        return ""
-    if len(found) == 1:
-        return place_of(found[0])
-    common: tuple[str, ...] | None = None
-    for node in found[:64]:
-        scopes = scope_parts(node)
-        if common is None:
-            common = scopes
-        while common != scopes[: len(common)]:
-            common = common[:-1]
-    return "/" + "/".join(common) if common else place_of(found[0])
+    """Return the place of several nodes: the innermost scope around all that have one, else the place of the first."""
+    found = list(itertools.islice(nodes, 64))
+    scopes = list(filter(None, map(scope_parts, found)))
+    common = os.path.commonprefix(scopes) if scopes else ()  # noqa: RUF071 - of scopes
+    return "/" + "/".join(common) if common else place_of(found[0]) if found else ""

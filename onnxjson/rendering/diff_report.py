@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
@@ -96,10 +96,26 @@ class Report(NamedTuple):
     @property
     def places(self) -> Counter[Kind]:
         """Number of places by kind of event, in the order of the first event."""
-        places = Counter[Kind]()
-        for event in self.events:
-            places[event.kind] += event.count
-        return places
+        return places_of(self.events)
+
+    @property
+    def by_weight(self) -> tuple[list[Event], list[Event]]:
+        """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
+        quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]
+        return sorted([event for event in self.events if EFFECTS[event.kind] != "quiet"], key=_weight), quiet
+
+
+def _weight(event: Event) -> int:
+    is_certain = EFFECTS[event.kind] == "changed" and event.kind != "opset-changed"
+    return 0 if is_certain or event.verdict == "different" else 1
+
+
+def places_of(events: Iterable[Event]) -> Counter[Kind]:
+    """Return the number of places by kind of event, in the order of the first event."""
+    places = Counter[Kind]()
+    for event in events:
+        places[event.kind] += event.count
+    return places
 
 
 def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bool = False) -> Report:

@@ -6,16 +6,18 @@ Lines consist of styled spans; the caller that prints them decides what a style 
 import itertools
 import os
 import re
+import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
-from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
+from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
 from onnxjson.rendering.spans import Line, Span, Style, paragraph
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size
+from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, shortened_name, size
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -24,6 +26,7 @@ _MOST_MEMBERS: Final = 4
 
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
+_MOST_DETAIL_LINES: Final = 3
 _LONG_START: Final = 6
 """Minimum length of a common prefix that is omitted, in characters."""
 
@@ -97,6 +100,11 @@ def headline(report: Report, width: int) -> Iterator[str]:
         else:
             line += f" {text}"
     yield line
+
+
+def changes_text(events: Sequence[Event]) -> str:
+    """Return ``attribute-changed 13x Softmax.axis, renamed 354x nodes and 2 more`` in one line, visible."""
+    return listed([f"{event.kind} {shortened(title_of(event), 60)}" for event in events], 3)
 
 
 def nodes_text(report: Report) -> str:
@@ -232,46 +240,48 @@ def verdict_style(event: Event) -> Literal["good", "bad", "quiet"]:
 def _members(event: Event, width: int) -> Iterator[str]:
     """Yield the places of an event and the changes there, as briefly as possible."""
     members = event.members
-    if len(members) == 1:
-        yield from _member(event, members[0], width)
-        return
-    common = {member.details for member in members}
-    if len(common) == 1 or len(members) > _MOST_MEMBERS:
+    is_common = len({member.details for member in members}) == 1
+    if len(members) > 1 and (is_common or len(members) > _MOST_MEMBERS):
         yield from _places(members, width)
-        if len(common) == 1:
+        if is_common:
             yield from _details(event, members[0], width)
         return
     for member in members:
-        place, found = place_of(member), member.details
-        if not found:
-            yield shortened(place, width)
-            continue
-        place = shortened(place, width // 2)
-        left = _detail_count(member) - 1
-        more = f" (and {left:,} more)" if left else ""
-        yield f"{place}: {detail_text(event, found[0], width - cells(place) - 2 - len(more))}{more}"
+        if _is_nameless(event):
+            yield from (text.removeprefix(_INDENT) for text in _details(event, member, width + len(_INDENT)))
+        else:
+            yield from _member(event, member, width, 1 if len(members) > 1 else _MOST_DETAILS)
 
 
-def _member(event: Event, member: Member, width: int) -> Iterator[str]:
-    place = shortened(place_of(member), width)
-    if _is_nameless(event):
-        yield from (text.removeprefix(_INDENT) for text in _details(event, member, width + len(_INDENT)))
-        return
-    if len(member.details) == 1:
-        text = detail_text(event, member.details[0], 10_000)
-        if cells(place) + 2 + cells(text) <= width:
-            yield f"{place}: {text}"
+def _member(event: Event, member: Member, width: int, most: int) -> Iterator[str]:
+    place, left = place_of(member), _detail_count(member) - 1
+    if len(member.details) == 1 or most == 1:
+        more = f" (and {left:,} more)" if left > 0 else ""
+        text = f"{place}: {detail_text(event, member.details[0], None)}{more}" if member.details else place
+        if cells(text) <= width or is_whole():
+            yield text
             return
-    yield place
-    yield from _details(event, member, width)
+    yield shortened_name(place, width)
+    yield from _details(event, member, width, most)
 
 
-def _details(event: Event, member: Member, width: int) -> Iterator[str]:
-    for detail in member.details[:_MOST_DETAILS]:
-        yield _INDENT + detail_text(event, detail, width - len(_INDENT))
-    left = _detail_count(member) - _MOST_DETAILS
+def _details(event: Event, member: Member, width: int, most: int = _MOST_DETAILS) -> Iterator[str]:
+    for detail in member.details[:most]:
+        yield from _indented(detail_text(event, detail, _MOST_DETAIL_LINES * (width - 3 * len(_INDENT))), width)
+    left = _detail_count(member) - most
     if left > 0:
         yield f"{_INDENT}... and {left:,} more"
+
+
+def _indented(text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a visible text, indented; further lines more than the first."""
+    if is_whole():
+        yield _INDENT + text
+        return
+    room = width - 3 * len(_INDENT)
+    words = " ".join([shortened(word, room) for word in text.split(" ")])
+    for number, line in enumerate(textwrap.wrap(words, room, break_long_words=False, break_on_hyphens=False)):
+        yield _INDENT * (3 if number else 1) + line
 
 
 def _detail_count(member: Member) -> int:
@@ -281,10 +291,12 @@ def _detail_count(member: Member) -> int:
 
 def _places(members: Sequence[Member], width: int) -> Iterator[str]:
     """Yield a list of places in at most `_MOST_PLACE_LINES` lines."""
-    lines, shown = [""], 0
-    for position, member in enumerate(members):
-        left = len(members) - position - 1
-        text = shortened(place_of(member), width - 1) + ("," if left else "")
+    places = Counter(map(place_of, members))
+    lines, shown, left = [""], 0, len(members)
+    for place, count in places.items():
+        left -= count
+        times = f"{count:,}x " if count > 1 else ""
+        text = times + shortened_name(place, width - len(times) - 1) + ("," if left else "")
         joined = f"{lines[-1]} {text}".lstrip()
         more = len(f" ... and {left:,} more") if left and len(lines) == _MOST_PLACE_LINES else 0
         if cells(joined) + more <= width or not lines[-1]:
@@ -293,7 +305,7 @@ def _places(members: Sequence[Member], width: int) -> Iterator[str]:
             lines.append(text)
         else:
             break
-        shown += 1
+        shown += count
     if shown < len(members):
         lines[-1] += f" ... and {len(members) - shown:,} more"
         lines[-1] = shortened(lines[-1], width)

@@ -4,14 +4,15 @@ Text from a model is always in a code span, where GitHub does not interpret mark
 and without ``|``, which would end a table cell even there.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from onnxjson.diffing.events import Event, Verdict
-from onnxjson.model.display import counted, visible
+from onnxjson.diffing.events import Event, Member, Verdict
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
-from onnxjson.rendering.diff_report import Count, Report
+from onnxjson.rendering.diff_report import EFFECTS, Count, Report, places_of
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.trace_text import (
@@ -34,6 +35,10 @@ _TABLE: Final = 30_000
 """Number of characters after which the table of events ends."""
 
 _MOST_PLACES: Final = 3
+_MOST_VALUES: Final = 3
+_MOST_QUIET: Final = 10
+"""Maximum number of listed changes of one kind that leave all results unchanged."""
+
 _MOST_MEMBERS: Final = 40
 """Maximum number of members of an event in the details, to leave room for other events."""
 
@@ -49,6 +54,7 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "not-run": "",
 }
 _CUT: Final = "\n*Shortened to fit into a comment; `onnxjson diff --format html` shows everything.*\n"
+_HEAD: Final = "| kind | what | where |\n|---|---|---|\n"
 _END: Final = "\n</details>\n"
 
 
@@ -59,18 +65,23 @@ def diff_markdown(report: Report) -> str:
     if report.equal:
         text.add(f"The same: {counted(report.nodes.after, 'node')}.\n")
         return text.all()
+    loud, quiet = report.by_weight
     text.add(f"{nodes_text(report)}.")
-    if places := report.places:
-        kinds = ", ".join(f"{number:,} {kind}" for kind, number in places.items())
-        text.add(f" **{counted(sum(places.values()), 'change')}**: {kinds}.")
+    if loud:
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in places_of(loud).items())
+        text.add(f" **{counted(sum(event.count for event in loud), 'change')}**: {kinds}.")
     text.add("\n")
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
-    text.rows("\n| kind | what | where | verdict |\n|---|---|---|---|\n", map(_row, report.events), _TABLE)
+    with_verdicts = any(map(_verdict, loud))
+    head = "| kind | what | where | verdict |\n|---|---|---|---|\n" if with_verdicts else _HEAD
+    text.rows(f"\n{head}", (_row(event, with_verdict=with_verdicts) for event in loud), _TABLE)
     if unverified := not_verified(report):
         text.add(f"\n*{counted(unverified, 'rewrite')} not verified: `--test-rewrites` runs both sides of each.*\n")
+    if quiet:
+        text.add(f"\nNo effect on results: {', '.join(_quiet(quiet))}.\n")
     text.folded("operators and sizes", _operators(report))
-    text.folded("details", _details(report.events))
+    text.folded("details", _details([*loud, *quiet]))
     return text.all()
 
 
@@ -135,23 +146,45 @@ class _Capped:
         return "".join(self._parts) + (_CUT if self._is_cut else "")
 
 
-def _row(event: Event) -> str:
-    verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
-    return f"| {_cells(event, _LONGEST_DETAIL)} | {verdict} |\n"
+def _verdict(event: Event) -> str:
+    return _VERDICTS[event.verdict] if event.verdict is not None else ""
+
+
+def _row(event: Event, *, with_verdict: bool) -> str:
+    return f"| {_cells(event, _LONGEST_DETAIL)} |" + (f" {_verdict(event)} |\n" if with_verdict else "\n")
 
 
 def _cells(event: Event, longest: int) -> str:
-    """Return the kind of an event, its pattern and its places."""
-    places = [code(place_text(member)) for member in event.members[:_MOST_PLACES]]
-    left = len(event.members) - len(places)
-    where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
-    times = f"{event.count:,}× " if event.count > 1 else ""
-    return f"{event.kind} | {times}{code(event.pattern, longest)} | {where}"
+    """Return the kind of an event, its pattern with the values, and its places."""
+    places = list(dict.fromkeys([code(place_text(member)) for member in event.members]))
+    values = _values(event)
+    return f"{event.kind} | {_title(event, longest)}{values and ': '}{values} | {listed(places, _MOST_PLACES)}"
+
+
+def _title(event: Event, longest: int) -> str:
+    return (f"{event.count:,}× " if event.count > 1 else "") + code(event.pattern, longest)
+
+
+def _values(event: Event) -> str:
+    """Return old and new values: a few different ones; of a rewrite, only those that all its places share."""
+    found = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
+    if event.verdict is not None and found != list(event.members[0].details):
+        return ""
+    texts = [_span(detail_text(event, each, _LONGEST).removeprefix("attribute ")) for each in found[:_MOST_VALUES]]
+    return listed([*texts, *[""] * (len(found) - len(texts))], _MOST_VALUES)
+
+
+def _quiet(events: Iterable[Event]) -> Iterator[str]:
+    """Yield ``renamed (354× `nodes`, 395× `tensors`)``."""
+    for kind, of_kind in itertools.groupby(events, key=lambda event: event.kind):
+        yield f"{kind} ({listed([_title(event, _LONGEST) for event in of_kind], _MOST_PLACES)})"
 
 
 def _operators(report: Report) -> Iterator[str]:
-    yield "| | before | after | change |\n|---|--:|--:|--:|\n"
     changed = [each for each in report.operators if each.change]
+    if not (changed or report.parameters.change or report.bytes.change):
+        return
+    yield "| | before | after | change |\n|---|--:|--:|--:|\n"
     for each in changed[:_MOST_OPERATORS]:
         yield f"| {code(each.what)} {_numbers(each)}"
     others = report.operators[len(changed[:_MOST_OPERATORS]) :]
@@ -170,18 +203,29 @@ def _numbers(each: Count) -> str:
 
 def _details(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
-        yield f"\n**{event.kind}** {code(event.pattern, _LONGEST_DETAIL)}\n\n"
+        yield f"\n**{event.kind}** {_title(event, _LONGEST_DETAIL)}\n\n"
         if event.evidence:
             yield f"{code(event.evidence, _LONGEST_DETAIL)}\n\n"
+        is_common = len({member.details for member in event.members}) == 1 < len(event.members)
+        if is_common:
+            yield "".join(f"{each}\n\n" for each in _detail_lines(event, event.members[0]))
         for member in event.members[:_MOST_MEMBERS]:
             base, target = (" ".join(code(f"@{each}") for each in side[:20]) for side in (member.base, member.target))
             addresses = base if base == target else f"{base or 'nothing'} → {target or 'nothing'}"
             yield f"- {code(place_text(member))} ({addresses})\n"
-            for detail in member.details:
-                yield f"  - {_span(detail_text(event, detail, _LONGEST_DETAIL))}\n"
+            if not is_common:
+                yield from (f"  - {each}\n" for each in _detail_lines(event, member))
         left = len(event.members) - _MOST_MEMBERS
         if left > 0:
             yield f"- and {left:,} more\n"
+
+
+def _detail_lines(event: Event, member: Member) -> Iterator[str]:
+    most = _MOST_QUIET if EFFECTS[event.kind] == "quiet" else len(member.details)
+    yield from (_span(detail_text(event, detail, _LONGEST_DETAIL)) for detail in member.details[:most])
+    left = max(member.count, len(member.details)) - most
+    if left > 0 and most < len(member.details):
+        yield f"and {left:,} more"
 
 
 _MOST_ROWS: Final = 300

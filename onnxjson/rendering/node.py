@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import (
     Attribute,
     Function,
@@ -217,12 +217,13 @@ def view_nodes(refs: Sequence[NodeRef], file: str) -> NodeList:
 
 
 def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
-    """Return a line for each node: operator, name, first output, address."""
-    rows = [
-        (ref.node.op_type or "", ref.node.name or "", next(iter(ref.node.output), ""), f"@{ref.address}")
-        for ref in refs
-    ]
-    return [counted(len(refs), "node"), *table(rows, width)]
+    """Return a line for each node: operator, name, first output (if there is space, or no name), address."""
+    names = [(ref.node.name or "", next(iter(ref.node.output), "")) for ref in refs]
+    texts = [(ref.node.op_type or "", *each, f"@{ref.address}") for ref, each in zip(refs, names, strict=True)]
+    lines = table(texts, width, fixed=(0, 3))
+    if any(ELLIPSIS in line for line in lines):
+        lines = table([(text[0], text[1] or text[2], text[3]) for text in texts], width, fixed=(0, 2))
+    return [counted(len(refs), "node"), *lines]
 
 
 def node_lines(view: NodeView, width: int) -> list[str]:

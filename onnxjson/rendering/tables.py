@@ -1,9 +1,12 @@
 """Text layout: tables, lists in several columns, shortened and wrapped text, sizes and numbers."""
 
+import os
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Final
 
@@ -19,6 +22,22 @@ _DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
 """Maximum length of wrapped text, in characters; the rest is omitted."""
+
+_MOST_CUTS: Final = 8
+"""Number of attempts to cut a text in another way than those that were cut before."""
+
+_SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown", default=None)
+"""Cut texts of the current output, and the texts in full."""
+
+
+@contextmanager
+def distinct_texts(distinct: bool = True) -> Iterator[None]:
+    """Cut no two different texts to the same text as long as the context lasts, such as one report."""
+    token = _SHOWN.set({} if distinct else None)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
 
 
 def cells(text: str) -> int:
@@ -40,26 +59,58 @@ def limited(wanted: int, limit: int) -> int:
 
 def shortened(text: str, limit: int) -> str:
     """Shorten visible text in the middle to `limit` columns, unless texts are shown whole."""
-    return text if is_whole() else cut(text, limit)
+    return text if is_whole() else _distinct(text, cut(text, limit), limit)
 
 
-def cut(text: str, limit: int) -> str:
-    """Shorten visible text to `limit` columns; the middle is omitted, since names differ at their end."""
+def _distinct(text: str, short: str, limit: int) -> str:
+    """Return the cut form of a text, another one if the output has it for another text; in full if none is left."""
+    shown = _SHOWN.get()
+    if shown is None or ELLIPSIS not in short:
+        return short
+    for attempt in range(2 * _MOST_CUTS):
+        other = shown.setdefault(short, text)
+        if other == text:
+            return short
+        if attempt < _MOST_CUTS:
+            short = _cut_around(text, len(os.path.commonprefix([text, other])), limit)  # noqa: RUF071 - of characters
+        else:
+            short = cut(text, limit, (attempt - _MOST_CUTS) / _MOST_CUTS)
+    return text
+
+
+def _cut_around(text: str, place: int, limit: int) -> str:
+    """Shorten a text to the first numbered part of its path, the part around `place`, and its end, as far as fits."""
+    mark = "/" if "/" in text else "."
+    start = text.rfind(mark, 0, place + 1) + 1
+    end = text.find(mark, place + 1) if mark in text[place + 1 :] else len(text)
+    full, head = _numbered_part(text, mark, start)
+    if cells(head) + cells(text[start:end]) + 3 > limit:
+        full = head = ""
+    if cells(text[start:end]) > limit // 2:
+        start, end = place, place + limit // 4
+    between = mark if full and start == len(full) + 1 else ELLIPSIS if start else ""
+    shown = head + between + text[start:end]
+    rest = _end(text[end:], max(limit - cells(shown) - 1, 1))
+    return shown + ELLIPSIS * (len(rest) < len(text) - end) + rest
+
+
+def cut(text: str, limit: int, share: float = 1 / 3) -> str:
+    """Shorten visible text to `limit` columns; the middle is omitted, since names differ at their end.
+
+    Args:
+        text: visible text.
+        limit: maximum width.
+        share: share of the width for the start of the text.
+    """
     if cells(text) <= limit:
         return text
-    tail: list[str] = []
-    room = limit - 1 - limit // 3
-    for character in reversed(text):
-        room -= cells(character)
-        if room < 0:
-            break
-        tail.append(character)
+    start = int(limit * share)
     head = ""
     for character in text:
-        if cells(head + character) > limit // 3:
+        if cells(head + character) > start:
             break
         head += character
-    return head + ELLIPSIS + "".join(reversed(tail))
+    return head + ELLIPSIS + _end(text, limit - 1 - start)
 
 
 def shortened_name(text: str, limit: int) -> str:
@@ -68,23 +119,21 @@ def shortened_name(text: str, limit: int) -> str:
     ``/layers.0/attention/Softmax`` becomes ``/layers.0…Softmax``: the start up to the first number, which identifies
     the layer, and as many parts of the end as fit.
     """
+    return text if is_whole() else _distinct(text, _cut_name(text, limit), limit)
+
+
+def _cut_name(text: str, limit: int) -> str:
     width = len if text.isascii() else cells
     if width(text) <= limit:
         return text
     mark = "/" if "/" in text else "."
     last = text.rfind(mark, 0, -1) + 1
     if last <= 1:
-        return shortened(text, limit)
-    full = head = ""
-    if (digit := _DIGIT.search(text, 0, last)) is not None:
-        full = head = text[: text.find(mark, digit.start())]
-        # A part that is only a number is meaningless without the one before it.
-        start = text.rfind(mark, 0, digit.start())
-        start = text.rfind(mark, 0, max(start, 0)) if start + 1 == digit.start() else start
-        head = ELLIPSIS + full[start + 1 :] if start > 0 else full
+        return cut(text, limit)
+    full, head = _numbered_part(text, mark, last)
     room = limit - width(head) - 1
     if width(text[last:]) > room:
-        return shortened(text, limit) if room < _LEAST_END or not head else head + ELLIPSIS + _end(text, room)
+        return cut(text, limit) if room < _LEAST_END or not head else head + ELLIPSIS + _end(text, room)
     while (before := text.rfind(mark, 0, last - 1) + 1) > len(full) and width(text[before:]) <= room:
         last = before
     if not head:
@@ -95,9 +144,21 @@ def shortened_name(text: str, limit: int) -> str:
     return head + (mark if is_whole else ELLIPSIS) + text[last:]
 
 
+def _numbered_part(text: str, mark: str, last: int) -> tuple[str, str]:
+    """Return a path up to its first part with a number before `last`, and the short form of that; "" without one."""
+    if (digit := _DIGIT.search(text, 0, last)) is None:
+        return "", ""
+    full = text[: text.find(mark, digit.start())]
+    # A part that is only a number is meaningless without the one before it.
+    start = text.rfind(mark, 0, digit.start())
+    start = text.rfind(mark, 0, max(start, 0)) if start + 1 == digit.start() else start
+    return full, ELLIPSIS + full[start + 1 :] if start > 0 else full
+
+
 def _end(text: str, width: int) -> str:
+    """Return the end of a text, `width` columns wide."""
     if text.isascii():
-        return text[-width:]
+        return text[-width:] if width else ""
     room = width
     for number, character in enumerate(reversed(text)):
         room -= cells(character)
@@ -127,13 +188,21 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (), indent: int = 2) -> list[str]:
+def table(
+    rows: Sequence[Sequence[str]],
+    width: int,
+    *,
+    right: Iterable[int] = (),
+    fixed: Iterable[int] = (),
+    indent: int = 2,
+) -> list[str]:
     """Return lines of a table; the widest left-aligned columns are shortened to fit into `width`.
 
     Args:
         rows: cells, the same number in each row.
         width: columns of the terminal.
         right: the columns of numbers, which are aligned to the right and never shortened.
+        fixed: other columns that are never shortened.
         indent: spaces before each line.
     """
     if not rows:
@@ -142,7 +211,7 @@ def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (
     shown = [[visible(cell, 1000) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(*shown, strict=True)]
     room = width - indent - GAP * (len(widths) - 1)
-    flexible = [place for place in range(len(widths)) if place not in numbers]
+    flexible = [place for place in range(len(widths)) if place not in {*numbers, *fixed}]
     while sum(widths) > room and flexible and not is_whole():
         widest = max(flexible, key=lambda place: widths[place])
         others = [widths[place] for place in flexible if place != widest]
@@ -153,7 +222,7 @@ def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (
     lines = []
     for row in shown:
         parts = [
-            padded(shortened(cell, widths[place]), widths[place], right=place in numbers)
+            padded(shortened_name(cell, widths[place]), widths[place], right=place in numbers)
             for place, cell in enumerate(row)
         ]
         lines.append((" " * indent + (" " * GAP).join(parts)).rstrip())
@@ -174,7 +243,7 @@ def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) ->
     lines = []
     for row in range(height):
         parts = [
-            padded(shortened(name, names), names + GAP) + padded(number, numbers, right=True)
+            padded(shortened_name(name, names), names + GAP) + padded(number, numbers, right=True)
             for name, number in pairs[row::height]
         ]
         lines.append((" " * indent + (" " * 2 * GAP).join(parts)).rstrip())

@@ -6,6 +6,7 @@
         a91f...c3/                               a path, by the hash of its absolute name
             path                                 that name
             01760000000000000000-644-2585-5e...  one backup: time in ns, permissions, size in bytes, SHA-256
+            restored                             the name of the backup that was restored last, until the next save
 
 A backup is complete or does not exist: its name has all facts except the content, and it gets its name last.
 """
@@ -16,7 +17,10 @@ import re
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,13 +29,16 @@ from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputErro
 from onnxjson.storage.identity import reading_error, sha256_of
 from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error
 
-BACKUPS_A_PATH = 5
+BACKUPS_A_PATH = 20
 """Maximum number of backups of one path."""
 
 BYTES_IN_ALL = 5 * 10**9
 """Maximum bytes of all backups."""
 
 _NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
+
+_RESTORED = "restored"
+"""The file that names the backup with the content of the file, while that is not the newest one."""
 
 _WAY_OUT = "set XDG_STATE_HOME to a folder that can be written"
 
@@ -71,11 +78,53 @@ def backups(path: Path) -> tuple[Backup, ...]:
     return tuple(sorted(_kept_in(_folder_of(path)), reverse=True))
 
 
-def keep_backup(path: Path) -> None:
+class History(NamedTuple):
+    """The former contents of a path, and where its present content is among them."""
+
+    kept: tuple[Backup, ...]
+    """The backups, oldest first."""
+    present: int
+    """Position of the backup with the present content, or of the last one of a removed file; else their number."""
+    sha256: str
+    """Of the present content; "" if the file does not exist."""
+
+    def neighbour(self, step: int) -> int | None:
+        """Return the position of the next older (-1) or newer (1) content that differs; None if there is none."""
+        if not self.sha256:
+            return self.present if step < 0 and self.kept else None
+        last = len(self.kept) if step > 0 else -1
+        found = range(self.present + step, last, step)
+        return next((each for each in found if self.kept[each].sha256 != self.sha256), None)
+
+
+def history(path: Path) -> History:
+    """Return the history of `path`.
+
+    Raises:
+        FileError, AccessDeniedError: the file cannot be read.
+    """
+    folder = _folder_of(path)
+    kept = tuple(sorted(_kept_in(folder)))
+    sha256 = sha256_of(path) if path.exists() else ""
+    try:
+        restored = (folder / _RESTORED).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        restored = ""
+    present = next((each for each, backup in enumerate(kept) if backup.file.name == restored), max(len(kept) - 1, 0))
+    if kept and sha256 and kept[present].sha256 != sha256:
+        present = len(kept)
+    return History(kept, present, sha256)
+
+
+def keep_backup(path: Path, known: str | None = None) -> None:
     """Add a backup of `path`, and remove the oldest backups beyond the limits.
 
     Blocks are shared with the file if the file system supports it, else copied. Nothing is added if the newest backup
     has the same content.
+
+    Args:
+        path: the file.
+        known: SHA-256 of a content that has a backup already, while one is restored.
 
     Raises:
         OutputError, FileError, AccessDeniedError: the backup cannot be kept; the message has ways out.
@@ -89,30 +138,19 @@ def keep_backup(path: Path) -> None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OutputError(f"{visible(str(path), None)} is not a regular file, so it has no backup")
-        _keep(path, descriptor, status)
+        _keep(path, descriptor, status, known)
     finally:
         os.close(descriptor)
 
 
-def undo_save(path: Path) -> None:
-    """Restore the newest backup of `path` that differs from it; its present content becomes a backup.
-
-    So doing it twice undoes the undo. A removed file is created again, and its backup stays.
+def restore(path: Path, history: History, position: int) -> None:
+    """Restore a kept content of `path`; the present content becomes a backup unless it is one.
 
     Raises:
-        MissingInputError: no backup differs from the file, or there is none.
         FileError: the backup is damaged.
         OnnxJsonError: as raised by `saving.save_file`.
     """
-    name = visible(str(path), None)
-    kept = backups(path)
-    if not kept:
-        raise MissingInputError(f"there is no backup of {name}; only commands that change a file in place make backups")
-    now = sha256_of(path) if path.exists() else ""
-    chosen = next((backup for backup in kept if backup.sha256 != now), None)
-    if chosen is None:
-        raise MissingInputError(f"{name} already has the content of its backup")
-
+    name, chosen = visible(str(path), None), history.kept[position]
     damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {name} was not changed"
 
     def write(output: Output) -> None:
@@ -122,15 +160,42 @@ def undo_save(path: Path) -> None:
         finally:
             os.close(descriptor)
 
+    known = history.sha256 if history.present < len(history.kept) else ""
     try:
-        save_file(path, write, backup=keep_backup, mode=chosen.mode)
+        save_file(path, write, backup=partial(keep_backup, known=known), mode=chosen.mode)
     except OSError as error:
         raise reading_error(chosen.file, error) from error
-    if now:
-        chosen.file.unlink(missing_ok=True)
+    save_file(chosen.file.with_name(_RESTORED), lambda sink: sink.write(chosen.file.name.encode()), mode=0o600)
 
 
-def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
+def undo_save(path: Path) -> None:
+    """Restore the content of `path` before its last change; called again, that before the change before.
+
+    A removed file is created again.
+
+    Raises:
+        MissingInputError: there is no backup, or none older.
+        FileError: the backup is damaged.
+        OnnxJsonError: as raised by `saving.save_file`.
+    """
+    found = history(path)
+    position = found.neighbour(-1)
+    if position is None:
+        raise nothing_kept(path, found, "older")
+    restore(path, found, position)
+
+
+def nothing_kept(path: Path, found: History, which: str) -> MissingInputError:
+    """The error that no older, or no newer, content is kept."""
+    name = visible(str(path), None)
+    if not found.kept:
+        return MissingInputError(
+            f"there is no backup of {name}; only commands that change a file in place make backups"
+        )
+    return MissingInputError(f"no {which} version of {name} is kept; `onnxjson undo-save --list` shows all")
+
+
+def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None) -> None:
     name = visible(str(path), None)
     if status.st_size > BYTES_IN_ALL:
         limit = f"{BYTES_IN_ALL:,} bytes"
@@ -144,11 +209,14 @@ def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
             offset += len(piece)
     except OSError as error:
         raise reading_error(path, error) from error
-    if kept and kept[0].sha256 == digest.hexdigest():
+    folder = _folder_of(path)
+    if known is None:
+        with suppress(OSError):
+            (folder / _RESTORED).unlink()
+    if digest.hexdigest() in (known, kept[0].sha256 if kept else ""):
         return
     moment = max([time.time_ns(), *(backup.time_ns + 1 for backup in kept)])
     mode = stat.S_IMODE(status.st_mode)
-    folder = _folder_of(path)
     place = folder / f"{moment:020d}-{mode:o}-{offset}-{digest.hexdigest()}"
 
     changed = f"{name} was changed while its backup was made"

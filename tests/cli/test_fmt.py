@@ -32,26 +32,6 @@ def test_what_was_replaced_is_kept_in_the_state_folder(text: Path) -> None:
     assert before in [path.read_bytes() for path in kept]
 
 
-def test_undo_save_gives_back_what_was_replaced_and_again_what_replaced_it(text: Path) -> None:
-    canonical = text.read_bytes()
-    text.write_bytes(canonical + b"\n\n")
-    run("fmt", text)
-    result = run("undo-save", text)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith(f"restored {text} (")
-    assert text.read_bytes() == canonical + b"\n\n"
-    run("undo-save", text)
-    assert text.read_bytes() == canonical
-
-
-def test_undo_save_of_a_file_that_was_never_changed_in_place_is_code_66(text: Path) -> None:
-    before = text.read_bytes()
-    result = run("undo-save", text)
-    assert result.exit_code == 66
-    assert result.stderr.count("\n") == 1
-    assert text.read_bytes() == before
-
-
 def test_check_names_what_would_change_and_changes_nothing(text: Path) -> None:
     other = text.with_name("other.onnx.json")
     other.write_text(text.read_text().replace("    ", "   "))

@@ -61,9 +61,18 @@ def test_names_are_whole_off_a_terminal(long_names: Path) -> None:
         assert "…" not in run(*command, long_names, other).stdout
 
 
+def test_the_width_of_the_terminal_does_not_change_what_a_pipe_gets(
+    long_names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = run("show", long_names).stdout
+    monkeypatch.setenv("COLUMNS", "300")
+    assert run("show", long_names).stdout == shown
+
+
 def test_names_are_shortened_on_a_terminal_and_whole_in_the_file_that_it_writes(long_names: Path) -> None:
     with Terminal("show", long_names, "op:Relu", "--no-pager") as terminal:
-        terminal.expect("…")
+        shown = [line.split()[1] for line in terminal.until_end()[0].splitlines() if "…" in line]
+    assert len(set(shown)) == len(shown) > 1
     other, report = long_names.with_name("other.onnx.json"), long_names.with_name("report.txt")
     other.write_text(long_names.read_text().replace('"Relu"', '"Sigmoid"'))
     with Terminal("diff", long_names, other, "-v", "-o", report) as terminal:

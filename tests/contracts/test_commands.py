@@ -34,8 +34,9 @@ METAVARS = {
 }  # fmt: skip
 """The words that stand for the values of options."""
 
-SEVERAL_MEANINGS = {"--input"}
-"""Options that are not the same everywhere: `new` declares an input of the model, the others read its values."""
+SEVERAL_MEANINGS = {"--input", "--to"}
+"""Options that are not the same everywhere: `new` declares an input of the model, the others read its values;
+`undo-save` goes to a version of a file, the others write a form."""
 
 ENTRIES = [entry for entries in group.SECTIONS.values() for entry in entries]
 

@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from onnxjson.diffing.events import Detail, Event, Member
+from onnxjson.diffing.events import KINDS, Detail, Event, Member
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import report
@@ -50,11 +50,31 @@ def test_texts_of_models_are_made_visible_once() -> None:
 def test_report_has_headline_table_and_details() -> None:
     text = diff_markdown(report(example(), "before.onnx", "after.onnx"))
     assert text.startswith("### `before.onnx` → `after.onnx`\n")
-    assert "16 nodes before, 12 after, 7 matched. **18 changes**: 1 opset-changed," in text
+    assert "16 nodes before, 12 after, 7 matched. **9 changes**: 1 attribute-changed," in text
     assert "| fused | 3× `MatMul+Add -> Gemm` | `/b0/fc`, `/b1/fc`, `/b2/fc` | ✅ equal |" in text
     assert "| `MatMul` | 3 | 0 | -3 |" in text
     assert text.count("<details>") == text.count("</details>") == 2
     assert "  - `attribute pads: [1, 1, 1, 1] -> [0, 0, 0, 0]`" in text
+
+
+def test_what_changes_results_comes_first_with_its_values_and_what_does_not_is_one_line() -> None:
+    rows = [line for line in diff_markdown(report(example(), "a", "b")).splitlines() if line.startswith("| ")]
+    kinds = [row.split()[1] for row in rows if row.split()[1] in KINDS]
+    assert kinds[:3] == ["attribute-changed", "inserted", "weights-changed"]  # the inserted node gave different results
+    assert "| attribute-changed | `Conv.pads`: `pads: [1, 1, 1, 1] -> [0, 0, 0, 0]` | `/conv` |" in rows[1]
+    assert not {"renamed", "reordered", "metadata-changed"} & set(kinds)
+    assert "\nNo effect on results: renamed (9× `nodes`).\n" in diff_markdown(report(example(), "a", "b"))
+
+
+def test_equal_values_at_many_places_stand_once() -> None:
+    detail = (Detail("attribute axis", "-1", "2"),)
+    members = tuple(Member((f"/graph/node/{n}",), (f"/graph/node/{n}",), f"/layer{n}", detail) for n in range(6))
+    model, _ = networks()
+    made = Made(align(model, model), [Event("attribute-changed", "Softmax.axis", members)])
+    text = diff_markdown(report(made, "a", "b"))
+    assert "| 6× `Softmax.axis`: `axis: -1 -> 2` | `/layer0`, `/layer1`, `/layer2` and 3 more |" in text
+    assert "verdict" not in text
+    assert text.count("axis: -1 -> 2") == 2
 
 
 def test_tables_have_four_columns_in_every_row() -> None:

@@ -115,6 +115,23 @@ def test_long_values_leave_room_for_each_other(room: int) -> None:
     assert " -> " in text
 
 
+def test_a_long_detail_is_wrapped_and_names_in_it_are_whole() -> None:
+    old, new = (f"/m/encoder/layer.0/attention/self/{each}_output_0" for each in ("Identity_883", "Gemm_3"))
+    member = Member(("/graph/node/1",), (), "/m/encoder/layer.0", (Detail("input 1 of MatMul", old, new),))
+    assert one(Event("rewired", "MatMul", (member,))) == [
+        "rewired  MatMul",
+        "         /m/encoder/layer.0",
+        "           input 1 of MatMul:",
+        f"               {old} ->",
+        f"               {new}",
+    ]
+
+
+def test_equal_places_are_counted() -> None:
+    members = tuple(Member((f"/graph/node/{n}",), (), f"/layer.{n // 2}", (Detail("was", str(n)),)) for n in range(6))
+    assert one(Event("eliminated", "Identity", members))[1] == "            2x /layer.0, 2x /layer.1, 2x /layer.2"
+
+
 def test_details_name_every_member_with_its_addresses() -> None:
     text = "\n".join(lines_of(example(), details=True))
     assert text.count("@/graph/node/") >= 20

@@ -5,7 +5,17 @@ from random import Random
 import pytest
 
 from onnxjson.model.display import counted
-from onnxjson.rendering.tables import cells, columns, number, shortened, shortened_name, size, table, wrapped
+from onnxjson.rendering.tables import (
+    cells,
+    columns,
+    distinct_texts,
+    number,
+    shortened,
+    shortened_name,
+    size,
+    table,
+    wrapped,
+)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -108,3 +118,28 @@ def test_no_name_is_wider_than_asked_for(seed: int) -> None:
         found = shortened_name(name, limit)
         assert cells(found) <= limit, (name, limit, found)
         assert found == name or "…" in found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_two_names_are_cut_to_the_same_text(seed: int) -> None:
+    numbers = Random(seed)
+    parts = ["m", "encoder", "layer.0", "layer.1", "attention", "self", "output", "norm", "Add", "Add_1", "界面"]
+    for _ in range(40):
+        names = {"/" + "/".join(numbers.choices(parts, k=numbers.randrange(1, 9))) for _ in range(30)}
+        limit = numbers.randrange(10, 40)
+        shorten = numbers.choice([shortened, shortened_name])
+        with distinct_texts():
+            found = [shorten(name, limit) for name in sorted(names)]
+            again = [shorten(name, limit) for name in sorted(names)]
+        assert len(set(found)) == len(names)
+        assert found == again
+        assert all(cells(short) <= limit for short in found)
+
+
+def test_the_part_that_tells_two_names_apart_is_kept() -> None:
+    names = [f"/m/encoder/layer.0/{part}/LayerNorm/LayerNormalization" for part in ("attention/output", "output")]
+    with distinct_texts():
+        assert [shortened_name(name, 33) for name in names] == [
+            "…layer.0…LayerNormalization",
+            "…layer.0/output…ayerNormalization",
+        ]

@@ -12,7 +12,7 @@ import pytest
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OnnxJsonError, OutputError
 from onnxjson.storage import saving, state
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import backups, keep_backup, state_folder, undo_save
+from onnxjson.storage.state import backups, history, keep_backup, restore, state_folder, undo_save
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,13 @@ def save(path: Path, content: bytes) -> None:
     save_file(path, lambda sink: sink.write(content), backup=keep_backup)
 
 
+def forward(path: Path) -> None:
+    found = history(path)
+    position = found.neighbour(1)
+    assert position is not None
+    restore(path, found, position)
+
+
 def contents(path: Path) -> list[bytes]:
     return [backup.file.read_bytes() for backup in backups(path)]
 
@@ -46,14 +53,51 @@ def test_what_a_save_replaces_can_be_had_back(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_undoing_twice_gives_back_the_newer_content(path: Path) -> None:
+def test_undoing_walks_back_and_redoing_forward_through_all_versions(path: Path) -> None:
+    for content in (b"second", b"third", b"fourth"):
+        save(path, content)
+    for content in (b"third", b"second", b"first"):
+        undo_save(path)
+        assert path.read_bytes() == content
+    with pytest.raises(MissingInputError, match="no older version"):
+        undo_save(path)
+    for content in (b"second", b"third", b"fourth"):
+        forward(path)
+        assert path.read_bytes() == content
+    assert history(path).neighbour(1) is None
+    assert contents(path) == [b"fourth", b"third", b"second", b"first"]
+
+
+def test_a_save_after_an_undo_keeps_what_was_undone(path: Path) -> None:
+    for content in (b"second", b"third"):
+        save(path, content)
+    undo_save(path)
+    undo_save(path)
+    save(path, b"other")
+    assert contents(path) == [b"first", b"third", b"second", b"first"]
+    for content in (b"first", b"third", b"second", b"first"):
+        undo_save(path)
+        assert path.read_bytes() == content
+
+
+def test_a_content_that_came_back_by_hand_is_not_mixed_up_with_an_old_version(path: Path) -> None:
     save(path, b"second")
-    save(path, b"third")
+    save(path, b"first")
     undo_save(path)
     assert path.read_bytes() == b"second"
+    path.write_bytes(b"by hand")
     undo_save(path)
-    assert path.read_bytes() == b"third"
-    assert contents(path) == [b"second", b"first"]
+    assert path.read_bytes() == b"first"
+    assert b"by hand" in contents(path)
+
+
+def test_a_removed_file_comes_back_as_the_version_that_was_restored(path: Path) -> None:
+    for content in (b"second", b"third"):
+        save(path, content)
+    undo_save(path)
+    path.unlink()
+    undo_save(path)
+    assert path.read_bytes() == b"second"
 
 
 def test_a_file_that_is_gone_comes_back_with_its_permissions(path: Path) -> None:
@@ -71,7 +115,7 @@ def test_a_file_that_is_gone_comes_back_again_and_again(path: Path) -> None:
         path.unlink()
         undo_save(path)
         assert path.read_bytes() == b"first"
-    with pytest.raises(MissingInputError, match="already has the content of its backup"):
+    with pytest.raises(MissingInputError, match="no older version"):
         undo_save(path)
 
 
@@ -81,13 +125,13 @@ def test_every_content_of_100_saves_comes_back(path: Path) -> None:
         save(path, b"%d" % count * (count + 1))
         undo_save(path)
         assert path.read_bytes() == before
-        undo_save(path)
+        forward(path)
 
 
-def test_five_backups_of_a_path_are_kept_and_the_oldest_go_first(path: Path) -> None:
-    for count in range(8):
+def test_twenty_backups_of_a_path_are_kept_and_the_oldest_go_first(path: Path) -> None:
+    for count in range(23):
         save(path, b"%d" % count)
-    assert contents(path) == [b"6", b"5", b"4", b"3", b"2"]
+    assert contents(path) == [b"%d" % count for count in range(21, 1, -1)]
 
 
 def test_backups_of_all_paths_stay_below_the_limit_and_the_oldest_go_first(
@@ -206,7 +250,7 @@ def test_without_a_backup_there_is_nothing_to_undo(path: Path) -> None:
     with pytest.raises(MissingInputError, match="no backup"):
         undo_save(path)
     keep_backup(path)
-    with pytest.raises(MissingInputError, match="already has the content"):
+    with pytest.raises(MissingInputError, match="no older version"):
         undo_save(path)
 
 

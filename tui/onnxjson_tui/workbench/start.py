@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onnxjson.rendering.tables import distinct_texts
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Choice, Terminal, detect
 
@@ -74,7 +75,8 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     # ctrl+c is a key of the program; while an editor starts or ends it must do nothing.
     former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        code = app.run(mouse=terminal.has_mouse)
+        with distinct_texts(False):  # rows are drawn again and again
+            code = app.run(mouse=terminal.has_mouse)
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
