@@ -82,7 +82,7 @@ def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
         return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
     # Comments are not errors; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
-    found += findings.of_structure(path, loaded)
+    found += findings.of_model(path, loaded)
     of_blobs = findings.of_blobs(path, loaded)
     found += of_blobs
     if worker is not None and of_blobs:

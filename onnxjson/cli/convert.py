@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from onnxjson.cli import external_data, findings, options, output
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
@@ -120,7 +121,8 @@ def write_stdout(model: Model, form: Format, *, lossy: bool = False, weights: We
 
 def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     """Print findings about the model, and what the new form loses; it is converted nevertheless."""
-    found = [*loaded.warnings, *findings.of_structure(source, loaded)]
+    of_model = findings.of_model(source, loaded)
+    found = [*loaded.warnings, *[msgspec.structs.replace(each, severity="warning") for each in of_model]]
     if lossy and form == "protojson":
         found += findings.located(source, loaded, list(protojson.losses(loaded.model)))
     output.findings(found, limit=output.SHOWN)

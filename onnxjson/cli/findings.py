@@ -13,7 +13,7 @@ from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, Finding
-from onnxjson.model.structure import check_structure
+from onnxjson.model.operator_checks import check_model
 from onnxjson.storage import files
 from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from onnxjson.running.worker import Worker
 
 
-def of_structure(path: Path, loaded: Loaded) -> list[Finding]:
-    """Findings of `onnxjson.model.structure`, with their positions if the file is a text."""
-    return located(path, loaded, list(check_structure(loaded.model)))
+def of_model(path: Path, loaded: Loaded) -> list[Finding]:
+    """Findings of `check_model`, with their positions if the file is a text."""
+    return located(path, loaded, list(check_model(loaded.model)))
 
 
 def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:

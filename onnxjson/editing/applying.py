@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,9 @@ from onnxjson.patching import Patch
 
 Change = Edit | Script | Patch
 """Anything that changes a model."""
+
+Check = Callable[[Model], Sequence[Finding]]
+"""Finds mistakes in a model."""
 
 
 class Result(NamedTuple):
@@ -167,12 +170,12 @@ def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, cou
     return type(error)(message)
 
 
-def new_findings(before: Model, after: Model) -> list[Finding]:
-    """Return the structural mistakes of a model that were not there before."""
-    found = check_structure(after)
+def new_findings(before: Model, after: Model, check: Check = check_structure) -> list[Finding]:
+    """Return the mistakes of a model that were not there before; those of its structure by default."""
+    found = check(after)
     if not found:
         return []
-    known = Counter([_kind(finding) for finding in check_structure(before)])
+    known = Counter([_kind(finding) for finding in check(before)])
     new = []
     for finding in found:
         kind = _kind(finding)

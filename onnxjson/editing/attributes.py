@@ -9,7 +9,6 @@ from msgspec import Meta
 from onnxjson.codecs.reading.context import ROOT, Context
 from onnxjson.codecs.reading.named_values import read_attributes
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.operator_checks import dtype_attribute
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import replace_nodes
 from onnxjson.editing.workspace import NodeChange, Workspace
@@ -19,6 +18,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_checks import dtype_attribute
 from onnxjson.model.operators import attribute_types, known_attributes
 
 

@@ -22,6 +22,7 @@ from onnxjson.editing.drafts import Recognition, paths_of_nodes
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import AddressError, DecodeError, Finding
+from onnxjson.model.operator_checks import check_model
 from onnxjson.model.payloads import Data, Digest, SourceFile
 from onnxjson.model.walking import replace_records
 from onnxjson.storage import files
@@ -156,7 +157,7 @@ class ModelEditing:
             read = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
             model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
-        new = new_findings(self.model, model)
+        new = new_findings(self.model, model, check_model)
         return Handout(model, (*warnings, *self._placed(new, draft, replaced)), nodes)
 
     def compared(self, read: Handout) -> tuple[bytes, bytes]:

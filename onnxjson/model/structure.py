@@ -1,6 +1,6 @@
 """Check whether a model is consistent, without onnx: names, order, scopes, versions, sizes of constants.
 
-Operators are not checked: `onnxjson check --deep` checks that they exist and have valid inputs and attributes.
+`onnxjson.model.operator_checks` checks that operators exist and have valid inputs and attributes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -225,3 +225,30 @@ def test_what_else_is_wrong_is_found_without_the_blobs(apart: Path) -> None:
         blob.unlink()
     codes = {finding["code"] for finding in json.loads(run("check", "--json", apart).stdout)}
     assert codes == {"missing-blob", "undefined-output"}
+
+
+OPERATOR_MISTAKES = {
+    "unknown-operator": ('"op_type": "Softmax"', '"op_type": "SoftMax"', 'did you mean "Softmax"'),
+    "unknown-attribute": ('"axis": -1', '"axes": [1]', 'did you mean "axis"'),
+    "attribute-type": ('"axis": -1', '"axis": {"STRING": "last"}', "must be INT, and it is STRING"),
+    "input-count": ('"input": ["scores"]', '"input": ["scores", "scores"]', "accepts 1 input, and 2 are given"),
+}
+
+
+@pytest.mark.parametrize("code", OPERATOR_MISTAKES)
+def test_operators_are_checked_for_the_imported_version(text: Path, code: str) -> None:
+    old, new, message = OPERATOR_MISTAKES[code]
+    before = text.read_text()
+    assert before.count(old) == 1
+    text.write_text(before.replace(old, new))
+    result = run("check", text)
+    assert result.exit_code == 1
+    line = 1 + before.partition(old)[0].count("\n")
+    (shown,) = result.stdout.splitlines()
+    assert re.match(rf"{re.escape(str(text))}:{line}:\d+: error\[{code}\]: ", shown)
+    assert message in shown
+    converted = run("convert", text)
+    assert converted.exit_code == 0
+    assert shown.replace(": error[", ": warning[") in converted.stderr
+    (finding,) = json.loads(run("check", "--json", text.with_name("digits.onnx")).stdout)
+    assert (finding["code"], finding["address"].startswith("/graph/node/5")) == (code, True)

@@ -242,6 +242,7 @@ def test_findings_are_warnings_and_the_model_is_converted_all_the_same(text: Pat
     result = run("convert", text)
     assert result.exit_code == 0
     assert f"{text}:" in result.stderr
+    assert ": warning[undefined-input]: " in result.stderr
     assert text.with_name("digits.onnx").exists()
 
 

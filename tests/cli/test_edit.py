@@ -321,6 +321,14 @@ def test_new_errors_of_structure_are_not_saved_without_a_question(binary: Path, 
     assert run("check", binary).exit_code == 1
 
 
+def test_new_misuse_of_an_operator_is_not_saved_without_a_question(binary: Path, editor: Editor) -> None:
+    before = binary.read_bytes()
+    result = edit(binary, editor('text = text.replace("Softmax", "SoftMax")'), "--yes")
+    assert result.exit_code == 65
+    assert ': error[unknown-operator]: there is no operator SoftMax; did you mean "Softmax"' in result.stderr
+    assert binary.read_bytes() == before
+
+
 def test_errors_that_the_model_had_before_are_no_reason_not_to_save(binary: Path, editor: Editor) -> None:
     text = binary.with_name("wrong.onnx.json")
     assert run("convert", binary, "-o", text).exit_code == 0

@@ -9,7 +9,7 @@ import pytest
 
 from onnxjson.codecs.reading.exact_reader import locate, read
 from onnxjson.model.errors import DecodeError, Finding
-from onnxjson.model.structure import check_structure
+from onnxjson.model.operator_checks import check_model
 
 FOLDER = Path(__file__).parent / "mistakes"
 BASE = (FOLDER / "model.onnx.json").read_bytes()
@@ -27,12 +27,12 @@ def edited(edit: dict[str, Any]) -> bytes:
 
 
 def findings(text: bytes) -> list[Finding]:
-    """What the reader says, or, if it has nothing to say, what the structure is like."""
+    """What the reader says, or, if it has nothing to say, what the nodes and their operators are like."""
     try:
         model, warnings = read(text, file="model.onnx.json")
     except DecodeError as error:
         return list(error.findings)
-    found = check_structure(model)
+    found = check_model(model)
     places = locate(text, [finding.address for finding in found])
     located = [
         msgspec.structs.replace(

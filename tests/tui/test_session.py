@@ -215,6 +215,18 @@ def test_saving_under_another_name_asks_before_it_replaces_and_goes_on_there(tmp
     assert onnxjson.load(path) == small()
 
 
+def test_a_misused_operator_is_a_problem(tmp_path: Path) -> None:
+    model = small()
+    assert model.graph is not None
+    nodes = (replace(model.graph.node[0], op_type="Nope"), *model.graph.node[1:])
+    path = saved(tmp_path / "m.onnx", replace(model, graph=replace(model.graph, node=nodes)))
+    with opened(path) as session:
+        assert [(each.code, each.address) for each in session.check()] == [
+            ("unknown-operator", "/graph/node/0/op_type")
+        ]
+        session.discard()
+
+
 def test_a_broken_model_is_shown_edited_and_saved(tmp_path: Path) -> None:
     model = small()
     assert model.graph is not None

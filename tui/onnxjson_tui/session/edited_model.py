@@ -21,8 +21,8 @@ from onnxjson.model.errors import (
     ParameterError,
 )
 from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operator_checks import check_model
 from onnxjson.model.selectors import select_nodes
-from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
 from onnxjson_tui.session.answers import Changed, Exported, Preview
 from onnxjson_tui.session.following import follow
@@ -104,8 +104,8 @@ class EditedModel:
         return self.opened.findings
 
     def check(self) -> tuple[Finding, ...]:
-        """Check the structure of the current model."""
-        return check_structure(self._model)
+        """Check the structure of the current model, and its use of operators."""
+        return check_model(self._model)
 
     def unsaved(self) -> Preview:
         """Return a preview of everything that changed since the model was opened or saved."""

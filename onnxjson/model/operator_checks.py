@@ -1,0 +1,323 @@
+"""Check nodes against their operators: existence, number of inputs and outputs, attributes, dtypes.
+
+`node_mistakes` and `dtype_mistake` are the rules; `check_operators` applies them to every node of a model. Operators
+of domains that onnx does not know, and functions of the model, are not judged. Neither are operator sets that are
+newer than the installed onnx.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import astuple
+
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor, Type
+from onnxjson.model.errors import Finding
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_table import operator_table, table_signature
+from onnxjson.model.operators import (
+    OperatorKey,
+    Signature,
+    function_key,
+    known_operators,
+    newest_version,
+    operator_key,
+    operator_name,
+    operator_signature,
+    plain_domain,
+)
+from onnxjson.model.structure import check_structure
+from onnxjson.model.types import format_data_type
+
+_MOST: Final = 2**31 - 1
+"""Value in schemas of onnx for an unlimited number."""
+
+_SHOWN: Final = 5
+_MOST_SUGGESTIONS: Final = 50
+
+_EXPERIMENTAL: Final = frozenset(
+    {
+        *("ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"),
+        *("ParametricSoftplus", "Scale", "ScaledTanh"),
+    }
+)
+"""Former operators of the default domain without a version, which onnx's checker still accepts."""
+
+
+class Mistake(NamedTuple):
+    """One thing that is wrong with a node."""
+
+    code: str
+    part: str
+    """The address of the wrong part, relative to the node."""
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+def unknown_operator(node: Node, opset: int, *, suggests: bool = True) -> Mistake:
+    """Describe a node whose operator is not in an operator set; `suggests` similar names, which needs time."""
+    domain, op_type = plain_domain(node.domain), node.op_type or ""
+    shown = visible(operator_name(domain, op_type))
+    similar = suggest(op_type, known_operators(domain)) if suggests else ""
+    hint = similar or "a model's own operators need a separate domain"
+    if op_type in known_operators(domain):
+        hint = f"it does not exist in version {opset}; change the version with convert-opset"
+    return Mistake("unknown-operator", "/op_type", f"there is no operator {shown}", hint)
+
+
+def node_mistakes(node: Node, found: Signature, opset: int) -> Iterator[Mistake]:
+    """Iterate over the mistakes of a node in the use of its operator, except those of dtypes."""
+    shown = visible(found.op_type)
+    if found.deprecated:
+        yield Mistake("unknown-operator", "/op_type", f"{shown} was removed before version {opset} of its operators")
+        return
+    inputs = len(node.input)
+    while inputs and not node.input[inputs - 1]:
+        inputs -= 1
+    yield from count_mistakes(shown, "input", inputs, found.least_inputs, found.most_inputs)
+    yield from count_mistakes(shown, "output", len(node.output), found.least_outputs, found.most_outputs)
+    for slot, formal in enumerate(found.inputs[:inputs]):
+        if formal.option == "single" and not node.input[slot]:
+            yield Mistake("missing-input", f"/input/{slot}", f'{shown} needs its input {slot} ("{formal.name}")')
+    yield from _attribute_mistakes(node, found, shown)
+
+
+def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int) -> Iterator[Mistake]:
+    """Report a number of inputs or outputs that an operator does not have."""
+    if fewest <= found <= most:
+        return
+    fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
+    plural = "" if fits == "1" else "s"
+    message = f"{operator} accepts {fits} {what}{plural}, and {found} {'is' if found == 1 else 'are'} given"
+    code = "input-count" if what == "input" else "output-count"
+    yield Mistake(code, f"/{what}/{most}" if found > most else f"/{what}", message)
+
+
+def _attribute_mistakes(node: Node, found: Signature, shown: str) -> Iterator[Mistake]:
+    segments = attribute_segments(node.attribute)
+    for segment, attribute in zip(segments, node.attribute, strict=True):
+        name, place = attribute.name or "", f"/attribute/{escape(segment)}"
+        formal = found.attributes.get(name)
+        if formal is None:
+            if not name.startswith("__"):  # Such names are for the use of runtimes.
+                hint = suggest(name, found.attributes) or f"it has {', '.join(found.attributes) or 'none'}"
+                message = f'{shown} has no attribute "{visible(name)}"'
+                yield Mistake("unknown-attribute", place, message, hint)
+        elif attribute.type and attribute.type != formal.type:
+            given, wanted = (ATTRIBUTE_TYPE_NAMES.get(each, f"{each}") for each in (attribute.type, formal.type))
+            message = f'the attribute "{visible(name)}" of {shown} must be {wanted}, and it is {given}'
+            yield Mistake("attribute-type", place, message)
+    names = {each.name or "" for each in node.attribute}
+    for name, formal in found.attributes.items():
+        if formal.required and name not in names:
+            yield Mistake("missing-attribute", "", f'{shown} needs the attribute "{name}"', "add it")
+    if found.op_type == "Constant" and not found.domain and len(node.attribute) != 1:
+        yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(found.attributes)}")
+
+
+def dtype_mistake(node: Node, found: Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
+    """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known.
+
+    Args:
+        node: the node with its inputs.
+        found: its operator.
+        dtype_of: returns the data type of a name, None if unknown.
+    """
+    operator = visible(node.op_type or "")
+    bound: dict[str, tuple[int, str]] = {}
+    for slot, name in enumerate(node.input):
+        formal = found.input_at(slot)
+        if not name or formal is None:
+            continue
+        if not formal.is_homogeneous:
+            break
+        dtype = dtype_of(name)
+        if not dtype:
+            continue
+        allowed = [each for kind in formal.types if (each := dtype_of_type(kind)) is not None]
+        if dtype not in allowed:
+            wanted = sorted({format_data_type(each) for each in allowed})
+            which = listed(wanted, _SHOWN, word="or") or "no tensor"
+            message = f'input {slot} of {operator} must be {which}, and "{visible(name)}" is {format_data_type(dtype)}'
+            return Mistake("input-dtype", f"/input/{slot}", message)
+        if formal.variable.startswith(("tensor(", "seq(", "optional(", "map(")):
+            continue
+        other = bound.setdefault(formal.variable, (dtype, name))
+        if other[0] != dtype:
+            message = (
+                f'{operator} needs one dtype for "{visible(other[1])}" and "{visible(name)}", '
+                f"and they are {format_data_type(other[0])} and {format_data_type(dtype)}"
+            )
+            return Mistake("input-dtype", f"/input/{slot}", message)
+    return None
+
+
+def dtype_of_type(kind: Type | None) -> int | None:
+    """Return the data type of the elements of a tensor; None for another type."""
+    return None if kind is None or kind.tensor_type is None else kind.tensor_type.elem_type
+
+
+def dtype_of_constant(constant: Tensor | SparseTensor | None) -> int | None:
+    """Return the data type of an initializer."""
+    if isinstance(constant, SparseTensor):
+        constant = constant.values
+    return None if constant is None else constant.data_type
+
+
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
+
+
+def dtype_attribute(node: Node) -> str | None:
+    """Return the attribute that determines the dtype of a node's output."""
+    return None if plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
+
+
+def produced_dtype(node: Node, found: Signature | None, slot: int) -> int | str | None:
+    """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
+    attribute = dtype_attribute(node)
+    if attribute is not None:
+        value = next((each for each in node.attribute if each.name == attribute), None)
+        return None if value is None else value.i if value.t is None else value.t.data_type
+    if found is None or not found.outputs:
+        return None
+    output = found.outputs[min(slot, len(found.outputs) - 1)]
+    if len(output.types) == 1:
+        return dtype_of_type(output.types[0])
+    for place, name in enumerate(node.input):
+        formal = found.input_at(place)  # an invalid node can have inputs that its operator does not have
+        if name and formal is not None and formal.is_homogeneous and formal.variable == output.variable:
+            return name
+    return None
+
+
+def check_model(model: Model) -> tuple[Finding, ...]:
+    """Return the errors in the structure of a model and in its use of operators."""
+    return (*check_structure(model), *check_operators(model))
+
+
+def check_operators(model: Model) -> tuple[Finding, ...]:
+    """Return the mistakes of nodes in the use of their operators, each with the address of its element."""
+    # onnx is imported only if the table of the package raises a doubt, which onnx may not share.
+    if next(_Checker(model, is_quick=True).findings(), None) is None:
+        return ()
+    return tuple(_Checker(model).findings())
+
+
+class _Values:
+    """The known data types of the values of a graph, and of those around it."""
+
+    def __init__(self, outer: "_Values | None" = None) -> None:
+        self.outer = outer
+        self.known: dict[str, int | None] = {}
+
+    def dtype_of(self, name: str) -> int | None:
+        values: _Values | None = self
+        while values is not None:
+            if name in values.known:
+                return values.known[name]
+            values = values.outer
+        return None
+
+
+class _Sound(NamedTuple):
+    """What is the same for all nodes with the same operator, attributes, and dtypes of inputs."""
+
+    made: tuple[int | None, ...]
+    """The data types of the outputs."""
+    has_graphs: bool
+
+
+class _Checker:
+    """One pass over the nodes of a model."""
+
+    def __init__(self, model: Model, *, is_quick: bool = False) -> None:
+        self._model = model
+        self._is_quick = is_quick
+        """Whether to use the table of the package, and to report every doubt."""
+        self._functions: set[OperatorKey] = {function_key(each) for each in model.functions}
+        self._opsets: dict[str, int | None] = {}
+        self._sound: dict[object, _Sound] = {}
+        self._suggestions = _MOST_SUGGESTIONS
+
+    def findings(self) -> Iterator[Finding]:
+        for position, function in enumerate(self._model.functions):
+            self._import(function.opset_import)
+            yield from self._graph(function, f"/functions/{position}", _Values())
+        self._import(self._model.opset_import)
+        main = _Values()
+        if self._model.graph is not None:
+            yield from self._graph(self._model.graph, "/graph", main)
+        for position, step in enumerate(self._model.training_info):
+            for name, graph in (("initialization", step.initialization), ("algorithm", step.algorithm)):
+                if graph is not None:
+                    yield from self._graph(graph, f"/training_info/{position}/{name}", _Values(main))
+
+    def _import(self, imports: Sequence[OperatorSetId]) -> None:
+        self._opsets = {plain_domain(each.domain): each.version for each in reversed(imports)}
+        self._sound = {}
+
+    def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
+        known = values.known
+        stated = {each.name: dtype_of_type(each.type) for each in graph.value_info}
+        if isinstance(graph, Graph):
+            stated.update([(each.name, dtype_of_type(each.type)) for each in graph.output])
+            known.update([(each.name or "", dtype_of_type(each.type)) for each in graph.input])
+            known.update([(each.name or "", each.data_type) for each in graph.initializer])
+            sparse = [each.values for each in graph.sparse_initializer if each.values is not None]
+            known.update([(each.name or "", each.data_type) for each in sparse])
+        else:
+            known.update([(name, stated.get(name)) for name in graph.input])
+        known.pop("", None)
+        dtype_of = known.get if values.outer is None else values.dtype_of
+        for position, node in enumerate(graph.node):
+            inputs, outputs, _, op_type, attributes, _, domain, overload, *_ = astuple(node)
+            named = tuple(map(bool, inputs)) if "" in inputs else None
+            key = op_type, domain, overload, id(attributes), tuple(map(dtype_of, inputs)), len(outputs), named
+            sound = self._sound.get(key)
+            if sound is None:
+                mistakes, sound = self._judge(node, dtype_of)
+                at = f"{address}/node/{position}"
+                for code, part, message, hint in mistakes:
+                    yield Finding(severity="error", code=code, address=at + part, message=message, hint=hint)
+                if not mistakes:
+                    self._sound[key] = sound
+            for name, dtype in zip(outputs, sound.made, strict=True):
+                if name:
+                    known[name] = dtype or stated.get(name)
+            if sound.has_graphs:
+                yield from self._inner_graphs(node, f"{address}/node/{position}", values)
+
+    def _inner_graphs(self, node: Node, address: str, values: _Values) -> Iterator[Finding]:
+        for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
+            at = f"{address}/attribute/{escape(segment)}"
+            if attribute.g is not None:
+                yield from self._graph(attribute.g, f"{at}/g", _Values(values))
+            for position, graph in enumerate(attribute.graphs):
+                yield from self._graph(graph, f"{at}/graphs/{position}", _Values(values))
+
+    def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Sound]:
+        domain, op_type = plain_domain(node.domain), node.op_type or ""
+        opset = self._opsets.get(domain) or 0
+        found: Signature | None = None
+        mistakes: list[Mistake] = []
+        if op_type and operator_key(node) not in self._functions and self._is_judged(domain, op_type, opset):
+            found = (table_signature if self._is_quick else operator_signature)(domain, op_type, opset)
+            if found is None:
+                self._suggestions -= 1
+                mistakes.append(unknown_operator(node, opset, suggests=self._suggestions >= 0))
+            else:
+                mistakes += node_mistakes(node, found, opset)
+                wrong_dtype = None if mistakes else dtype_mistake(node, found, dtype_of)
+                mistakes += [] if wrong_dtype is None else [wrong_dtype]
+        made = [None if mistakes else produced_dtype(node, found, slot) for slot in range(len(node.output))]
+        dtypes = tuple([dtype_of(each) if isinstance(each, str) else each for each in made])
+        return mistakes, _Sound(dtypes, any([each.g or each.graphs for each in node.attribute]))
+
+    def _is_judged(self, domain: str, op_type: str, opset: int) -> bool:
+        if opset <= 0 or (not domain and op_type in _EXPERIMENTAL):
+            return False
+        return domain in operator_table().newest if self._is_quick else opset <= (newest_version(domain) or 0)

@@ -1,0 +1,155 @@
+"""Nodes are judged by the operators of the imported version, and valid models are never accused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from onnxjson.codecs.serde import parse
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
+from onnxjson.model.operator_checks import check_operators
+from onnxjson.model.operator_table import PATH, table_signature
+from onnxjson.model.operators import all_operators, newest_version, operator_signature, type_of
+from tests.model.operator_table import table
+
+MODELS = sorted((Path(__file__).parents[1] / "models").rglob("*.onnx"))
+
+
+def value(name: str, kind: str) -> ValueInfo:
+    return ValueInfo(name=name, type=type_of(kind))
+
+
+def model(*nodes: Node, opset: int = 20, inputs: tuple[ValueInfo, ...] = (), **fields: object) -> Model:
+    imports = (OperatorSetId("", opset), OperatorSetId("own", 1))
+    graph = Graph(node=nodes, input=inputs, **fields)  # type: ignore[arg-type]
+    return Model(ir_version=10, opset_import=imports, graph=graph)
+
+
+def found(of: Model) -> list[str]:
+    return [f"{each.address}: {each.message}" for each in check_operators(of)]
+
+
+FLOAT, HALF, TEXTS = (
+    value(*each.split()) for each in ("x tensor(float)", "h tensor(float16)", "q seq(tensor(string))")
+)
+
+
+def test_the_table_is_that_of_the_installed_onnx() -> None:
+    assert PATH.read_bytes() == table(), "run: python -m tests.model.operator_table"
+
+
+def test_the_table_has_what_onnx_has() -> None:
+    for domain, name, version in all_operators():
+        known, ours = operator_signature(domain, name, version), table_signature(domain, name, version)
+        assert known is not None
+        assert ours is not None
+        assert [sorted(map(repr, each.types)) for each in known.inputs] == [
+            sorted(map(repr, each.types)) for each in ours.inputs
+        ]
+        plain = {key: each._replace(doc="", default=None) for key, each in known.attributes.items()}
+        assert ours._replace(inputs=(), outputs=()) == known._replace(doc="", inputs=(), outputs=(), attributes=plain)
+
+
+def test_a_valid_model_is_checked_without_onnx() -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom onnxjson.storage import files\n"
+        "from onnxjson.model.operator_checks import check_model\n"
+        "assert check_model(files.load(Path(sys.argv[1])).model) == ()\n"
+        "assert not {'onnx', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(MODELS[0])], check=True)
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_exported_models_have_no_mistakes(path: Path) -> None:
+    assert check_operators(parse(path.read_bytes()).model) == ()
+
+
+def test_an_operator_of_another_version_is_unknown() -> None:
+    gelu = Node(op_type="Gelu", input=("x",), output=("y",))
+    assert found(model(gelu, opset=20)) == []
+    hint = "it does not exist in version 19; change the version with convert-opset"
+    assert [each.hint for each in check_operators(model(gelu, opset=19))] == [hint]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node(op_type="Nope", domain="own", input=("x",), output=("y",)),
+        Node(op_type="Nope", domain="nowhere", input=("x",), output=("y",)),
+        Node(op_type="Softmax", domain="ai.onnx", input=("x",), output=("y",)),
+        Node(op_type="ATen", input=("x",), output=("y",)),
+        Node(op_type="Softmax", input=("x",), output=("y",), attribute=(Attribute(name="__note", type=2),)),
+        Node(op_type="Softmax", input=("x",), output=("y",), attribute=(Attribute(name="axis"),)),
+        Node(op_type="Resize", input=("x", "", "s", ""), output=("y",)),
+        Node(op_type=None, output=("y",)),
+    ],
+    ids=str,
+)
+def test_what_nobody_can_judge_is_no_mistake(node: Node) -> None:
+    assert found(model(node)) == []
+
+
+def test_versions_that_onnx_does_not_know_yet_are_not_judged() -> None:
+    nodes = Node(op_type="Future", output=("y",)), Node(op_type="Softmax", output=("z",))
+    newest = newest_version("") or 0
+    for opset in (newest + 1, 1 << 40, 0, -1):
+        assert found(model(*nodes, opset=opset)) == []
+    assert len(found(model(*nodes, opset=newest))) == 2
+
+
+def test_a_function_of_the_model_is_judged_inside_only_and_by_its_own_version() -> None:
+    body = Node(op_type="Gelu", input=("a",), output=("b",)), Node(op_type="SoftMax", input=("b",), output=("c",))
+    function = Function(
+        name="Softmax", domain="", input=("a",), output=("c",), node=body, opset_import=(OperatorSetId("", 17),)
+    )
+    call = Node(op_type="Softmax", input=("x", "x"), output=("y", "z"))
+    whole = msgspec.structs.replace(model(call, opset=20), functions=(function,))
+    assert [each.partition(": ")[0] for each in found(whole)] == [
+        "/functions/0/node/0/op_type",
+        "/functions/0/node/1/op_type",
+    ]
+
+
+def test_dtypes_are_followed_through_nodes_and_into_subgraphs() -> None:
+    half = Node(op_type="Cast", input=("x",), output=("c",), attribute=(Attribute(name="to", type=2, i=10),))
+    relu = Node(op_type="Relu", input=("c",), output=("r",))
+    add = Node(op_type="Add", input=("x", "r"), output=("y",))
+    message = 'Add needs one dtype for "x" and "r", and they are float32 and float16'
+    assert found(model(half, relu, add, inputs=(FLOAT,))) == [f"/graph/node/2/input/1: {message}"]
+    inner = Attribute(name="then_branch", type=5, g=Graph(node=(add,)))
+    branch = Node(op_type="If", input=("b",), output=("z",), attribute=(inner, Attribute(name="else_branch", type=5)))
+    outer = model(half, relu, branch, inputs=(FLOAT, value("b", "tensor(bool)")))
+    assert found(outer) == [f"/graph/node/2/attribute/then_branch/g/node/0/input/1: {message}"]
+
+
+def test_one_mistake_has_no_consequences() -> None:
+    wrong = Node(op_type="MatMul", input=("x", "h"), output=("y",))
+    after = [Node(op_type="Add", input=("y", name), output=(f"z{name}",)) for name in ("x", "h")]
+    assert len(found(model(wrong, *after, inputs=(FLOAT, HALF)))) == 1
+
+
+def test_what_has_no_known_dtype_is_not_judged() -> None:
+    nodes = [
+        Node(op_type="Add", input=("x", "unknown"), output=("y",)),
+        Node(op_type="Add", input=("x", "untyped"), output=("z",)),
+        Node(op_type="SequenceLength", input=("q",), output=("n",)),
+        Node(op_type="Loop", input=("", "", "x", "h"), output=("o", "p"), attribute=(Attribute(name="body", type=5),)),
+        Node(op_type="Add", input=("o", "h"), output=("w",)),
+    ]
+    untyped = ValueInfo(name="untyped", type=Type())
+    constants = (Tensor(name="unknown", data_type=0),)
+    assert found(model(*nodes, inputs=(FLOAT, HALF, TEXTS, untyped), initializer=constants)) == []
+
+
+def test_a_tensor_is_not_a_sequence() -> None:
+    node = Node(op_type="SequenceLength", input=("x",), output=("n",))
+    message = 'input 0 of SequenceLength must be no tensor, and "x" is float32'
+    assert found(model(node, inputs=(FLOAT,))) == [f"/graph/node/0/input/0: {message}"]
+
+
+def test_ten_thousand_wrong_names_take_no_long_time() -> None:
+    nodes = [Node(op_type=f"Sofmax{number}", input=("x",), output=(f"y{number}",)) for number in range(2000)]
+    assert len(found(model(*nodes))) == 2000
