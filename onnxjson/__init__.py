@@ -72,6 +72,9 @@ if TYPE_CHECKING:
     from onnxjson.model.errors import WeightsMissingError as WeightsMissingError
     from onnxjson.model.errors import WireError as WireError
     from onnxjson.model.errors import WorkerError as WorkerError
+    from onnxjson.model.messages import value_of as value_of
+    from onnxjson.model.types import format_data_type as format_data_type
+    from onnxjson.model.types import format_type as format_type
     from onnxjson.patching.patch import Patch as Patch
     from onnxjson.running.comparison import Tolerance as Tolerance
     from onnxjson.running.model_run import RunResult as RunResult
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from onnxjson.storage.api import loads as loads
     from onnxjson.storage.api import save as save
     from onnxjson.storage.api import to_proto as to_proto
+    from onnxjson.storage.constant_reading import array_of as array_of
 
     __version__: str
 
@@ -111,9 +115,21 @@ _NAMES: Final = {
 }
 """The module of every public name; a test compares it with the imports above."""
 
-_MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+_BEHIND_METHODS: Final = {
+    "onnxjson.model.messages": "value_of",
+    "onnxjson.model.types": "format_data_type format_type",
+    "onnxjson.storage.constant_reading": "array_of",
+}
+"""Functions that only the methods of records call (`onnxjson.model.methods`)."""
 
-__all__ = [*_MODULES, "__version__", "edits"]
+
+def _by_name(names: dict[str, str]) -> dict[str, str]:
+    return {name: module for module, its in names.items() for name in its.split()}
+
+
+_MODULES: Final = _by_name(_NAMES) | _by_name(_BEHIND_METHODS)
+
+__all__ = [*_by_name(_NAMES), "__version__", "edits"]
 
 
 if not TYPE_CHECKING:

@@ -168,7 +168,7 @@ def diff(
     """Compare two models: match their nodes by structure, and classify all other differences.
 
     Args:
-        base: the model before, or its file. External weights are compared if both are files.
+        base: the model before, or its file. External weights are compared if both are files, or were loaded from files.
         target: the model after, or its file.
         ignore: differences to ignore: "metadata", "docs", "names", "order", "weights".
         weights: how elements of constants are compared: "exact" by bits, "tolerance" as
@@ -248,9 +248,11 @@ def _has_external(model: Model) -> bool:
 
 
 def _load(model: Model | str | Path) -> tuple[Model, Path | None]:
-    if isinstance(model, Model):
-        return model, None
     from onnxjson.storage import files
+    from onnxjson.storage.external import file_of
+
+    if isinstance(model, Model):
+        return model, file_of(model)
 
     path = Path(model)
     # Blobs may be missing: their names are the sha256 that is compared.

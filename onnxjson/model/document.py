@@ -8,18 +8,23 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
   survives;
 * ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are needed;
 * ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records
-  compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.model.messages`
-  returns Python values;
+  compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `Attribute.value` is the
+  Python value;
 * packed integers of tensors (``int32_data``, ``int64_data``, ``uint64_data``) are their varints as serialised;
-  `onnxjson.model.elements` returns values;
+  `Tensor.numpy` returns the elements;
 * ``unknown_fields`` has, as serialised, the fields that onnx.proto does not define.
 
 A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records have no
 references back, so the garbage collector does not track them: 100,000 nodes cause no pauses.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import msgspec
 
+from onnxjson.model.methods import AttributeMethods, TensorMethods, TypeMethods
 from onnxjson.model.payloads import Data
 
 
@@ -105,7 +110,7 @@ class OpaqueType(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Type(Record, frozen=True, gc=False):
+class Type(TypeMethods, Record, frozen=True, gc=False):
     """The type of a value; at most one of the six ``..._type`` fields is set."""
 
     tensor_type: TensorType | None = None
@@ -127,6 +132,16 @@ class ValueInfo(Record, frozen=True, gc=False):
     metadata_props: tuple[StringStringEntry, ...] = ()
     unknown_fields: bytes = b""
 
+    @property
+    def dtype(self) -> str | None:
+        """The data type of a tensor, such as "float32"; None if none is stated."""
+        return None if self.type is None else self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """The dimensions of a tensor: sizes, names, or None; None if none are stated."""
+        return None if self.type is None else self.type.shape
+
 
 class Segment(Record, frozen=True, gc=False):
     """TensorProto.Segment."""
@@ -136,7 +151,7 @@ class Segment(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Tensor(Record, frozen=True, gc=False):
+class Tensor(TensorMethods, Record, frozen=True, gc=False):
     """A constant: dims, dtype, and its bytes in one of seven fields or in another file."""
 
     dims: tuple[int, ...] = ()
@@ -166,7 +181,7 @@ class SparseTensor(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Attribute(Record, frozen=True, gc=False):
+class Attribute(AttributeMethods, Record, frozen=True, gc=False):
     """A named argument of a node, or the default of a function's attribute."""
 
     name: str | None = None
@@ -248,6 +263,11 @@ class Node(Record, frozen=True, gc=False):
     metadata_props: tuple[StringStringEntry, ...] = ()
     device_configurations: tuple[NodeDeviceConfiguration, ...] = ()
     unknown_fields: bytes = b""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The values of the attributes (`Attribute.value`) by name, read-only."""
+        return MappingProxyType({each.name or "": each.value for each in self.attribute})
 
 
 class TensorAnnotation(Record, frozen=True, gc=False):

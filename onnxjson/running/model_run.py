@@ -141,8 +141,9 @@ def run(
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: its file cannot be read as a model.
     """
     from onnxjson.storage import files
+    from onnxjson.storage.external import file_of
 
-    path = None if isinstance(model, Model) else Path(model)
+    path = file_of(model) if isinstance(model, Model) else Path(model)
     loaded = model if isinstance(model, Model) else files.load(model).model
     given = {name: as_value(value) for name, value in (inputs or {}).items()}
     result = run_cases(

@@ -157,11 +157,12 @@ def verify(
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
     """
     from onnxjson.storage import files
+    from onnxjson.storage.external import file_of
 
     models, paths = [], []
     for each in (base, target):
         models.append(each if isinstance(each, Model) else files.load(each).model)
-        paths.append(None if isinstance(each, Model) else Path(each))
+        paths.append(file_of(each) if isinstance(each, Model) else Path(each))
     sizes = {name: (size,) if isinstance(size, int) else tuple(size) for name, size in (dims or {}).items()}
     plan = Plan(seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout)
     with Verifier(TwoModels(models[0], models[1], (paths[0], paths[1])), plan) as verifier:

@@ -9,6 +9,7 @@ from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingInputError, WeightsMissingError
 from onnxjson.storage import files
+from onnxjson.storage.external import with_file
 from onnxjson.storage.files import Format
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
 
@@ -21,7 +22,7 @@ def load(
 ) -> Model:
     """Load the model in a file: ONNX binary, onnxjson/1 text or proto-JSON, recognised by content.
 
-    Tensors of 4 KiB and more stay in the file until they are used; external data is not opened.
+    Tensors of 4 KiB and more stay in the file until they are used, and so does external data.
 
     Args:
         path: the file.
@@ -39,8 +40,9 @@ def load(
     if path == "":
         raise MissingInputError("the path is empty, which names no file")
     if folder is None:
-        return files.load(path, weights_from=weights_from).model
-    return files.bind_digests(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
+        return with_file(files.load(path, weights_from=weights_from).model, Path(path))
+    model = files.bind_digests(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
+    return with_file(model, Path(path))
 
 
 def save(

@@ -3,7 +3,8 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,8 +21,11 @@ from onnxjson.model.selectors import select_tensor
 from onnxjson.model.tensors import tensor_mistakes
 from onnxjson.model.types import parse_data_type, parse_tensor_type
 from onnxjson.storage.exactness import BeyondBinary64, pack
-from onnxjson.storage.external import Resolver
+from onnxjson.storage.external import Resolver, file_of
 from onnxjson.storage.weights import require_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Kind(NamedTuple):
@@ -282,6 +286,19 @@ def _value_of_constant(model: Model, address: str) -> Tensor | None:
 
 def _dense(held: Tensor | Attribute) -> Tensor | None:
     return held if isinstance(held, Tensor) else attribute_tensor(held)
+
+
+def array_of(tensor: Tensor, folder: str | Path | None = None) -> "NDArray[Any]":
+    """Return the elements of a tensor as an array; see `onnxjson.model.methods.TensorMethods.numpy`."""
+    if not tensors.is_external(tensor):
+        return tensors.to_numpy(with_elements(tensor, Resolver(Path())))
+    file = file_of(tensor)
+    if folder is None:
+        if file is None:
+            named = f"tensor {visible(tensor.name or '')!r}"
+            raise DecodeError(f"{named} is in another file; give the folder of the model: numpy(folder)")
+        folder = file.parent
+    return tensors.to_numpy(with_elements(tensor, Resolver(Path(folder), model_file=file)))
 
 
 def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from onnxjson.model.display import visible
-from onnxjson.model.document import StringStringEntry
+from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.errors import (
     AccessDeniedError,
     FileError,
@@ -29,6 +31,8 @@ from onnxjson.model.errors import (
     UntrustedError,
 )
 from onnxjson.model.payloads import FileSlice, SourceFile
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import replace_records
 
 KEYS: Final = ("location", "offset", "length", "checksum", "basepath")
 
@@ -36,6 +40,40 @@ SPARSE_FROM: Final = 1 << 20
 """Size in bytes from which at least half of a file must be on the disk; small files may be inside the inode."""
 
 _DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+class Entries(tuple[StringStringEntry, ...]):
+    """The ``external_data`` of a tensor that knows the file of its model; otherwise the same as any tuple."""
+
+    file: Path
+
+
+def with_file(model: Model, file: Path) -> Model:
+    """Return the same model, whose external tensors know the file from which it was loaded.
+
+    Models without external initializers stay as they are, so that their nodes need not be searched.
+    """
+    if not any([is_external(tensor) for tensor in _initializers(model)]):
+        return model
+
+    def located(tensor: Tensor) -> Tensor:
+        if not is_external(tensor):
+            return tensor
+        entries = Entries(tensor.external_data)
+        entries.file = file.absolute()
+        return msgspec.structs.replace(tensor, external_data=entries)
+
+    return replace_records(model, Tensor, located)
+
+
+def file_of(record: Model | Tensor) -> Path | None:
+    """Return the file from which a model with external initializers, or an external tensor, was loaded, if known."""
+    tensors = (record,) if isinstance(record, Tensor) else _initializers(record)
+    return next((each.external_data.file for each in tensors if isinstance(each.external_data, Entries)), None)
+
+
+def _initializers(model: Model) -> tuple[Tensor, ...]:
+    return () if model.graph is None else model.graph.initializer
 
 
 class _OpenFile(SourceFile):

@@ -74,3 +74,14 @@ def test_public_function_is_typed(name: str) -> None:
     function = getattr(onnxjson, name)
     parameters = inspect.signature(function).parameters.values()
     assert function.__annotations__.keys() == {parameter.name for parameter in parameters} | {"return"}
+
+
+def test_one_module_imports_the_root() -> None:
+    importers = [
+        path.relative_to(PACKAGE.parent).as_posix()
+        for path in PACKAGE.parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Import) and any(alias.name == "onnxjson" for alias in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "onnxjson")
+    ]
+    assert set(importers) == {"model/methods.py"}

@@ -28,8 +28,8 @@ SECTIONS: Final = {
     "Findings": "Finding",
 }
 MODULES: Final = {
-    "onnxjson.model.messages": "value_of",
-    "onnxjson.model.tensors": "to_numpy from_numpy",
+    "onnxjson.model.methods": "AttributeMethods TensorMethods TypeMethods",
+    "onnxjson.model.tensors": "from_numpy",
     "onnxjson.model.index": "Index",
     "onnxjson.model.selectors": "select_nodes select_tensor",
     "onnxjson.merging.merge": "merge Merged",
