@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from onnxjson.diffing.difference import diff as diff
     from onnxjson.diffing.events import Event as Event
     from onnxjson.editing import edits as edits
+    from onnxjson.editing.applying import Change as Change
     from onnxjson.editing.applying import apply as apply
+    from onnxjson.editing.making import node as node
+    from onnxjson.editing.making import tensor as tensor
+    from onnxjson.editing.making import value as value
+    from onnxjson.editing.places import Editor as Editor
+    from onnxjson.editing.places import Place as Place
+    from onnxjson.editing.places import Places as Places
+    from onnxjson.editing.places import TensorPlace as TensorPlace
+    from onnxjson.editing.places import select as select
+    from onnxjson.editing.places import select_one as select_one
+    from onnxjson.editing.places import select_value as select_value
     from onnxjson.model.document import Attribute as Attribute
     from onnxjson.model.document import DeviceConfiguration as DeviceConfiguration
     from onnxjson.model.document import Dimension as Dimension
@@ -72,6 +83,8 @@ if TYPE_CHECKING:
     from onnxjson.model.errors import WeightsMissingError as WeightsMissingError
     from onnxjson.model.errors import WireError as WireError
     from onnxjson.model.errors import WorkerError as WorkerError
+    from onnxjson.model.index import Index as Index
+    from onnxjson.model.index import index_of as index_of
     from onnxjson.model.messages import value_of as value_of
     from onnxjson.model.types import format_data_type as format_data_type
     from onnxjson.model.types import format_type as format_type
@@ -102,6 +115,9 @@ _NAMES: Final = {
         "SimpleShardedDim IntIntListEntry"
     ),
     "onnxjson.editing.applying": "apply",
+    "onnxjson.editing.making": "node tensor value",
+    "onnxjson.editing.places": "Editor Place Places TensorPlace",
+    "onnxjson.model.index": "Index",
     "onnxjson.model.errors": (
         "OnnxJsonError ConflictError DecodeError WireError EncodeError MissingInputError LimitError OutputError "
         "FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
@@ -116,11 +132,14 @@ _NAMES: Final = {
 """The module of every public name; a test compares it with the imports above."""
 
 _BEHIND_METHODS: Final = {
+    "onnxjson.editing.applying": "Change",
+    "onnxjson.editing.places": "select select_one select_value",
+    "onnxjson.model.index": "index_of",
     "onnxjson.model.messages": "value_of",
     "onnxjson.model.types": "format_data_type format_type",
     "onnxjson.storage.constant_reading": "array_of",
 }
-"""Functions that only the methods of records call (`onnxjson.model.methods`)."""
+"""Functions that only the methods of records call (`onnxjson.model.document`)."""
 
 
 def _by_name(names: dict[str, str]) -> dict[str, str]:

@@ -15,12 +15,16 @@ from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError, Finding, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
+from onnxjson.storage.external import file_of
 
 Change = Edit | Script | Patch
 """Anything that changes a model."""
 
 Check = Callable[[Model], Sequence[Finding]]
 """Finds mistakes in a model."""
+
+Changes = Change | Iterable[Change | Iterable[Change]]
+"""One or several changes, in their order."""
 
 
 class Result(NamedTuple):
@@ -39,7 +43,7 @@ class Result(NamedTuple):
 
 def apply(
     model: Model,
-    changes: Change | Iterable[Change],
+    changes: Changes,
     *,
     folder: str | Path | None = None,
     model_folder: str | Path | None = None,
@@ -94,32 +98,46 @@ def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
         yield
 
 
-def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
+def plan(model: Model, changes: Changes, *, folder: str | Path | None = None) -> Patch:
     """Return the patch with the effect of `apply`; see `apply` for arguments and errors. No file is written."""
     return Patch.between(model, run(model, changes, folder=folder).model)
 
 
 def run(
     model: Model,
-    changes: Change | Iterable[Change],
+    changes: Changes,
     *,
     folder: str | Path | None = None,
     model_folder: str | Path | None = None,
 ) -> Result:
     """`apply`, and return the outcome of each edit as well; no file is written."""
-    steps = list(_steps(changes, None if folder is None else Path(folder)))
     workspace = Workspace(model)
     files_folder = folder if model_folder is None else model_folder
-    workspace.model_folder = None if files_folder is None else Path(files_folder)
+    workspace.model_folder = default_folder(model) if files_folder is None else Path(files_folder)
+    steps, outcomes = apply_changes(workspace, changes, None if folder is None else Path(folder))
+    if workspace.can_be_wrong and workspace.model is not model:
+        _check(model, workspace, steps)
+    return Result(workspace.model, outcomes, workspace.files)
+
+
+def default_folder(model: Model) -> Path | None:
+    """Return the folder of the external data of a loaded model, if it has some."""
+    file = file_of(model)
+    return None if file is None else file.parent
+
+
+def apply_changes(
+    workspace: Workspace, changes: Changes, folder: Path | None = None
+) -> "tuple[Sequence[_Step], tuple[Outcome, ...]]":
+    """Apply changes to a workspace without checking the result; return them one by one, and their outcomes."""
+    steps = list(_steps(changes, folder))
     outcomes = []
     for position, step in enumerate(steps):
         try:
             outcomes.append(_apply_step(workspace, step))
         except (EditError, SelectorError, PatchError) as error:
             raise _with_step_name(error, step.change, position, len(steps)) from error
-    if workspace.can_be_wrong and workspace.model is not model:
-        _check(model, workspace, steps)
-    return Result(workspace.model, tuple(outcomes), workspace.files)
+    return steps, tuple(outcomes)
 
 
 class _Step(NamedTuple):
@@ -132,7 +150,7 @@ class _Step(NamedTuple):
     """Whether they must be in that folder, since only a script names them."""
 
 
-def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[_Step]:
+def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
     if isinstance(changes, Edit | Patch):
         yield _Step(changes, folder)
     elif isinstance(changes, Script):
@@ -190,15 +208,20 @@ def _kind(finding: Finding) -> tuple[str, str]:
     return finding.code, re.sub(r"[0-9]+", "0", finding.message)
 
 
+def broken_text(new: Sequence[Finding]) -> str:
+    """Return the message for a change that would break a model."""
+    finding, more = new[0], len(new) - 1
+    hint = f"; {finding.hint}" if finding.hint else ""
+    others = f" (and {more:,} more)" if more else ""
+    return f"the model would be broken: {visible(finding.address, 200)}: {finding.message}{hint}{others}"
+
+
 def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
     """Raise unless the model is as valid as before."""
     new = new_findings(before, after.model)
     if not new:
         return
-    finding, more = new[0], len(new) - 1
-    hint = f"; {finding.hint}" if finding.hint else ""
-    others = f" (and {more:,} more)" if more else ""
-    what = f"the model would be broken: {visible(finding.address, 200)}: {finding.message}{hint}{others}"
+    finding, what = new[0], broken_text(new)
     if len(steps) == 1:
         name = name_of(steps[0].change) if isinstance(steps[0].change, Edit) else "the patch"
         raise EditError(f"{name}: {what}", finding.address)

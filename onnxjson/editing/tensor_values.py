@@ -121,6 +121,26 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
         return _put(workspace, ref, old, new, name_of(self))
 
 
+def set_elements(workspace: Workspace, selector: str, values: object, dtype: str | None, *, lossy: bool) -> Outcome:
+    """Set elements and shape of a constant from an array or nested lists; its dtype stays, unless another is given.
+
+    Raises:
+        EditError: it is not a constant, or the dtype cannot represent a value.
+    """
+    import numpy
+
+    edit = "set-tensor"
+    ref = workspace.tensor(selector)
+    old = _constant(ref, selector, edit)
+    array = numpy.asarray(values)
+    kind = Kind(_kind(dtype, old, edit).data_type, tuple(map(int, array.shape)))
+    try:
+        new = numpy_constants.from_array(array, kind, lossy=lossy or not hasattr(values, "dtype"))
+    except EncodeError as error:
+        raise EditError(f"{edit}: {visible(ref.name)}: {error}", ref.address) from None
+    return _put(workspace, ref, old, new, edit)
+
+
 def _constant(ref: TensorRef, selector: str, edit: str) -> Tensor:
     if isinstance(ref.tensor, Tensor):
         return ref.tensor

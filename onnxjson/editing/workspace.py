@@ -27,6 +27,20 @@ NodeChange = Node | tuple[Node, ...] | None
 """Replacement of a node: another node, none, or several."""
 
 
+class Chosen(str):
+    """A selector that stands for nodes which are already found, in the index of a workspace."""
+
+    refs: tuple[NodeRef, ...]
+
+    @classmethod
+    def of(cls, refs: Iterable[NodeRef]) -> "Chosen":
+        """Return the selector of nodes."""
+        found = tuple(refs)
+        made = cls(f"@{found[0].address}")
+        made.refs = found
+        return made
+
+
 class Workspace:
     """A model that is being edited, and the folders of its files."""
 
@@ -88,7 +102,7 @@ class Workspace:
         Raises:
             SelectorError: it is not valid or matches nothing; the message suggests similar names.
         """
-        return select_nodes(self._model, self.index, selector)
+        return selector.refs if isinstance(selector, Chosen) else select_nodes(self._model, self.index, selector)
 
     def one(self, selector: str) -> NodeRef:
         """Return the only node that a selector matches.

@@ -16,16 +16,21 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
 
 A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records have no
 references back, so the garbage collector does not track them: 100,000 nodes cause no pauses.
+Methods call what is built on records through the root package, whose names are imported on first use.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onnxjson.model.methods import AttributeMethods, TensorMethods, TypeMethods
+import onnxjson
 from onnxjson.model.payloads import Data
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +115,7 @@ class OpaqueType(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Type(TypeMethods, Record, frozen=True, gc=False):
+class Type(Record, frozen=True, gc=False):
     """The type of a value; at most one of the six ``..._type`` fields is set."""
 
     tensor_type: TensorType | None = None
@@ -121,6 +126,23 @@ class Type(TypeMethods, Record, frozen=True, gc=False):
     sparse_tensor_type: SparseTensorType | None = None
     optional_type: OptionalType | None = None
     unknown_fields: bytes = b""
+
+    def __str__(self) -> str:
+        return onnxjson.format_type(self) or repr(self)
+
+    @property
+    def dtype(self) -> str | None:
+        """The data type of a tensor, such as "float32"; None for other types."""
+        tensor = self.tensor_type or self.sparse_tensor_type
+        return None if tensor is None or tensor.elem_type is None else onnxjson.format_data_type(tensor.elem_type)
+
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """The dimensions of a tensor: sizes, names, or None; None if their number is unknown, and for other types."""
+        tensor = self.tensor_type or self.sparse_tensor_type
+        if tensor is None or tensor.shape is None:
+            return None
+        return tuple([dim.dim_value if dim.dim_param is None else dim.dim_param for dim in tensor.shape.dim])
 
 
 class ValueInfo(Record, frozen=True, gc=False):
@@ -151,7 +173,7 @@ class Segment(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Tensor(TensorMethods, Record, frozen=True, gc=False):
+class Tensor(Record, frozen=True, gc=False):
     """A constant: dims, dtype, and its bytes in one of seven fields or in another file."""
 
     dims: tuple[int, ...] = ()
@@ -171,6 +193,32 @@ class Tensor(TensorMethods, Record, frozen=True, gc=False):
     metadata_props: tuple[StringStringEntry, ...] = ()
     unknown_fields: bytes = b""
 
+    @property
+    def dtype(self) -> str | None:
+        """The data type, such as "float32"."""
+        return None if self.data_type is None else onnxjson.format_data_type(self.data_type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`dims`."""
+        return self.dims
+
+    def numpy(self, folder: str | Path | None = None) -> "NDArray[Any]":
+        """Return the elements as an array of shape ``dims``, read-only where no copy is needed.
+
+        Its dtype is numpy's of the same name or ml_dtypes' (bfloat16, float8, 6-, 4- and 2-bit types, one byte an
+        element); strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
+
+        Args:
+            folder: the folder of external data; by default that of the file from which `onnxjson.load` read the model.
+
+        Raises:
+            DecodeError: the elements do not fit dtype and dims, or are in another file and no folder is known.
+            WeightsMissingError: only the sha256 of the elements is available.
+            MissingInputError, UntrustedError, ChangedUnderneathError, FileError: they cannot be read.
+        """
+        return onnxjson.array_of(self, folder)
+
 
 class SparseTensor(Record, frozen=True, gc=False):
     """Values, their positions, and the dims of the dense tensor."""
@@ -181,7 +229,7 @@ class SparseTensor(Record, frozen=True, gc=False):
     unknown_fields: bytes = b""
 
 
-class Attribute(AttributeMethods, Record, frozen=True, gc=False):
+class Attribute(Record, frozen=True, gc=False):
     """A named argument of a node, or the default of a function's attribute."""
 
     name: str | None = None
@@ -203,6 +251,17 @@ class Attribute(AttributeMethods, Record, frozen=True, gc=False):
     sparse_tensor: SparseTensor | None = None
     sparse_tensors: tuple[SparseTensor, ...] = ()
     unknown_fields: bytes = b""
+
+    @property
+    def value(self) -> Any:
+        """The value by its type: a number, str (bytes if it is not UTF-8), a record, or a tuple of these.
+
+        None if there is none, as for an attribute that refers to one of its function.
+        """
+        value = onnxjson.value_of(self)
+        if isinstance(value, tuple):
+            return tuple([_text_or_bytes(each) for each in value])
+        return _text_or_bytes(value)
 
 
 class IntIntListEntry(Record, frozen=True, gc=False):
@@ -347,3 +406,57 @@ class Model(Record, frozen=True, gc=False):
     functions: tuple[Function, ...] = ()
     configuration: tuple[DeviceConfiguration, ...] = ()
     unknown_fields: bytes = b""
+
+    @property
+    def index(self) -> "onnxjson.Index":
+        """The graphs of the model, and the producer and consumers of every value."""
+        return onnxjson.index_of(self)
+
+    def select(self, selector: str) -> "onnxjson.Places":
+        """Return the nodes that a selector finds, in the order of the file, at least one.
+
+        Raises:
+            SelectorError: it is misspelled, finds nothing, or finds different things by name and by output.
+            LimitError: its pattern takes too long.
+        """
+        return onnxjson.select(self, selector)
+
+    def node(self, selector: str) -> "onnxjson.Place":
+        """Return the only node that a selector finds; see `select`.
+
+        Raises:
+            SelectorError, LimitError: see `select`; or it finds several nodes.
+        """
+        return onnxjson.select_one(self, selector)
+
+    def tensor(self, selector: str) -> "onnxjson.TensorPlace":
+        """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
+
+        Raises:
+            SelectorError, LimitError: see `select`; or it finds several tensors.
+        """
+        return onnxjson.select_value(self, selector)
+
+    def rewrite(
+        self, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None
+    ) -> "onnxjson.Model":
+        """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
+        return onnxjson.apply(self, changes, folder=folder)
+
+    def edit(self) -> "onnxjson.Editor":
+        """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
+
+        The end of the ``with`` statement raises `EditError` if the changed model has mistakes that this one has not.
+        """
+        return onnxjson.Editor(self)
+
+
+def _text_or_bytes(value: Any) -> Any:
+    """Return a text with lone surrogates as the bytes that they represent, and anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogateescape")
+    return value

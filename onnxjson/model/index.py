@@ -12,6 +12,8 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
+from weakref import WeakValueDictionary
 
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Type
@@ -19,6 +21,18 @@ from onnxjson.model.operators import operator_name
 from onnxjson.model.scopes import POSITION_BITS, SEARCHES, Consumer, Kind, NodeRef, NodeRefs, Scope, Use, find_scopes
 
 __all__ = ["Consumer", "Index", "Kind", "NodeRef", "NodeRefs", "Scope", "Use"]
+
+
+_INDEXES: Final[WeakValueDictionary[int, "Index"]] = WeakValueDictionary()
+"""The indexes of `index_of` that are in use, by the identity of their model, which they keep alive."""
+
+
+def index_of(model: Model) -> "Index":
+    """Return the index of a model; the same one as long as something uses it."""
+    found = _INDEXES.get(id(model))
+    if found is None:
+        found = _INDEXES[id(model)] = Index(model)
+    return found
 
 
 class Index:

@@ -65,7 +65,7 @@ class Selector(NamedTuple):
 
 def spelled(key: str, text: str) -> str:
     """Return the term for exactly this text, in quotes where it needs them."""
-    return f"{key}:" + (text if _PLAIN.fullmatch(text) else _quoted(text))
+    return f"{key}:" + (text if _PLAIN.fullmatch(text) else in_quotes(text))
 
 
 def parse(text: str) -> Selector:
@@ -169,12 +169,13 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.S)
 
 
-def _quoted(text: str) -> str:
+def in_quotes(text: str) -> str:
+    """Return the selector of exactly this name."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _spelled_value(value: Value) -> str:
-    return _quoted(value.text) if value.quoted else value.text
+    return in_quotes(value.text) if value.quoted else value.text
 
 
 _NAMESPACE: Final = "namespace"

@@ -289,7 +289,7 @@ def _dense(held: Tensor | Attribute) -> Tensor | None:
 
 
 def array_of(tensor: Tensor, folder: str | Path | None = None) -> "NDArray[Any]":
-    """Return the elements of a tensor as an array; see `onnxjson.model.methods.TensorMethods.numpy`."""
+    """Return the elements of a tensor as an array; see `onnxjson.Tensor.numpy`."""
     if not tensors.is_external(tensor):
         return tensors.to_numpy(with_elements(tensor, Resolver(Path())))
     file = file_of(tensor)

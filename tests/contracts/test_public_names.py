@@ -84,4 +84,4 @@ def test_one_module_imports_the_root() -> None:
         if (isinstance(node, ast.Import) and any(alias.name == "onnxjson" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "onnxjson")
     ]
-    assert set(importers) == {"model/methods.py"}
+    assert set(importers) == {"model/document.py"}

@@ -23,15 +23,13 @@ _PART: Final = re.compile(r"(<!-- reference:[^\n]*-->\n).*?(<!-- end of referenc
 SECTIONS: Final = {
     "Files, texts and protobuf": "load save loads dumps from_proto to_proto",
     "Differences and patches": "diff Diff Event Patch",
+    "Nodes and tensors of a model": "Place Places TensorPlace Editor Index",
+    "Records made of Python values": "node tensor value",
     "Edits": "apply edits edits.plan edits.run edits.Result edits.Script",
     "Runs": "run RunResult verify Verification Tolerance",
     "Findings": "Finding",
 }
 MODULES: Final = {
-    "onnxjson.model.methods": "AttributeMethods TensorMethods TypeMethods",
-    "onnxjson.model.tensors": "from_numpy",
-    "onnxjson.model.index": "Index",
-    "onnxjson.model.selectors": "select_nodes select_tensor",
     "onnxjson.merging.merge": "merge Merged",
     "onnxjson.merging.resolving": "resolve",
     "onnxjson.running.tasks": "Settings",
@@ -49,7 +47,9 @@ def reference() -> str:
         "\n## Records\n\nFields have the names and the order of onnx.proto.\n\n"
         "| record | is | fields |\n|---|---|---|\n"
     )
-    parts += [_record(name) for name in onnxjson.__all__ if _is_record(name)]
+    records = [name for name in onnxjson.__all__ if _is_record(name)]
+    parts += [_record(name) for name in records]
+    parts += [_methods(name) for name in records]
     tree = (errors.__doc__ or "").partition("::\n\n")[2].partition("\n\n")[0]
     parts.append("\n## Errors\n\nThe number is the exit code of the command line.\n\n")
     parts.append(f"```text\n{textwrap.dedent(tree)}\n```\n")
@@ -90,6 +90,9 @@ def _signature(name: str, function: Any) -> str:
 
 def _members(owner: type) -> Iterator[str]:
     """Yield a line for each field, property and method of a class, in the order of its source."""
+    for base in owner.__mro__[1:]:
+        if base.__module__ == owner.__module__ and base is not Record:
+            yield from _members(base)
     tree = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     assert isinstance(tree, ast.ClassDef)
     for statement, following in zip(tree.body, [*tree.body[1:], None], strict=True):
@@ -126,6 +129,13 @@ def _record(name: str) -> str:
     fields = ", ".join(f"`{field}`" for field in value.__struct_fields__ if field != "unknown_fields")
     first = (inspect.getdoc(value) or "").partition("\n")[0].replace("|", "\\|")
     return f"| `{name}` | {first} | {fields} |\n"
+
+
+def _methods(name: str) -> str:
+    """Return the entry of the methods and properties of a record; "" if it has none."""
+    record = getattr(onnxjson, name)
+    lines = [line for line in _members(record) if re.split(r"[:(]", line)[0] not in record.__struct_fields__]
+    return f"\n### Methods of onnxjson.{name}\n\n```text\n" + "\n".join(lines) + "\n```\n" if lines else ""
 
 
 def written(page: str) -> str:

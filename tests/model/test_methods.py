@@ -114,7 +114,10 @@ def test_tensor_without_bytes_says_so() -> None:
         (
             Type(
                 tensor_type=TensorType(
-                    1, TensorShape((Dimension(dim_param="N"), Dimension(dim_value=3), Dimension(), Dimension(dim_value=0)))
+                    1,
+                    TensorShape(
+                        (Dimension(dim_param="N"), Dimension(dim_value=3), Dimension(), Dimension(dim_value=0))
+                    ),
                 )
             ),
             "float32[N,3,?,0]",
