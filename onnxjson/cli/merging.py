@@ -17,17 +17,13 @@ from onnxjson.merging.conflicted_files import (
     open_session,
     recovery_hint,
     save,
-    value_text,
 )
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
-from onnxjson.model.addresses import SIDES
-from onnxjson.model.display import visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
+from onnxjson.rendering.conflict_text import conflict_lines, count, headline, side_values
 from onnxjson.storage import files
-
-_WIDEST: Final = 160
-"""Characters of a value that are shown on a terminal."""
 
 _SCREEN: Final = "onnxjson_tui.workbench.start"
 """The screen of ``mergetool``, by its name: the terminal program imports the command line, not the other way round."""
@@ -62,7 +58,7 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
     if merged.is_clean:
         output.wrote(destination)
         return
-    reports.show(_lines(destination, merged.conflicts), pager=False)
+    reports.show(_lines(destination, merged.model, merged.conflicts), pager=False)
     ctx.exit(ConflictError.exit_code)
 
 
@@ -86,14 +82,14 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
     models, others = (paths, []) if paths else unmerged(Path.cwd())
     for path in models:
         try:
-            found = files.load(path, bind=False, conflicted=True).conflicts
+            loaded = files.load(path, bind=False, conflicted=True)
         except OnnxJsonError as error:
             code = output.report_failure(error)
             continue
-        if found:
+        if found := loaded.conflicts:
             code = code or ConflictError.exit_code
-        objects += [{"file": str(path), "id": each.id, "at": each.at, **_values(each)} for each in found]
-        lines += _lines(path, found)
+        objects += [{"file": str(path), "id": each.id, "at": each.at, **side_values(each)} for each in found]
+        lines += _lines(path, loaded.model, found)
     for left in others:
         code = code or ConflictError.exit_code
         objects.append({"file": str(left.path), "state": left.state, "what": left.what, "advice": left.advice})
@@ -105,25 +101,10 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
     ctx.exit(code)
 
 
-def _lines(path: Path, conflicts: Sequence[Conflict]) -> list[str]:
+def _lines(path: Path, model: Model, conflicts: Sequence[Conflict]) -> list[str]:
     if not conflicts:
         return [f"{path}: no conflicts"]
-    lines = [f"{path}: {output.counted(_count(conflicts), 'conflict')}"]
-    for conflict in conflicts:
-        lines.append(f"  {visible(conflict.id)}  {visible(conflict.at, None) or 'the whole model'}")
-        lines += [f"       {side:6}  {text}" for side, text in _values(conflict).items()]
-    return [output.line(line) for line in lines]
-
-
-def _count(conflicts: Sequence[Conflict]) -> int:
-    """The number of conflicts; one may have several places."""
-    return len({conflict.id for conflict in conflicts})
-
-
-def _values(conflict: Conflict) -> dict[str, str]:
-    """The value of each side on one line."""
-    texts = {side: value_text(conflict, side) for side in SIDES}
-    return {side: "nothing" if text is None else visible(text, _WIDEST) for side, text in texts.items()}
+    return [f"{path}: {headline(conflicts)}", *conflict_lines(model, conflicts)]
 
 
 @options.command("resolve")
@@ -157,9 +138,9 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
         model = files.bind_digests(model, folder=path.resolve().parent, weights_from=None)
     with findings.of_failed_writing(path, loaded), output.working(f"writing {path}"):
         save(model, left, path, form, expect=loaded.identity, backup=True)
-    resolved = output.counted(_count(loaded.conflicts) - _count(left), "conflict")
+    resolved = output.counted(count(loaded.conflicts) - count(left), "conflict")
     if left:
-        output.talk(f"resolved {resolved} of {path}; {_count(left):,} left: onnxjson conflicts {path}")
+        output.talk(f"resolved {resolved} of {path}; {count(left):,} left: onnxjson conflicts {path}")
         return
     errors = findings.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
     if errors:
@@ -192,7 +173,7 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
         if resolution.errors:
             _report_errors(resolution.path, resolution.errors, f"resolved all conflicts of {resolution.path}")
     elif resolution.conflicts:
-        reports.show(_lines(path, resolution.left))
+        reports.show(_lines(path, resolution.model, resolution.left))
         output.talk(f"there is no terminal to ask on; resolve them with: onnxjson resolve {path}")
     else:
         _finish(resolution)

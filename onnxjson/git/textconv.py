@@ -33,9 +33,9 @@ from onnxjson.codecs.canonical_values import INDENTS
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, Pointer, lfs_file, lfs_pointer, lfs_storage
-from onnxjson.model.display import visible
+from onnxjson.model.display import visible, whole_texts
 from onnxjson.model.document import Model
-from onnxjson.model.errors import FileError, LimitError, OnnxJsonError
+from onnxjson.model.errors import ConflictError, FileError, LimitError, OnnxJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
 from onnxjson.model.payloads import CHUNK, Data, Digest
 from onnxjson.storage import files
@@ -110,6 +110,9 @@ def _model_text(path: Path) -> Pieces:
 
     try:
         loaded = files.load(path, bind=False)
+    except ConflictError:
+        _write_conflicted(path, write)
+        return pieces
     except OnnxJsonError as error:
         lines = _readable_lines(path)
         if lines is None:
@@ -122,6 +125,18 @@ def _model_text(path: Path) -> Pieces:
     if is_big and time.monotonic() - started > _WORTH_KEEPING:
         cache_text(sha256, pieces)
     return pieces
+
+
+def _write_conflicted(path: Path, write: Callable[[bytes], object]) -> None:
+    """Write the conflicts of a merge in words, then the merged model as any other; lines differ if the file does."""
+    from onnxjson.rendering.conflict_text import conflict_lines, headline
+
+    loaded = files.load(path, bind=False, conflicted=True)
+    with whole_texts():
+        for line in (f"{headline(loaded.conflicts)} of a merge", *conflict_lines(loaded.model, loaded.conflicts)):
+            write(f"{line}\n".encode())
+    write_text(loaded.model, write)
+    write(f"sha256 of the file with the conflicts: {_sha256(path)}\n".encode())
 
 
 def _is_canonical(path: Path, loaded: files.Loaded) -> bool:
