@@ -12,7 +12,7 @@ from onnxjson.editing.script import Script
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import EditError, Finding, OnnxJsonError, PatchError, SelectorError
+from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
 from onnxjson.storage.external import file_of
@@ -170,7 +170,14 @@ def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
         return Outcome(sum(1 for _ in change.units()))
     workspace.folder = step.folder
     workspace.is_contained = step.is_contained
-    outcome = change.change(workspace)
+    before = workspace.model
+    try:
+        outcome = change.change(workspace)
+    except NoMatchError as error:
+        if not change.if_any:
+            raise
+        workspace.replace_equivalent(before)
+        outcome = Outcome(0, (f"nothing is changed: {error}",))
     check_expectation(change, outcome)
     return outcome
 

@@ -79,6 +79,9 @@ class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     expect: Annotated[
         int | None, msgspec.Meta(ge=0, description="The required number of matches; any other number is an error.")
     ] = None
+    if_any: Annotated[
+        bool, msgspec.Meta(description="Change nothing if a selector matches nothing; otherwise, that is an error.")
+    ] = False
 
     def change(self, workspace: "Workspace") -> Outcome:
         """Change the model of the workspace.

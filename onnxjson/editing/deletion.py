@@ -22,9 +22,9 @@ _SHOWN: Final = 4
 class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     """Delete nodes, and connect the consumers of their outputs to one of their inputs.
 
-    If a node has only one input that is not a constant, that input replaces the node; otherwise, set bypass. A node
-    whose outputs have no consumers needs no bypass. An output of the graph keeps its name; the producer of the input
-    gets it.
+    If a node has only one input, or only one that is not a constant, that input replaces the node; otherwise, set
+    bypass. A node whose outputs have no consumers needs no bypass. An output of the graph keeps its name; the producer
+    of the input gets it.
     """
 
     words = ("node", "bypass")
@@ -133,7 +133,9 @@ class _Deletion:
             if self._bypass < len(node.input) and node.input[self._bypass]:
                 return self._bypass
             raise self._refused(ref, f"{operator} has no input {self._bypass}; its inputs are {_listed(node.input)}")
-        slots = [slot for slot, each in enumerate(node.input) if each and find_constant(ref.scope, each) is None]
+        slots = [slot for slot, each in enumerate(node.input) if each]
+        if len({node.input[slot] for slot in slots}) > 1:
+            slots = [slot for slot in slots if find_constant(ref.scope, node.input[slot]) is None]
         # The outputs of an If or a Loop come from its subgraphs, and are unrelated to its inputs.
         has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
         if len({node.input[slot] for slot in slots}) == 1 and not has_graphs:

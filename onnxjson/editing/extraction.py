@@ -1,12 +1,13 @@
 """Extract a part of a model as a separate model: between values, or of given nodes."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from onnxjson.editing.inference import inferred_types
+from onnxjson.editing.inference import inferred_types, refine_type
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, visible
@@ -231,6 +232,12 @@ class Extraction:
             places = (graph.output, graph.input) if kind == "output" else (graph.input, graph.output)
             stated = next((each for each in (*places[0], *places[1], *graph.value_info) if each.name == name), None)
         if stated is not None and stated.type is not None and _is_typed(stated.type):
+            if _has_rank(stated) or name in defining_scope.inputs:
+                return stated
+            with suppress(EditError):
+                found = self._type(defining_scope, name)
+                joined = None if found is None else refine_type(stated.type, found)
+                return stated if joined is None else msgspec.structs.replace(stated, type=joined)
             return stated
         found = self._type(defining_scope, name)
         if found is None or not _is_typed(found):

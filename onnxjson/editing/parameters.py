@@ -139,7 +139,7 @@ def parameters(edit: type[msgspec.Struct]) -> tuple[Parameter, ...]:
     return tuple(sorted(found, key=lambda each: each.field in COMMON))
 
 
-COMMON: Final = ("expect",)
+COMMON: Final = ("expect", "if_any")
 """Parameters that all edits have."""
 
 

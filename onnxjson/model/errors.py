@@ -183,6 +183,10 @@ class SelectorError(OnnxJsonError):
     exit_code = 2
 
 
+class NoMatchError(SelectorError):
+    """A selector is valid and matches nothing."""
+
+
 class AddressError(SelectorError):
     """An address is misspelled, or the model has no element there."""
 

@@ -25,7 +25,7 @@ from onnxjson.model.addresses import find_element
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
-from onnxjson.model.errors import SelectorError
+from onnxjson.model.errors import NoMatchError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.name_patterns import Wildcards, has_wildcards, regular_expression
 from onnxjson.model.selector_terms import (
@@ -257,23 +257,21 @@ class _Search:
                 return found
         return []
 
-    def nothing(self) -> SelectorError:
+    def nothing(self) -> NoMatchError:
         """Return the error for a selector that finds nothing, with suggestions."""
         selector = self._selector
         where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
         if selector.regex is not None:
             message = f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
-            return SelectorError(message)
+            return NoMatchError(message)
         if selector.name is not None:
             called = visible(selector.name.text)
-            return SelectorError(f'nothing is called "{called}"{where}; {self._near(selector.name)}')
+            return NoMatchError(f'nothing is called "{called}"{where}; {self._near(selector.name)}')
         for term in selector.terms or ():
             if not term.negated and not self._having(term):
-                return SelectorError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
+                return NoMatchError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
         counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
-        return SelectorError(
-            f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}"
-        )
+        return NoMatchError(f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}")
 
     def _near(self, value: Value) -> str:
         names = {name for scope in self._index.scopes for name in scope.defined_names}

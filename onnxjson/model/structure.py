@@ -12,6 +12,7 @@ from onnxjson.model.dataflow import producers_among, topological_order
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
 from onnxjson.model.errors import Finding, Severity
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, short_payload
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.tensors import tensor_mistakes
 
@@ -190,6 +191,12 @@ class _Checker:
         if not attribute.type and self._ir_version != _WITHOUT_TYPES:
             message = f'the attribute "{visible(attribute.name or "")}" has no type'
             self._add("attribute-without-type", address, message, 'add it, such as "type": "INT"')
+        elif attribute.type and (fields := _other_fields(attribute)):
+            of_type = ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
+            message = f'the attribute "{visible(attribute.name or "")}" has the type {of_type} and a value in {fields}'
+            wanted = ATTRIBUTE_PAYLOADS.get(attribute.type)
+            hint = f"a value of that type is in {wanted}" if wanted else "there is no such type"
+            self._add("wrong-attribute-field", address, message, hint)
         for field, tensors in (("t", (attribute.t,)), ("tensors", attribute.tensors)):
             for position, tensor in enumerate(tensors):
                 if tensor is not None:
@@ -278,9 +285,19 @@ class _Checker:
 
 
 def _is_plain(attribute: Attribute) -> bool:
-    """Whether an attribute has a type and neither graphs nor tensors, so that nothing inside needs a check."""
+    """Whether an attribute has a type, its value, and neither graphs nor tensors, so that nothing needs a check."""
     has_more = attribute.t or attribute.g or attribute.tensors or attribute.graphs
-    return bool(attribute.type) and not (has_more or attribute.sparse_tensor or attribute.sparse_tensors)
+    if not attribute.type or has_more or attribute.sparse_tensor or attribute.sparse_tensors:
+        return False
+    return short_payload(attribute) is not None or not _other_fields(attribute)
+
+
+def _other_fields(attribute: Attribute) -> str:
+    """List the fields with a value that do not belong to the type of an attribute."""
+    of_type = ATTRIBUTE_PAYLOADS.get(attribute.type or 0)
+    empty = Attribute()
+    used = [each for each in ATTRIBUTE_PAYLOADS.values() if getattr(attribute, each) != getattr(empty, each)]
+    return " and ".join([each for each in used if each != of_type])
 
 
 def _ring(nodes: Sequence[Node]) -> list[int]:

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
+from google.protobuf.json_format import MessageToJson
 
 from onnxjson.storage import api, files
 from tests.cli.running import Result, run, run_process
@@ -284,3 +286,33 @@ def test_orphaned_metadata_is_refused_and_dropped_on_request(tmp_path: Path) -> 
     assert run("convert", path, "--drop-orphans").exit_code == 0
     (node,) = onnx.load(tmp_path / "m.onnx").graph.node
     assert not node.metadata_props
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "wrong", "code"),
+    [
+        (("node", 0, "attribute", 0), "type", "INT", "wrong-attribute-field"),
+        (("node", 0, "attribute", 0), "s", "constant", "wrong-attribute-field"),
+        (("initializer", 0), "rawData", "AAAAAAAA", "wrong-length"),
+        (("node", 1), "input", ["nowhere", "w"], "undefined-input"),
+    ],
+)
+def test_mistakes_in_proto_json_are_found_by_check_and_warned_of(
+    path: tuple[str | int, ...], key: str, wrong: object, code: str, tmp_path: Path
+) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { t = LeakyRelu<alpha=0.5>(x) y = Add(t, w) }"""
+    tree = json.loads(MessageToJson(onnx.parser.parse_model(text)))
+    tree["graph"]["initializer"][0] = {"name": "w", "dims": ["2"], "dataType": 1, "rawData": "AAAAAAAAAAA="}
+    model = tmp_path / "m.json"
+    model.write_text(json.dumps(tree))
+    assert run("check", model).exit_code == 0
+    place = tree["graph"]
+    for step in path:
+        place = place[step]
+    place[key] = wrong
+    model.write_text(json.dumps(tree))
+    checked = run("check", model)
+    assert checked.exit_code == 1
+    assert f"error[{code}]" in checked.stdout
+    assert f"error[{code}]" in run("convert", model, "-o", tmp_path / "m.onnx").stderr

@@ -15,7 +15,7 @@ from onnx.parser import parse_model
 import onnxjson
 from onnxjson.editing.composing import Combine, Extract
 from onnxjson.editing.edits import Script, apply, run
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Graph, Model, TensorType, Type
 from onnxjson.model.errors import EditError, MissingInputError, SelectorError, UntrustedError
 from onnxjson.model.structure import check_structure
 from onnxjson.model.types import format_type
@@ -109,6 +109,19 @@ def test_sne4onnx_scalars_and_values_without_a_rank_may_be_inputs() -> None:
     assert 'the rank of "u", "y" is not known' in result.outcomes[0].notes[1]
     u = numpy.array([[-1, 2]], numpy.float32)
     assert evaluate(result.model, {"u": u})["y"].tolist() == [[1, 2]]
+
+
+def test_outputs_of_a_part_get_the_rank_that_follows_from_the_model() -> None:
+    model = read("""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,N] x) => (float y) { t = Relu (x) y = Transpose (t) }""")
+    graph = graph_of(model)
+    value = graph.output[0]
+    flat = msgspec.structs.replace(value, type=Type(tensor_type=TensorType(elem_type=1)))
+    model = msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, output=(flat,)))
+    result = run(model, Extract(outputs=("y",)))
+    assert names(graph_of(result.model).output) == ["y: float32[N,2]"]
+    assert "rank" not in str(result.outcomes[0].notes)
+    check(result.model)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import onnxjson
 from onnxjson import apply, edits
+from onnxjson.editing import applying
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.dataflow import consumed_names, sort_nodes
 from onnxjson.model.document import Model, TrainingInfo
@@ -78,6 +79,22 @@ def test_output_of_the_graph_keeps_its_name() -> None:
 
 def test_the_one_input_that_is_no_constant_takes_the_place() -> None:
     assert shape_of(changed(CHAIN, "delete-node op:Add"))[-1] == ("Identity", "i", "y")
+
+
+def test_node_with_one_input_needs_no_bypass_if_that_is_a_constant() -> None:
+    text = "g (float[N] x) => (float[N] y) <float[1] w = {1}> { v = Identity(w) y = Add(x, v) }"
+    assert shape_of(changed(text, "delete-node op:Identity")) == [("Add", "x,w", "y")]
+
+
+def test_if_any_makes_no_match_no_error() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
+    model = model_of(text)
+    result = applying.run(model, parse_line("delete-node op:Identity --if-any"))
+    assert result.model == model
+    assert result.outcomes[0].matches == 0
+    assert result.outcomes[0].notes == ('nothing is changed: no node has op:Identity; values are "Relu"',)
+    assert "0 matches, and 1 are expected" in refused(text, "delete-node op:Identity --if-any --expect 1")
+    assert "nothing follows op:" in refused(text, "delete-node 'op:' --if-any")
 
 
 def test_bypass_says_which_of_several_inputs_it_is() -> None:

@@ -183,6 +183,27 @@ def test_attributes_have_one_name_and_a_type() -> None:
     assert found(untyped, ir_version=1) == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Attribute(name="a", type=2, f=bytes(4)),
+        Attribute(name="a", type=1, f=bytes(4), s=b""),
+        Attribute(name="a", type=4, i=1),
+        Attribute(name="a", type=7, i=1, ints=(1,)),
+        Attribute(name="a", type=1, g=Graph()),
+        Attribute(name="a", type=99, i=1),
+    ],
+)
+def test_value_of_an_attribute_is_in_the_field_of_its_type(wrong: Attribute) -> None:
+    assert ("wrong-attribute-field", "/graph/node/0/attribute/a") in found(graph_of(node("A", "x", "y", wrong)))
+
+
+def test_attributes_may_have_no_value() -> None:
+    # Programs that use proto3 omit zeros; references in functions have no value.
+    plain = (Attribute(name="a", type=2), Attribute(name="b", type=7), Attribute(name="c", type=1, ref_attr_name="d"))
+    assert found(graph_of(node("A", "x", "y", *plain))) == []
+
+
 def test_a_node_has_an_operator() -> None:
     assert found(graph_of(Node())) == [("missing-op-type", "/graph/node/0")]
 
