@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from onnxjson.model.errors import Finding as Finding
     from onnxjson.model.errors import LimitError as LimitError
     from onnxjson.model.errors import MissingInputError as MissingInputError
+    from onnxjson.model.errors import NoMatchError as NoMatchError
     from onnxjson.model.errors import OnnxJsonError as OnnxJsonError
     from onnxjson.model.errors import OutputError as OutputError
     from onnxjson.model.errors import ParameterError as ParameterError
@@ -121,7 +122,7 @@ _NAMES: Final = {
     "onnxjson.model.errors": (
         "OnnxJsonError ConflictError DecodeError WireError EncodeError MissingInputError LimitError OutputError "
         "FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "WeightsMissingError PatchError EditError ParameterError PassError "
+        "NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError Finding"
     ),
     "onnxjson.patching.patch": "Patch",

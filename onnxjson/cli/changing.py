@@ -49,7 +49,10 @@ class Request(NamedTuple):
 
         Raises:
             click.UsageError: they do not.
+            OutputError: no form has the ending of the destination.
         """
+        if self.destination is not None and self.target is None:
+            files.format_for(self.destination)  # raises before the models are changed, which can take minutes
         if self.dry_run:
             if self.destination is not None or self.in_place:
                 raise click.UsageError("--dry-run writes nothing; leave out -o and -i")

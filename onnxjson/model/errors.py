@@ -15,6 +15,7 @@
     ├── MissingInputError          66  a file does not exist
     │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
     ├── SelectorError               2  a selector matches nothing, or several things where one is required
+    │   ├── NoMatchError            2  a valid selector matches nothing
     │   └── AddressError            2  an address without an element
     ├── LimitError                 71  too deep, too big, too many
     ├── OutputError                73  a file cannot be written, or already exists

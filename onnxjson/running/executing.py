@@ -47,7 +47,7 @@ from onnxjson.running.tasks import (
     Timed,
     write_report,
 )
-from onnxjson.running.timing import profiles, run_race, timed
+from onnxjson.running.timing import Collected, profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 
 _SIDES: Final = (0, 1)
@@ -116,10 +116,11 @@ def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
     values = unpacked_values(task.feeds[0])
     if task.repeat:
         once = model.repeated(values)
-        for number in range(-task.warm_up, task.repeat):
-            seconds = timed(once)
-            if number >= 0:
-                emit(Timed(seconds=seconds))
+        for _ in range(task.warm_up):
+            once()
+        with Collected(emit) as collected:
+            for _ in range(task.repeat):
+                collected.add(Timed(seconds=timed(once)))
         del once
     if task.profiled and model.engine == "onnxruntime":
         del model

@@ -150,8 +150,17 @@ def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, t
 
 
 def format_for(path: str | Path) -> Format:
-    """Return the form for a file name: .onnxjson proto-JSON, any other .json onnxjson/1, all else binary."""
+    """Return the form for a file name: .onnxjson proto-JSON, any other .json onnxjson/1, all else binary.
+
+    Raises:
+        OutputError: the ending is .ort, the own format of onnxruntime.
+    """
     name = Path(path).name.lower()
+    if name.endswith(".ort"):
+        raise OutputError(
+            f"{visible(str(path), None)}: .ort is onnxruntime's own format, which is not supported; write a .onnx, and "
+            "convert that with: python -m onnxruntime.tools.convert_onnx_models_to_ort MODEL"
+        )
     if name.endswith(".onnxjson"):
         return "protojson"
     return "json" if name.endswith(".json") else "onnx"

@@ -9,7 +9,9 @@ import onnxjson
 from onnxjson.editing.declaration import name_of
 from onnxjson.optimizing.passes import PASSES
 from onnxjson.optimizing.passes.simplifiers import PARTS
+from onnxjson.storage import files
 from tests.cli.running import run, run_process
+from tests.optimizing.networks import convolution
 
 RENAME = "def optimize(model, name='renamed'):\n    model.graph.name = name\n    return model\n"
 FAIL = "def optimize(model):\n    raise ValueError('no good')\n"
@@ -258,3 +260,12 @@ def test_a_pass_that_is_not_there_is_answered_with_what_is_near() -> None:
     result = run("passes", "onnxsimm")
     assert result.exit_code == 2
     assert 'did you mean "onnxsim"' in result.stderr
+
+
+def test_ort_is_refused_before_any_pass_runs(tmp_path: Path) -> None:
+    files.save(convolution(), tmp_path / "m.onnx")
+    result = run("optimize", tmp_path / "m.onnx", "-p", "onnxsim", "-o", tmp_path / "m.ort")
+    assert result.exit_code == 73
+    assert ".ort is onnxruntime's own format, which is not supported; write a .onnx" in result.stderr
+    assert "onnxsim" not in result.stderr
+    assert not (tmp_path / "m.ort").exists()

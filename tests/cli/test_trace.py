@@ -4,9 +4,11 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from onnxjson.model.tensors import to_numpy
 from onnxjson.optimizing.trace_records import Size
 from onnxjson.rendering.json_reports import trace_schema
 from onnxjson.rendering.trace_text import Column, table_lines, table_rows
@@ -39,6 +41,25 @@ def test_the_text_names_each_rule_and_is_quiet_about_what_changed_nothing(folder
     assert any(line.startswith("changed nothing: ") and line.endswith("none.py") for line in lines)
     assert [line.split()[0] for line in lines[-3:]] == ["nodes", "parameters", "bytes"]
     assert max(map(len, lines)) <= 200
+
+
+def test_patch_that_restores_a_payload_needs_weights_from_the_first_model(tmp_path: Path) -> None:
+    files.save(convolution(), tmp_path / "m.onnx")
+    kernel = next(each for each in convolution().graph.initializer if len(each.raw_data or b"") > 64)
+    values = to_numpy(kernel)
+    passes = []
+    for name, array in (("changed", values + 1), ("restored", values)):
+        np.save(tmp_path / f"{name}.npy", array)
+        passes += ["-p", f"set-tensor{{tensor={kernel.name},file={tmp_path}/{name}.npy}}"]
+    done = run("optimize", tmp_path / "m.onnx", *passes, "-o", tmp_path / "out.onnx", "--trace", tmp_path / "t")
+    assert done.exit_code == 0, done.stderr
+    assert run("apply", tmp_path / "t/patches/0001.json", tmp_path / "m.onnx", "-o", tmp_path / "1.onnx").exit_code == 0
+    last = ("apply", tmp_path / "t/patches/0002.json", tmp_path / "1.onnx", "-o", tmp_path / "2.onnx")
+    failed = run(*last)
+    assert failed.exit_code == 66
+    assert "--weights-from" in failed.stderr
+    assert run(*last, "--weights-from", tmp_path / "t/first.onnx").exit_code == 0
+    assert (tmp_path / "2.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
 
 
 def test_a_node_of_the_result_is_told_with_its_origins_and_one_of_the_first_model_with_its_fate(folder: Path) -> None:
