@@ -90,7 +90,7 @@ def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
         found.append(Finding(severity="warning", code=_UNFINISHED, message=message, file=str(path)))
     elif worker is not None:
         try:
-            found += findings.of_native_analysis(path, loaded, worker)
+            found = findings.with_native_analysis(path, loaded, worker, found)
         except WorkerError as error:
             found.append(Finding(severity="warning", code=_UNFINISHED, message=str(error), file=str(path)))
     return sorted(found, key=lambda finding: (finding.line, finding.column))

@@ -10,8 +10,6 @@ import msgspec
 
 from onnxjson.codecs.reading.exact_reader import locate
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
-from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, Finding
 from onnxjson.model.operator_checks import check_model
 from onnxjson.storage import files
@@ -76,20 +74,20 @@ def _without_weights(path: Path) -> bytes:
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
-def of_native_analysis(path: Path, loaded: Loaded, worker: "Worker") -> list[Finding]:
-    """Findings of onnx's checker and shape inference, with their positions if the file is a text.
+def with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
+    """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.onnx_findings`.
 
     Raises:
         WorkerError: the analysis crashed, hung or ran out of memory.
         LimitError: the model is too big for it.
     """
+    from onnxjson.running.onnx_findings import onnx_findings
 
-    def read(model: Model) -> list[Path]:
-        # A link in place of external data is refused anyway, and must not be followed.
-        return [each for each in external_paths(model, path.parent) if not each.is_symlink()]
-
-    if loaded.format == "onnx":
-        return located(path, loaded, list(worker.check(path, full=True, reads=read(loaded.model))))
-    model = files.bind_digests(loaded.model, folder=_folder_of(path), weights_from=None)
-    found = worker.check(message_bytes(model), full=True, folder=path.parent, reads=read(model))
+    is_binary = loaded.format == "onnx"
+    model = loaded.model
+    if not is_binary:
+        model = files.bind_digests(model, folder=_folder_of(path), weights_from=None)
+    # A link in place of external data is refused anyway, and must not be followed.
+    reads = [each for each in external_paths(model, path.parent) if not each.is_symlink()]
+    found = onnx_findings(worker, model, others, path=path if is_binary else None, folder=path.parent, reads=reads)
     return located(path, loaded, list(found))

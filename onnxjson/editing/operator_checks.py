@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.errors import EditError
@@ -12,7 +13,6 @@ from onnxjson.model.operator_checks import (
     Mistake,
     count_mistakes,
     dtype_mistake,
-    dtype_of_constant,
     dtype_of_type,
     node_mistakes,
     produced_dtype,
@@ -120,8 +120,8 @@ _FARTHEST: Final = 256
 
 
 def _stated_dtype(defining_scope: Scope, name: str) -> int | None:
-    constant = dtype_of_constant(defining_scope.initializer(name))
-    return dtype_of_type(Index.type_of(defining_scope, name)) if constant is None else constant
+    constant = defining_scope.initializer(name)
+    return dtype_of_type(Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant))
 
 
 def _signature(workspace: Workspace, scope: Scope, node: Node) -> Signature | None:

@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor, Type
+from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operator_table import operator_table, table_signature
@@ -159,13 +159,6 @@ def dtype_mistake(node: Node, found: Signature, dtype_of: Callable[[str], int | 
 def dtype_of_type(kind: Type | None) -> int | None:
     """Return the data type of the elements of a tensor; None for another type."""
     return None if kind is None or kind.tensor_type is None else kind.tensor_type.elem_type
-
-
-def dtype_of_constant(constant: Tensor | SparseTensor | None) -> int | None:
-    """Return the data type of an initializer."""
-    if isinstance(constant, SparseTensor):
-        constant = constant.values
-    return None if constant is None else constant.data_type
 
 
 _DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}

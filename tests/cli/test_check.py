@@ -119,7 +119,11 @@ def test_deep_finds_what_only_onnx_knows(text: Path) -> None:
     assert run("check", text).exit_code == 0
     result = run("check", "--deep", text)
     assert result.exit_code == 1
-    assert str(text) in result.stdout
+    line = 1 + text.read_text().partition('{"op_type": "MaxPool"')[0].count("\n")
+    assert result.stdout.startswith(f"{text}:{line}:5: error[check-shapes]: (op_type:MaxPool, node name: /pool)")
+    assert result.stdout.count("\n") == 1
+    (finding,) = json.loads(run("check", "--deep", "--json", text).stdout)
+    assert (finding["address"], finding["line"]) == ("/graph/node/2", line)
 
 
 @pytest.fixture

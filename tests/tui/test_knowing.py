@@ -121,12 +121,12 @@ def test_warnings_can_be_hidden(tmp_path: Path) -> None:
 def test_onnx_is_asked_in_a_process_and_its_messages_lead_to_nodes(tmp_path: Path) -> None:
     model = model_of("""g (float[2] x) => (float[2] y) {
         a = Relu(x)
-        y = NoSuchOperator(a)
+        y = Softmax<axis=7>(a)
     }""")
 
     async def flow(found: Bench) -> None:
         await found.press("C")
-        assert any("NoSuchOperator" in line for line in _shown(found))
+        assert any("/graph/node/1" in line and "Softmax" in line for line in _shown(found))
         assert "1 error" in found.lines[0]
 
     run(saved(tmp_path / "m.onnx", model), flow)

@@ -1,17 +1,17 @@
 """The page of problems: findings of the reader, of the structure check, and of onnx."""
 
-import re
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
-from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
+from onnxjson.model.operator_checks import check_model
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson.rendering.values import constants, weights
+from onnxjson.running.onnx_findings import onnx_findings
 from onnxjson.running.worker import Worker
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
@@ -34,12 +34,6 @@ _CHECK: Final = "check"
 Origin = Literal["reader", "structure", "onnx"]
 
 _ORIGINS: Final[tuple[Origin, ...]] = ("reader", "structure", "onnx")
-
-_NAMED: Final = (
-    re.compile(r"node name: (?P<name>.*?)\)(?:: |, |$)"),
-    re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType: "),
-)
-"""Patterns of node names in messages of onnx."""
 
 
 class _Found(NamedTuple):
@@ -113,10 +107,9 @@ class ProblemsPage(Page[Bench]):
         if number >= len(self._listed):
             return
         finding, _ = self._listed[number]
-        address = finding.address or self._address_of(finding)
-        if not address:
+        if not finding.address:
             self.bench.say(finding.message, "changed")
-        elif self.bench.go(address):
+        elif self.bench.go(finding.address):
             self.bench.focus_pane("nodes")
 
     # Requests
@@ -249,17 +242,8 @@ class ProblemsPage(Page[Bench]):
         elif checked.revision != revision:
             lines.append((Span(" the model changed since the check with onnx; C checks again", "quiet"),))
         elif not checked.findings:
-            lines.append((Span(" onnx finds no problems", "good"),))
+            lines.append((Span(" onnx finds nothing else" if found else " onnx finds no problems", "good"),))
         return lines
-
-    def _address_of(self, finding: Finding) -> str:
-        """Return the address of the node that a message of onnx names, or ""."""
-        for pattern in _NAMED:
-            found = pattern.search(finding.message)
-            refs = self.bench.session.index.nodes_with("name", found["name"]) if found and found["name"] else ()
-            if refs:
-                return refs[0].address
-        return ""
 
 
 _OF_FILE: Final = frozenset({COMMENTS_CODE})
@@ -299,7 +283,7 @@ def _tone(finding: Finding) -> Literal["bad", "changed"]:
 
 
 def _onnx_findings(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:
-    """Return the findings of the checker and the shape inference of onnx.
+    """Return the findings of the checker and the shape inference of onnx that do not follow from known errors.
 
     Raises:
         WorkerError: they crashed, hung, or are not installed.
@@ -307,4 +291,5 @@ def _onnx_findings(worker: Worker, model: Model, folder: Path | None) -> tuple[F
         WeightsMissingError: weights are missing.
     """
     with worker:
-        return worker.check(message_bytes(model), full=True, folder=folder)
+        found = onnx_findings(worker, model, check_model(model), folder=folder)
+    return tuple([each for each in found if each.code.startswith("check-")])

@@ -1,0 +1,175 @@
+"""What onnx finds is at its element, and what follows from an error is counted there."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+
+from onnxjson.codecs.serde import from_proto
+from onnxjson.model.errors import Finding, WorkerError
+from onnxjson.model.index import Index
+from onnxjson.model.operator_checks import check_model
+from onnxjson.running.onnx_findings import _folded, onnx_findings
+from onnxjson.running.worker import Worker
+
+MODEL = """<ir_version: 8, opset_import: ["":18, "own":1]>
+g (bool flag, float[3,4] x) => (float[3,4] y, float[3,4] other)
+<float[4] w = {1.0, 2.0, 3.0, 4.0}, float[3,4] s, float[3,4] r> {
+  [twice] s = Softmax<axis=1>(x)
+  [twice] r = Relu(s)
+  [bias] b = Add(r, w)
+  [branch] i = If (flag) <
+    then_branch = then () => (float[3,4] a) { [in_then] a = Softmax<axis=1>(b) },
+    else_branch = other () => (float[3,4] c) { [in_else] c = Relu(b) }
+  >
+  [last] y = Transpose<perm=[0,1]>(i)
+  [call] other = own.F(x)
+}
+<domain: "own", opset_import: ["":18]>
+F (p) => (q) { [inside] q = Softmax<axis=1>(p) }
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as shared:
+        yield shared
+
+
+def spoiled(spoil: Callable[[onnx.ModelProto], object], worker: Worker) -> list[Finding]:
+    proto = onnx.parser.parse_model(MODEL)
+    spoil(proto)
+    model = from_proto(proto)
+    return list(onnx_findings(worker, model, check_model(model)))
+
+
+def set_axis(node: onnx.NodeProto, axis: int = 7) -> None:
+    node.attribute[0].i = axis
+
+
+def without_name(proto: onnx.ModelProto) -> None:
+    proto.graph.node[0].ClearField("name")
+    set_axis(proto.graph.node[0])
+
+
+def branch(proto: onnx.ModelProto, number: int) -> onnx.NodeProto:
+    return proto.graph.node[3].attribute[number].g.node[0]
+
+
+def test_a_valid_model_has_none(worker: Worker) -> None:
+    assert spoiled(lambda proto: None, worker) == []
+
+
+CASES: dict[str, tuple[Callable[[onnx.ModelProto], object], str, str, str]] = {
+    "a node of two with one name": (
+        lambda proto: set_axis(proto.graph.node[0]),
+        "check-shapes",
+        "/graph/node/0",
+        "node name: twice): [ShapeInferenceError] 'axis' must be in [-2 , 1]. Its actual value is: 7",
+    ),
+    "a node without a name": (
+        without_name,
+        "check-shapes",
+        "/graph/node/0",
+        "node name: )",
+    ),
+    "a node in a subgraph, and not the node around it": (
+        lambda proto: set_axis(branch(proto, 0)),
+        "check-shapes",
+        "/graph/node/3/attribute/then_branch/g/node/0",
+        "node name: in_then",
+    ),
+    "a node in a function": (
+        lambda proto: set_axis(proto.functions[0].node[0]),
+        "check-shapes",
+        "/functions/0/node/0",
+        "node name: inside",
+    ),
+    "an unknown operator, which is known already": (
+        lambda proto: setattr(proto.graph.node[0], "op_type", "SoftMax"),
+        "unknown-operator",
+        "/graph/node/0/op_type",
+        "there is no operator SoftMax (and 1 more that follows from it)",
+    ),
+    "an unknown operator in a function, which onnx does not place": (
+        lambda proto: setattr(proto.functions[0].node[0], "op_type", "Nope"),
+        "unknown-operator",
+        "/functions/0/node/0/op_type",
+        "that follows from it",
+    ),
+    "an initializer": (
+        lambda proto: proto.graph.initializer[0].dims.append(2),
+        "wrong-length",
+        "/graph/initializer/0",
+        "that follow",
+    ),
+    "a type that is stated wrongly": (
+        lambda proto: proto.graph.value_info.append(
+            onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [9])
+        ),
+        "check-shapes",
+        "/graph/value_info/2",
+        "Inferred shape and existing shape differ in dimension 0: (4) vs (9)",
+    ),
+    "the graph": (
+        lambda proto: proto.graph.ClearField("name"),
+        "check-model",
+        "/graph",
+        "Field 'name' of 'graph' is required",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_message_is_at_its_element(case: str, worker: Worker) -> None:
+    spoil, code, address, message = CASES[case]
+    (finding,) = spoiled(spoil, worker)
+    assert (finding.code, finding.address) == (code, address)
+    assert message in finding.message
+    assert "node-" not in finding.message
+
+
+def test_what_depends_on_an_error_is_counted_and_the_rest_is_listed(worker: Worker) -> None:
+    def spoil(proto: onnx.ModelProto) -> None:
+        set_axis(proto.graph.node[0])
+        set_axis(branch(proto, 0))
+        proto.graph.node[4].attribute[0].ints[:] = [0, 7]
+        set_axis(proto.functions[0].node[0])
+
+    first, second = spoiled(spoil, worker)
+    assert (first.address, second.address) == ("/graph/node/0", "/functions/0/node/0")
+    assert first.message.endswith(" that follow from it)")
+    assert "more" not in second.message
+
+
+def test_branches_of_one_node_do_not_follow_from_each_other() -> None:
+    index = Index(from_proto(onnx.parser.parse_model(MODEL)))
+    names = ["then_branch/g/node/0", "else_branch/g/node/0", "else_branch/g/node/0"]
+    addresses = ["/graph", *[f"/graph/node/3/attribute/{each}" for each in names], "/graph/node/3", "/graph/node/4"]
+    found = [Finding(severity="error", code="check-shapes", address=each, message="wrong") for each in addresses]
+    kept = _folded(index, found)
+    assert [each.address for each in kept] == addresses[:3]
+    assert [each.message for each in kept] == [
+        "wrong",
+        "wrong (and 2 more that follow from it)",
+        "wrong (and 1 more that follows from it)",
+    ]
+
+
+def test_without_an_answer_about_nodes_the_message_remains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(MODEL)
+    set_axis(proto.graph.node[0])
+    onnx.save(proto, tmp_path / "m.onnx")
+    check = Worker.check
+
+    def once(self: Worker, model: bytes | Path, full: bool = False, **more: object) -> tuple[Finding, ...]:
+        if isinstance(model, bytes):
+            raise WorkerError("the checker of onnx does not finish on this model")
+        return check(self, model, full, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Worker, "check", once)
+    with Worker() as worker:
+        (finding,) = onnx_findings(worker, from_proto(proto), path=tmp_path / "m.onnx")
+    assert (finding.code, finding.address) == ("check-shapes", "/graph")
+    assert "node name: twice" in finding.message
