@@ -9,7 +9,7 @@ import msgspec
 from onnxjson.editing.inference import inferred_types, refine_type
 from onnxjson.editing.opsets import convert, domain_text, imported_version
 from onnxjson.editing.workspace import main_scope
-from onnxjson.model.constants import type_of_constant
+from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import (
     Graph,
@@ -73,7 +73,7 @@ def combine(
     shared = _shared(main, its, joins, folders[0])
     second, more = _own_names(ones, others, joins, shared, prefix)
     notes += more
-    second, more = _own_node_names(ones, second, prefix)
+    second, more = _own_node_names(ones, second, prefix, shared)
     notes += more
     model, more = _joined(first, second, joins, shared)
     return Combined(model, (*notes, *more))
@@ -163,14 +163,23 @@ def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:
 
 
 def _shared(main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:
-    """Return the names of constants that both models have with the same dtype, dims and elements."""
-    return {
+    """Return the names of constants that both models have with the same dtype, dims and elements.
+
+    Results of nodes that both have and that compute only with such constants are among them.
+    """
+    shared = {
         name
         for name in its.initializers
         if name in main.initializers
         and not (name in joins or name in its.inputs or name in main.inputs)
         and _inside(main.initializer(name), folder) == its.initializer(name)
     }
+    mine = {node.output: node for node in [main.graph.node[position] for position in constant_nodes(main)]}
+    for position in sorted(constant_nodes(its)):
+        node = its.graph.node[position]
+        if mine.get(node.output) == node and shared.issuperset([name for name in node.input if name]):
+            shared.update(node.output)
+    return shared
 
 
 def _inside(constant: Tensor | SparseTensor | None, folder: Path | None) -> Tensor | SparseTensor | None:
@@ -210,7 +219,7 @@ def _own_names(
     return model, [f"values of the second that have names of the first: {_map(renames)}"] if renames else []
 
 
-def _own_node_names(ones: Index, second: Model, prefix: str) -> tuple[Model, list[str]]:
+def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -> tuple[Model, list[str]]:
     """Rename nodes of the second model that have names of nodes of the first."""
     taken = {ref.node.name for ref in ones.nodes() if ref.node.name and ref.scope.kind != "function"}
     index = Index(second)
@@ -218,7 +227,7 @@ def _own_node_names(ones: Index, second: Model, prefix: str) -> tuple[Model, lis
     renames: dict[str, str] = {}
 
     def own(node: Node) -> Node:
-        if not node.name or node.name not in taken:
+        if not node.name or node.name not in taken or not shared.isdisjoint(node.output):
             return node
         if node.name not in renames:
             renames[node.name] = _fresh(prefix + node.name, free)
@@ -262,7 +271,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
     constants = [each for each in other.initializer if each.name not in shared and each.name not in sources]
     graph = msgspec.structs.replace(
         one,
-        node=(*one.node, *other.node),
+        node=(*one.node, *[each for each in other.node if shared.isdisjoint(each.output)]),
         initializer=(*one.initializer, *constants),
         input=(*one.input, *[each for each in other.input if each.name not in sources]),
         output=new_outputs,

@@ -13,6 +13,7 @@ from onnxjson.editing.extraction import Extraction
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.sandbox import stored_bytes
 from onnxjson.editing.workspace import Workspace, main_scope
+from onnxjson.model.constants import constant_nodes
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
@@ -241,19 +242,20 @@ def split_at(model: Model, values: Sequence[str], folder: Path | None = None) ->
     index = Index(model)
     main = main_scope(index)
     names = [_cut(model, index, main, value) for value in values]
-    ancestors = [Index.ancestors(main, [name]) for name in names]
+    constant = constant_nodes(main)
+    ancestors = [Index.ancestors(main, [name]) - constant for name in names]
     groups: list[list[int]] = []
     taken: set[int] = set()
     for place in sorted(range(len(names)), key=lambda each: len(ancestors[each])):
         group = ancestors[place] - taken
         if not group:
-            raise EditError(f'the piece that ends at "{visible(names[place])}" would have no nodes')
+            raise EditError(f'the piece that ends at "{visible(names[place])}" would have no nodes but constant ones')
         groups.append(sorted(group))
         taken |= group
-    rest = [position for position in range(len(main.graph.node)) if position not in taken]
+    rest = [position for position in range(len(main.graph.node)) if position not in taken | constant]
     if not rest:
         raise EditError(f'no node is left after "{visible(names[-1])}"; split at values that other nodes use')
-    return _pieces(model, index, main, [*groups, rest], folder)
+    return _pieces(model, index, main, [*groups, rest], constant, folder)
 
 
 def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces:
@@ -264,25 +266,26 @@ def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces
     """
     index = Index(model)
     main = main_scope(index)
+    constant = constant_nodes(main)
     groups: list[list[int]] = [[]]
-    held: set[str] = set()
+    held: set[str | int] = set()
     filled = 0
     notes = []
-    for position, node in enumerate(main.graph.node):
-        names = {name for name in consumed_names(node) if main.initializer(name) is not None}
-        holder = Model(graph=Graph(node=(Node(attribute=node.attribute),)))
-        own = sum(_bytes(each) for each in tensors_of(holder))
-        new = own + sum(_bytes(main.initializer(name)) for name in names - held)
+    for position in range(len(main.graph.node)):
+        if position in constant:
+            continue
+        needed = _constant_sizes(main, {position, *_needed(main, [position], constant)})
+        new = sum([needed[each] for each in needed.keys() - held])
         if groups[-1] and filled + new > size:
             groups.append([])
             held, filled = set(), 0
-            new = own + sum(_bytes(main.initializer(name)) for name in names)
+            new = sum(needed.values())
         if new > size:
             notes.append(f"node {position} alone has constants of {new:,} bytes")
         groups[-1].append(position)
-        held |= names
+        held |= needed.keys()
         filled += new
-    found = _pieces(model, index, main, groups, folder)
+    found = _pieces(model, index, main, groups, constant, folder)
     return found._replace(notes=(*found.notes, *notes))
 
 
@@ -293,14 +296,45 @@ def _cut(model: Model, index: Index, main: Scope, value: str) -> str:
     return found.name
 
 
-def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], folder: Path | None) -> Pieces:
+def _needed(main: Scope, group: Iterable[int], constant: Collection[int]) -> set[int]:
+    """Return the constant nodes whose results the nodes of a group need."""
+    found: set[int] = set()
+    pending = list(group)
+    while pending:
+        for name in consumed_names(main.graph.node[pending.pop()]):
+            place = main.producer_position(name)
+            if place is not None and place in constant and place not in found:
+                found.add(place)
+                pending.append(place)
+    return found
+
+
+def _constant_sizes(main: Scope, positions: Iterable[int]) -> dict[str | int, int]:
+    """Return the size in bytes of each initializer that nodes use, by name, and of their attributes, by position."""
+    sizes: dict[str | int, int] = {}
+    for position in positions:
+        node = main.graph.node[position]
+        holder = Model(graph=Graph(node=(Node(attribute=node.attribute),)))
+        sizes[position] = sum(_bytes(each) for each in tensors_of(holder))
+        sizes |= {name: _bytes(main.initializer(name)) for name in consumed_names(node)}
+    return sizes
+
+
+def _pieces(
+    model: Model, index: Index, main: Scope, groups: list[list[int]], constant: set[int], folder: Path | None
+) -> Pieces:
     if model.training_info:
         raise EditError("training_info belongs to the whole model; remove it first")
     group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     wanted = [name for name in main.output_names if name]
     groups = _with_outputs(main, groups, group_of, wanted)
     group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
-    uses = [dict.fromkeys(_used(main, group)) for group in groups]
+    everywhere = set().union(*[_needed(main, group, constant) for group in groups])
+    whole = [
+        sorted({*group, *_needed(main, group, constant), *(() if number else constant - everywhere)})
+        for number, group in enumerate(groups)
+    ]
+    uses = [dict.fromkeys(_used(main, group)) for group in whole]
     used = {name for each in uses for name in each}
     constants = (*main.initializers, *main.sparse_initializers)
     given = [name for name in main.inputs if main.initializer(name) is None]
@@ -318,7 +352,7 @@ def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], fo
         passed = [name for name in wanted if name not in group_of] if number == last else []
         inputs += [name for name in passed if name in given and name not in inputs]
         spare = [name for name in constants if name not in used] if number == 0 else []
-        part = extraction.part(main, group, inputs, [*outputs, *passed], spare=spare, with_defaults=True)
+        part = extraction.part(main, whole[number], inputs, [*outputs, *passed], spare=spare, with_defaults=True)
         notes += [note for note in part.notes if note not in notes]
         assert part.model.graph is not None
         size = sum(_bytes(each) for each in tensors_of(part.model))

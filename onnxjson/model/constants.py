@@ -57,6 +57,29 @@ def own_constant(scope: Scope, name: str) -> Constant | None:
     return Constant(scope, name, producer.node, False)
 
 
+RANDOM: Final = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators with different results each time."""
+
+
+def constant_nodes(scope: Scope) -> set[int]:
+    """Return the positions of the nodes of a sorted graph whose results depend on constants only.
+
+    Not those that produce outputs of the graph, and nodes that use these.
+    """
+    known = {"", *scope.initializers, *scope.sparse_initializers}.difference(scope.inputs)
+    outputs = set(scope.output_names)
+    found = set()
+    for position, node in enumerate(scope.graph.node):
+        may_vary = plain_domain(node.domain) or node.op_type in RANDOM or node.op_type == "Dropout"
+        has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
+        if not may_vary and not has_graphs and known.issuperset(node.input) and outputs.isdisjoint(node.output):
+            found.add(position)
+            known.update(node.output)
+    return found
+
+
 def constant_outputs(scope: Scope) -> Iterator[str]:
     """Yield the outputs of the nodes Constant of a graph, in the order of the file."""
     nodes = scope.graph.node

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.model.constants import is_constant_node
+from onnxjson.model.constants import RANDOM, is_constant_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
@@ -31,12 +31,6 @@ from onnxjson.model.walking import replace_records, walk
 
 IR_VERSION: Final = 10
 """IR version of parts: new enough for every operator set, old enough for every engine."""
-
-
-RANDOM: Final = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators with different results each time."""
 
 _PAYLOADS: Final = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 

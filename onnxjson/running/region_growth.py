@@ -11,11 +11,10 @@ import msgspec
 
 from onnxjson.diffing.changes import Region
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import RANDOM, find_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_key
-from onnxjson.running.parts import RANDOM
 
 MAX_NODES: Final = 64
 """Maximum number of nodes of a region, on each side."""

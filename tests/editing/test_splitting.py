@@ -10,8 +10,11 @@ import pytest
 import onnxjson
 from onnxjson.editing.composing import Pieces, split_at, split_by_size
 from onnxjson.editing.edits import apply
-from onnxjson.model.document import Graph, Model
+from onnxjson.editing.workspace import main_scope
+from onnxjson.model.constants import constant_nodes
+from onnxjson.model.document import Graph, Model, Node
 from onnxjson.model.errors import EditError, SelectorError
+from onnxjson.model.index import Index
 from tests.editing.graphs import exported, model_of
 from tests.editing.test_composing import CHAIN, _random_inputs, branching, evaluate
 
@@ -31,10 +34,14 @@ def joined(pieces: Pieces, folder: Path) -> Model:
 
 
 def require_same(whole: Model, again: Model) -> None:
-    """Both are one model, but for the order of constants and for types that were not said before."""
+    """Both are one model, but for the order of constants and for types that were not said before.
+
+    Constants are initializers, and nodes that compute with constants only.
+    """
     one, other = graph_of(whole), graph_of(again)
     assert msgspec.structs.replace(again, graph=one) == whole
-    assert other.node == one.node
+    assert computing(again) == computing(whole)
+    assert sorted(other.node, key=str) == sorted(one.node, key=str)
     assert (other.input, other.output) == (one.input, one.output)
     by_name = {tensor.name: tensor for tensor in other.initializer}
     assert [by_name[tensor.name] for tensor in one.initializer] == list(one.initializer)
@@ -43,6 +50,13 @@ def require_same(whole: Model, again: Model) -> None:
     assert [said[value.name] for value in one.value_info] == list(one.value_info)
     rest = dict.fromkeys(("node", "input", "output", "initializer", "value_info"), ())
     assert msgspec.structs.replace(one, **rest) == msgspec.structs.replace(other, **rest)
+
+
+def computing(model: Model) -> list[Node]:
+    """The nodes that depend on more than constants."""
+    main = main_scope(Index(model))
+    constant = constant_nodes(main)
+    return [node for position, node in enumerate(main.graph.node) if position not in constant]
 
 
 def run_pieces(pieces: Pieces, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +80,36 @@ def test_pieces_by_size_make_the_same_model_again_and_compute_the_same_bits(name
     assert {key: value.tobytes() for key, value in found.items()} == {
         key: value.tobytes() for key, value in expected.items()
     }
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_no_constant_is_an_input_of_a_piece(name: str) -> None:
+    whole = exported(name)
+    main = main_scope(Index(whole))
+    values = {name for position in constant_nodes(main) for name in main.graph.node[position].output}
+    total = sum(len(tensor.raw_data or b"") for tensor in graph_of(whole).initializer)
+    for piece in split_by_size(whole, total // 3).pieces:
+        assert values.isdisjoint(piece.inputs)
+
+
+def test_constant_nodes_are_in_every_piece_that_needs_them_and_join_to_one(tmp_path: Path) -> None:
+    whole = model_of(
+        """g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+        v = Identity(w) k = Constant<value = float[1] {3}>() m = Mul(v, k)
+        r = RandomNormal<shape = [2]>()
+        a = Add(x, m) b = Add(a, r) c = Mul(b, m) y = Add(c, r)
+    }"""
+    )
+    pieces = split_at(whole, ["b"])
+    assert [[node.op_type for node in graph_of(piece.model).node] for piece in pieces.pieces] == [
+        ["Identity", "Constant", "Mul", "RandomNormal", "Add", "Add"],
+        ["Identity", "Constant", "Mul", "Mul", "Add"],
+    ]
+    assert [piece.inputs for piece in pieces.pieces] == [("x",), ("b", "r")]
+    require_same(whole, joined(pieces, tmp_path))
+    assert graph_of(joined(pieces, tmp_path)).node == graph_of(whole).node
+    with pytest.raises(EditError, match='"v" would have no nodes but constant ones'):
+        split_at(whole, ["v"])
 
 
 def test_pieces_have_at_most_the_size_unless_one_node_has_more() -> None:
