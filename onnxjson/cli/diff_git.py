@@ -22,7 +22,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.walking import walk
 from onnxjson.rendering.exact import as_json
 
-_FOR_ONE: Final = ("html", "patch", "script")
+_FOR_ONE: Final = ("patch", "script")
 """Forms with only one comparison."""
 
 _LARGEST_COMMENT: Final = 60_000
@@ -134,12 +134,14 @@ def run(request: Request, options: Options) -> int:
     _check_count(changes, options)
     if not changes:
         output.talk("no models changed")
-    found = [_compared(change, options) for change in changes]
+    found = [_compared(change, replace(options, prefix=f"m{number}")) for number, change in enumerate(changes)]
     for each in found:
         for problem in each.problems:
             if not each.failure:
                 output.warn(problem)
-    if options.form not in _FOR_ONE and (found or options.form == "json" or options.view.destination is not None):
+    if options.form not in _FOR_ONE and (
+        found or options.form in ("html", "json") or options.view.destination is not None
+    ):
         _emit(_JOINED.get(options.form, _plain)(found), options.view)
     code = next((each.failure for each in found if each.failure), 0)
     if code or any(each.problems for each in found):
@@ -291,7 +293,30 @@ def _markdown(found: list[_Compared]) -> Iterator[str]:
         yield "No models changed.\n"
 
 
+def _html(found: list[_Compared]) -> Iterator[str]:
+    from onnxjson.rendering.diff_html import html_page, page_code, page_text
+
+    links = "".join(
+        f'<li><a class="kind" href="#m{number}">{page_text(_path_of(each.change))}</a></li>'
+        for number, each in enumerate(found)
+    )
+    content = [f'<ul class="badges">{links}</ul>\n'] if len(found) > 1 else []
+    for number, each in enumerate(found):
+        text = each.text
+        if each.failure:
+            text = f'<p class="problem">{page_text(each.problems[0])}</p>\n'
+        elif each.status in ("added", "removed"):
+            text = f"<p>{page_text(each.text)}</p>\n"
+        if text is not each.text:
+            what = "" if each.failure else f" {each.status}"
+            text = f"<h1>{page_code(_path_of(each.change))}{what}</h1>\n{text}"
+        content.append(f'<section id="m{number}">\n{text}</section>\n')
+    title = output.counted(len(found), "model") if len(found) != 1 else _path_of(found[0].change)
+    return html_page(title, content or ["<p>No models changed.</p>\n"], "onnxjson diff")
+
+
 _JOINED: Final[dict[str, Callable[[list[_Compared]], Iterator[str]]]] = {
+    "html": _html,
     "json": _json,
     "markdown": _markdown,
     "unified": _unified,

@@ -34,6 +34,8 @@ class Options:
     weights: WeightsComparison
     tests_rewrites: bool
     trust_links: bool
+    prefix: str = ""
+    """Start of the ids of a section of an HTML page."""
 
     @property
     def form(self) -> str:
@@ -105,9 +107,9 @@ def _show(report: Report, options: Options) -> None:
 
             view.write([diff_markdown(report)])
         case "html":
-            from onnxjson.rendering.diff_html import diff_html
+            from onnxjson.rendering.diff_html import diff_html, diff_section
 
-            view.write(diff_html(report))
+            view.write(diff_html(report) if view.collected is None else diff_section(report, options.prefix))
         case _ if report.equal and view.destination is None and not options.matches:
             for line in _lines(report, options):
                 output.talk(reports.styled(line, coloured=view.coloured))

@@ -14,11 +14,11 @@ from typing import Final, Literal, NamedTuple
 import pybase64
 
 from onnxjson.diffing.details import node_label
-from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Kind, Member
+from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of, places_of
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
 from onnxjson.rendering.tables import size
@@ -126,26 +126,42 @@ _LONGEST_PATTERN: Final = 200
 _MOST_OPEN: Final = 3
 """Number of members that are always shown."""
 
+_MOST_ROWS_OPEN: Final = 8
+"""Number of rows of details that are always shown."""
+
 _LONGEST: Final = 400
 DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
 """Kinds of events that change a drawing."""
 
 
 def diff_html(report: Report) -> Iterator[str]:
-    """Yield the page in pieces."""
-    yield page_head(f"{report.base_name} → {report.target_name}")
+    """Yield the page of one diff in pieces."""
+    return html_page(f"{report.base_name} → {report.target_name}", diff_section(report), "onnxjson diff")
+
+
+def html_page(title: str, content: Iterable[str], command: str) -> Iterator[str]:
+    """Yield a page in pieces; `command` is what writes it."""
+    yield page_head(title)
     yield "<body>\n"
+    yield from content
+    yield f"<footer>{command}</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+
+
+def diff_section(report: Report, prefix: str = "") -> Iterator[str]:
+    """Yield one diff for a page; `prefix` makes its ids unique on a page with several."""
+    page = _Section(report, prefix)
     yield f"<h1>{page_code(report.base_name)} → {page_code(report.target_name)}</h1>\n"
     if report.equal:
         yield f"<p>The same: {counted(report.nodes.after, 'node')}.</p>\n"
     else:
         yield f"<p>{nodes_text(report)}</p>\n"
         yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
-        yield _badges(report)
+        yield page.badges()
+        yield from page.changes()
         yield from _operators(report)
-        yield from _events(report)
-    yield from _nodes(report)
-    yield page_end("onnxjson diff")
+    yield "<details><summary>nodes</summary>\n" if prefix else ""
+    yield from page.nodes()
+    yield "</details>\n" if prefix else ""
 
 
 def page_text(text: str, limit: int | None = _LONGEST) -> str:
@@ -177,17 +193,22 @@ def page_head(title: str) -> str:
     )
 
 
-def page_end(command: str) -> str:
-    """Return the end of a page, which states the command that writes it."""
-    return f"<footer>{command}</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+def page_table(headings: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """Yield a table of numbers.
+
+    Args:
+        headings: of the columns of numbers; already escaped.
+        rows: the label (already escaped) and its numbers, each a cell.
+    """
+    cells = "".join([f'<th class="number">{each}</th>' for each in headings])
+    yield f'<div class="scroll"><table class="sizes"><thead><tr><th></th>{cells}</tr></thead><tbody>\n'
+    yield from (f"<tr><td>{label}</td>{''.join(numbers)}</tr>\n" for label, numbers in rows)
+    yield "</tbody></table></div>\n"
 
 
-def _badges(report: Report) -> str:
-    first: dict[Kind, int] = {}
-    for position, event in enumerate(report.events):
-        first.setdefault(event.kind, position)
-    items = [f"<li>{_badge(kind, first[kind], f'{number:,} {kind}')}</li>" for kind, number in report.places.items()]
-    return f'<ul class="badges">{"".join(items)}</ul>\n'
+def page_number(text: str, *, differs: bool = False) -> str:
+    """Return a cell with a number."""
+    return f'<td class="number{" differs" if differs else ""}">{text}</td>'
 
 
 def _operators(report: Report) -> Iterator[str]:
@@ -195,61 +216,97 @@ def _operators(report: Report) -> Iterator[str]:
     others = [each for each in report.operators if not each.change]
     if not changed and not report.parameters.change and not report.bytes.change:
         return
-    yield '<h2>Operators</h2>\n<table id="operators"><thead><tr><th></th><th class="number">before</th>'
-    yield '<th class="number">after</th><th class="number">change</th></tr></thead><tbody>\n'
-    yield from (_count_row(page_code(each.what), each) for each in changed)
+    rows = [(page_code(each.what), each) for each in changed]
     if others:
         number = sum(each.before for each in others)
-        yield _count_row(f"{counted(len(others), 'other')} as before", Count("", number, number))
-    yield _count_row("nodes", report.nodes, is_sum=True)
-    yield _count_row("parameters", report.parameters, is_sum=True)
+        rows.append((f"{counted(len(others), 'other')} as before", Count("", number, number)))
+    rows += [(f"<b>{each.what}</b>", each) for each in (report.nodes, report.parameters)]
+    texts = [(label, (f"{each.before:,}", f"{each.after:,}", each.change_text)) for label, each in rows]
     stored = report.bytes
-    texts = size(stored.before), size(stored.after), stored.bytes_change_text
-    yield _cells("bytes", *texts, _way(stored), is_sum=True)
-    yield "</tbody></table>\n"
+    texts.append(("<b>bytes</b>", (size(stored.before), size(stored.after), stored.bytes_change_text)))
+    yield "<h2>Operators and sizes</h2>\n"
+    yield from page_table(("before", "after", "change"), ((label, map(page_number, row)) for label, row in texts))
 
 
-def _way(count: Count) -> str:
-    return "more" if count.change > 0 else "less" if count.change < 0 else ""
+class _Section:
+    def __init__(self, report: Report, prefix: str) -> None:
+        self._report = report
+        self._prefix = f"{prefix}e"
+        self._loud, self._quiet = report.by_weight
+        self._places = {id(event): place for place, event in enumerate((*self._loud, *self._quiet))}
+        """The events by identity: their places on the page."""
 
+    def badges(self) -> str:
+        items = "".join(
+            f"<li>{self._badge(next(event for event in self._report.events if event.kind == kind), number)}</li>"
+            for kind, number in places_of((*self._loud, *self._quiet)).items()
+        )
+        return f'<ul class="badges">{items}</ul>\n'
 
-def _count_row(label: str, count: Count, *, is_sum: bool = False) -> str:
-    texts = f"{count.before:,}", f"{count.after:,}", count.change_text
-    return _cells(label, *texts, _way(count), is_sum=is_sum)
+    def _badge(self, event: Event, number: int | None = None) -> str:
+        place, kind = self._places[id(event)], event.kind
+        text = kind if number is None else f"{number:,} {kind}"
+        if place >= MOST_EVENTS:
+            return f'<span class="kind {EFFECTS[kind]}">{text}</span>'
+        return f'<a class="kind {EFFECTS[kind]}" href="#{self._prefix}{place}">{text}</a>'
 
+    def changes(self) -> Iterator[str]:
+        unverified, drawn = not_verified(self._report), 0
+        nodes = Nodes(self._report.alignment)
+        if self._loud:
+            yield "<h2>Changes</h2>\n"
+        if unverified:
+            rewrites = counted(unverified, "rewrite")
+            yield f'<p class="soft">{rewrites} not verified; --test-rewrites runs both sides of each</p>\n'
+        for place, event in enumerate(self._loud[:MOST_EVENTS]):
+            pair = pictures(event.members[0], nodes) if event.kind in DRAWN and drawn < MOST_DRAWINGS else None
+            drawn += pair is not None
+            yield from event_article(f"{self._prefix}{place}", event, pair, says_verdict=not unverified)
+        if quiet := self._quiet[: max(MOST_EVENTS - len(self._loud), 0)]:
+            number = counted(sum(event.count for event in self._quiet), "change")
+            yield f"<details><summary>{number} without effect on results</summary>\n"
+            for place, event in enumerate(quiet, len(self._loud)):
+                yield from event_article(f"{self._prefix}{place}", event, None, says_verdict=False)
+            yield "</details>\n"
+        left = len(self._report.events) - MOST_EVENTS
+        if left > 0:
+            yield f'<p class="soft">{counted(left, "more pattern")} not shown; --format json has all of them</p>\n'
 
-def _cells(label: str, before: str, after: str, change: str, way: str, *, is_sum: bool) -> str:
-    row = '<tr class="sum">' if is_sum else "<tr>"
-    numbers = f'<td class="number">{before}</td><td class="number">{after}</td>'
-    return f'{row}<td>{label}</td>{numbers}<td class="number {way}">{change}</td></tr>\n'
+    def nodes(self) -> Iterator[str]:
+        report = self._report
+        rows: Iterator[NodeRow] = node_rows(report)
+        total = report.nodes.before + report.nodes.after - report.matched
+        note = f"{total:,}"
+        if total > MOST_ROWS:
+            rows = (row for row in rows if row.state != "same")
+            note = f"changed nodes of {total:,}, at most {MOST_ROWS:,} rows"
+        shown = (self._row(row) for row in itertools.islice(rows, MOST_ROWS))
+        yield from page_nodes(note, ("event", "address"), STATES, shown)
 
-
-def _events(report: Report) -> Iterator[str]:
-    if not report.events:
-        return
-    yield "<h2>Changes</h2>\n"
-    unverified = not_verified(report)
-    if unverified:
-        rewrites = counted(unverified, "rewrite")
-        yield f'<p class="soft">{rewrites} not verified; --test-rewrites runs both sides of each</p>\n'
-    nodes, drawn = Nodes(report.alignment), 0
-    for position, event in enumerate(report.events[:MOST_EVENTS]):
-        pair = pictures(event.members[0], nodes) if event.kind in DRAWN and drawn < MOST_DRAWINGS else None
-        drawn += pair is not None
-        yield from event_article(position, event, pair, says_verdict=not unverified)
-    left = len(report.events) - MOST_EVENTS
-    if left > 0:
-        yield f'<p class="soft">{counted(left, "more pattern")} not shown; --format json has all of them</p>\n'
+    def _row(self, row: NodeRow) -> str:
+        badges = [self._badge(self._report.events[position]) for position in row.events]
+        if not badges and row.state != "same":
+            badges.append(f'<span class="kind {row.state}">{row.state}</span>')
+        addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
+        shown = " → ".join(page_text(f"@{each}") for each in addresses)
+        return page_row(row.state, badges, row.operator, row.name, shown)
 
 
 def event_article(
-    position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool
+    name: str, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool
 ) -> Iterator[str]:
-    """Yield one event: the change, its drawing if there is a pair of pictures, and its places."""
+    """Yield one event with the id `name`: the change, its drawing if there is a pair of pictures, and its places."""
     times = f"{event.count:,}× " if event.count > 1 else ""
     long = ' class="long"' if len(event.members) > _MOST_OPEN else ""
-    yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
+    yield f'<article id="{name}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
     yield f"<h3>{times}{page_code(event.pattern, _LONGEST_PATTERN)}</h3>"
+    common = {member.details for member in event.members}
+    is_common = len(common) == 1 and len(event.members[0].details) <= _MOST_ROWS_OPEN
+    if is_common:
+        yield _details(event, event.members[0])
+    is_short = is_common and pair is None and len(event.members) == 1
+    if is_short:
+        yield _place(event.members[0])
     if event.verdict is not None and says_verdict:
         yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
     yield "</header>\n"
@@ -259,17 +316,11 @@ def event_article(
         yield '<div class="pair">\n'
         yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
         yield "</div>\n"
-    common = {member.details for member in event.members}
-    if len(event.members) > 1 and len(common) == 1:
-        yield _details(event, event.members[0])
-    members = "".join(
-        _member(event, member, with_details=len(event.members) == 1 or len(common) > 1)
-        for member in event.members[:_MOST_MEMBERS]
-    )
+    members = "".join(_member(event, member, with_details=not is_common) for member in event.members[:_MOST_MEMBERS])
     left = len(event.members) - _MOST_MEMBERS
     if left > 0:
         members += f'<li class="soft">... and {left:,} more</li>\n'
-    members = f'<ul class="members">\n{members}</ul>\n'
+    members = "" if is_short else f'<ul class="members">\n{members}</ul>\n'
     if len(event.members) > _MOST_OPEN:
         members = f"<details><summary>{counted(len(event.members), 'place')}</summary>\n{members}</details>\n"
     yield f"{members}</article>\n"
@@ -280,20 +331,27 @@ def _figure(picture: Picture, side: str) -> str:
     label = f"{side}: {', '.join(nodes) or 'none of its nodes'}"
     drawing = svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
     left = f", {counted(picture.left_out, 'more node')} not drawn" if picture.left_out else ""
-    return f'<figure><figcaption>{side}{left}</figcaption><div class="scroll">{drawing}</div></figure>\n'
+    zoom = '<button type="button" hidden>full size</button>'
+    return f'<figure><figcaption>{side}{left}{zoom}</figcaption><div class="scroll">{drawing}</div></figure>\n'
 
 
 def _details(event: Event, member: Member) -> str:
     rows = "".join(_detail(event, detail) for detail in member.details)
-    return f'<table class="details"><tbody>\n{rows}</tbody></table>\n' if rows else ""
+    table = f'<table class="details"><tbody>\n{rows}</tbody></table>\n' if rows else ""
+    if len(member.details) <= _MOST_ROWS_OPEN:
+        return table
+    return f"<details><summary>{counted(member.count, 'change')}</summary>\n{table}</details>\n"
 
 
 def _member(event: Event, member: Member, *, with_details: bool) -> str:
+    return f"<li>{_place(member)}{_details(event, member) if with_details else ''}</li>\n"
+
+
+def _place(member: Member) -> str:
     base, target = _addresses(member.base), _addresses(member.target)
     addresses = base if base == target else f"{base or '—'} → {target or '—'}"
     place = f"{page_code(place_text(member))} " if member.place else ""
-    details = _details(event, member) if with_details else ""
-    return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
+    return f'<span>{place}<span class="address">{addresses}</span></span>'
 
 
 def _addresses(addresses: Sequence[str]) -> str:
@@ -303,25 +361,13 @@ def _addresses(addresses: Sequence[str]) -> str:
 
 
 def _detail(event: Event, detail: Detail) -> str:
-    sides = [(detail.base, "del"), (detail.target, "ins")]
-    if (detail.base is None or detail.target is None) and not is_about_parts(event):
-        sides = [(side, "span") for side, _ in sides]  # a fact, not something removed or added
-    cells = "".join(
-        f"<td><{element}>{page_code(side, 2000)}</{element}></td>" if side is not None else "<td></td>"
-        for side, element in sides
-    )
+    sides = [("", detail.base, "del"), ("→ " if detail.base is not None else "", detail.target, "ins")]
+    is_fact = (detail.base is None or detail.target is None) and not is_about_parts(event)
+    cells = ""
+    for arrow, side, element in sides:
+        element = "span" if is_fact else element
+        cells += "<td></td>" if side is None else f"<td>{arrow}<{element}>{page_code(side, 2000)}</{element}></td>"
     return f"<tr><td>{page_text(detail.what)}</td>{cells}</tr>\n"
-
-
-def _nodes(report: Report) -> Iterator[str]:
-    rows: Iterator[NodeRow] = node_rows(report)
-    total = report.nodes.before + report.nodes.after - report.matched
-    note = f"{total:,}"
-    if total > MOST_ROWS:
-        rows = (row for row in rows if row.state != "same")
-        note = f"changed nodes of {total:,}, at most {MOST_ROWS:,} rows"
-    shown = (_node_row(row, report) for row in itertools.islice(rows, MOST_ROWS))
-    yield from page_nodes(note, ("event", "address"), STATES, shown)
 
 
 def page_nodes(note: str, words: tuple[str, str], states: Iterable[State], rows: Iterable[str]) -> Iterator[str]:
@@ -335,12 +381,12 @@ def page_nodes(note: str, words: tuple[str, str], states: Iterable[State], rows:
     """
     options = "".join(f'<option value="{state}">{state}</option>' for state in states)
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
-    yield '<div class="search" hidden><input id="words" type="search" '
+    yield '<div class="search" hidden><input type="search" '
     yield f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'
-    yield '<select id="state" aria-label="Kind of change">'
-    yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
+    yield '<select aria-label="Kind of change">'
+    yield f'<option value="">all</option>{options}</select><span class="soft found" aria-live="polite"></span>'
     headings = f"<th></th><th>operator</th><th>name</th><th>{words[1]}</th>"
-    yield f'</div>\n<table id="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
+    yield f'</div>\n<table class="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
     yield from rows
     yield "</tbody></table>\n"
 
@@ -352,19 +398,3 @@ def page_row(state: State, badges: Iterable[str], operator: str, name: str, plac
         f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator)}</{element}></td>'
         f'<td>{page_code(name)}</td><td class="address">{place}</td></tr>\n'
     )
-
-
-def _node_row(row: NodeRow, report: Report) -> str:
-    kinds = [(report.events[position].kind, position) for position in row.events]
-    badges = [_badge(kind, position, kind) for kind, position in kinds]
-    if not badges and row.state != "same":
-        badges.append(f'<span class="kind {row.state}">{row.state}</span>')
-    addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
-    shown = " → ".join(page_text(f"@{each}") for each in addresses)
-    return page_row(row.state, badges, row.operator, row.name, shown)
-
-
-def _badge(kind: Kind, position: int, text: str) -> str:
-    if position >= MOST_EVENTS:
-        return f'<span class="kind {EFFECTS[kind]}">{text}</span>'
-    return f'<a class="kind {EFFECTS[kind]}" href="#e{position}">{text}</a>'

@@ -16,8 +16,8 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
-from onnxjson.rendering.spans import Line, Span, Style, paragraph
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, shortened_name, size
+from onnxjson.rendering.spans import Line, Span, paragraph
+from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_name, size, table
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -51,9 +51,9 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield (Span(text),)
     for problem in report.incomplete:
         yield from paragraph(f"! {problem}", width, "bad")
-    if rows := list(_counts(report, details=details)):
-        yield ()
-        yield from _table(rows, width)
+    for number, line in enumerate(table(list(_counts(report, details=details)), width, right=(1, 2, 3), indent=0)):
+        yield from () if number else [()]
+        yield (Span(line, "plain" if number else "title"),)
     column = max((len(event.kind) for event in report.events), default=0) + GAP
     unverified = not_verified(report)
     kind = None
@@ -113,15 +113,13 @@ def nodes_text(report: Report) -> str:
     return f"{counted(report.nodes.before, 'node')} before, {report.nodes.after:,} after, {matched} matched"
 
 
-_CountRow = tuple[int, tuple[str, str, str, str]]
-"""A line of the table of operators: the change, then the cells."""
-
-
-def _counts(report: Report, *, details: bool) -> Iterator[_CountRow]:
+def _counts(report: Report, *, details: bool) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows of the table of operators."""
     changed = [each for each in report.operators if each.change]
     shown = list(report.operators) if details else changed[:_MOST_OPERATORS]
     if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
         return
+    yield "operators", "before", "after", "change"
     for each in shown:
         yield _count_row(each, f"{_INDENT}{each.what}")
     others = report.operators[len(shown) :]
@@ -130,32 +128,12 @@ def _counts(report: Report, *, details: bool) -> Iterator[_CountRow]:
         yield _count_row(rest, f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before"))
     yield from (_count_row(each, each.what) for each in (report.nodes, report.parameters))
     each = report.bytes
-    yield each.change, (each.what, size(each.before), size(each.after), each.bytes_change_text)
+    yield each.what, size(each.before), size(each.after), each.bytes_change_text
 
 
-def _count_row(count: Count, label: str) -> _CountRow:
+def _count_row(count: Count, label: str) -> tuple[str, str, str, str]:
     before, after = (f"{value:,}" if value else "." for value in (count.before, count.after))
-    return count.change, (label, before, after, count.change_text)
-
-
-def _table(rows: Sequence[_CountRow], width: int) -> Iterator[Line]:
-    header = ("operators", "before", "after", "change")
-    texts = [[visible(cell, 1000) for cell in row] for _, row in rows]
-    widths = [max(map(cells, column)) for column in zip(header, *texts, strict=True)]
-    widths[0] = limited(widths[0], width - sum(widths[1:]) - 3 * GAP)
-    yield (Span(_joined(header, widths), "title"),)
-    for (change, _), text in zip(rows, texts, strict=True):
-        style: Style = "added" if change > 0 else "removed" if change < 0 else "plain"
-        line = _joined([shortened(text[0], widths[0]), *text[1:]], widths).rstrip()
-        if text[3]:
-            yield Span(line.removesuffix(text[3])), Span(text[3], style)
-        else:
-            yield (Span(line),)
-
-
-def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = zip(texts, widths, strict=True)
-    return (" " * GAP).join([padded(*first), *(padded(*each, right=True) for each in others)])
+    return label, before, after, count.change_text
 
 
 def not_verified(report: Report) -> int:

@@ -13,6 +13,7 @@ from onnxjson.diffing.events import Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.constants import is_constant_node, own_constant
 from onnxjson.model.display import visible
+from onnxjson.model.document import Graph
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.rendering.diff_report import Nodes, operator_of
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, Layout, Point, lay_out
@@ -67,6 +68,9 @@ def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
     backwards = nodes.names_back(pair) if pair is not None else {}
     before = _Side.of(base, pair)
     after = _Side.of(target, pair, is_base=False)
+    for side, addresses in ((before, member.base), (after, member.target)):
+        if side is not None:
+            side.add_constants(addresses)
     if before is not None and after is not None and pair is not None:
         _complete(before, after, pair, backwards)
     empty = Picture((), (), 0)
@@ -155,6 +159,14 @@ class _Side:
         for position in list(self._neighbours):
             self.add_values(name for name in graph.node[position].input if name and name not in paired)
 
+    def add_constants(self, addresses: Iterable[str]) -> None:
+        """Show the constants of the change, such as the one that others were merged into."""
+        for position, constant in enumerate(
+            self._scope.graph.initializer if isinstance(self._scope.graph, Graph) else ()
+        ):
+            if f"{self._scope.address}/initializer/{position}" in addresses:
+                self.add_values([constant.name or ""])
+
     def values_shown(self) -> list[str]:
         return list(self._values)
 
@@ -241,9 +253,6 @@ _LONGEST: Final = 26
 _NODE_HEIGHT: Final = 36.0
 _PILL_HEIGHT: Final = 30.0
 _LINE_HEIGHT: Final = 20.0
-_WIDE: Final = 448.0
-_WIDEST: Final = 1000.0
-"""Widths above which a drawing scrolls sideways on a narrow screen instead of shrinking."""
 
 
 def svg(picture: Picture, label: str) -> str:
@@ -252,8 +261,7 @@ def svg(picture: Picture, label: str) -> str:
     layout = lay_out(boxes, [(arrow.start, arrow.end) for arrow in picture.arrows])
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.1f} {height:.1f}"'
-    kind = "graph widest" if width > _WIDEST else "graph wide" if width > _WIDE else "graph"
-    parts = [f'<svg class="{kind}" xmlns="{_NAMESPACE}" role="img" aria-label="{html.escape(label)}" {size}>']
+    parts = [f'<svg class="graph" xmlns="{_NAMESPACE}" role="img" aria-label="{html.escape(label)}" {size}>']
     parts += _lines(picture, layout)
     for shape, box, centre in zip(picture.shapes, boxes, layout.centres, strict=True):
         parts.append(_drawn(shape, box, centre))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from onnxjson.diffing.events import Event, Member, Verdict
+from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering.diff_report import EFFECTS, Count, Report, places_of
@@ -166,10 +166,10 @@ def _title(event: Event, longest: int) -> str:
 
 
 def _values(event: Event) -> str:
-    """Return old and new values: a few different ones; of a rewrite, only those that all its places share."""
-    found = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
-    if event.verdict is not None and found != list(event.members[0].details):
+    """Return old and new values, a few different ones; a rewrite has none."""
+    if KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired":
         return ""
+    found = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
     texts = [_span(detail_text(event, each, _LONGEST).removeprefix("attribute ")) for each in found[:_MOST_VALUES]]
     return listed([*texts, *[""] * (len(found) - len(texts))], _MOST_VALUES)
 

@@ -1,21 +1,36 @@
 "use strict";
-const words = document.getElementById("words"), state = document.getElementById("state");
-const found = document.getElementById("found"), rows = [...document.querySelectorAll("#nodes tbody tr")];
-const texts = rows.map(row => row.textContent.toLowerCase());
-function search() {
-  const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let count = 0;
-  rows.forEach((row, place) => {
-    const fits = (!state.value || (" " + row.dataset.state + " ").includes(" " + state.value + " "))
-      && wanted.every(word => texts[place].includes(word));
-    row.hidden = !fits;
-    count += fits;
-  });
-  found.textContent = count === rows.length ? "" : count.toLocaleString("en") + " found";
+for (const search of document.querySelectorAll(".search")) {
+  const words = search.querySelector("input"), state = search.querySelector("select");
+  const found = search.querySelector(".found"), rows = [...search.nextElementSibling.tBodies[0].rows];
+  const texts = rows.map(row => row.textContent.toLowerCase());
+  const filter = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    rows.forEach((row, place) => {
+      const fits = (!state.value || row.dataset.state === state.value)
+        && wanted.every(word => texts[place].includes(word));
+      row.hidden = !fits;
+      count += fits;
+    });
+    found.textContent = count === rows.length ? "" : count.toLocaleString("en") + " found";
+  };
+  search.hidden = false;
+  words.addEventListener("input", filter);
+  state.addEventListener("change", filter);
 }
-if (words) {
-  document.querySelector(".search").hidden = false;
-  words.addEventListener("input", search);
-  state.addEventListener("change", search);
+function offerZoom() {
+  for (const figure of document.querySelectorAll("figure")) {
+    const button = figure.querySelector("button"), drawing = figure.querySelector("svg");
+    const isFull = figure.classList.contains("full");
+    button.hidden = !isFull && !(drawing && drawing.clientWidth < Number(drawing.getAttribute("width")) - 1);
+    button.textContent = isFull ? "fit" : "full size";
+    button.onclick = () => { figure.classList.toggle("full"); offerZoom(); };
+  }
 }
+offerZoom();
+addEventListener("resize", offerZoom);
+addEventListener("hashchange", () => {
+  for (let each = document.querySelector(location.hash || "html"); each; each = each.parentElement) each.open = true;
+  document.querySelector(location.hash || "html")?.scrollIntoView();
+});
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => { each.open = true; }));

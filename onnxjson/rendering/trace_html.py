@@ -20,16 +20,18 @@ from onnxjson.rendering.diff_html import (
     MOST_ROWS,
     State,
     event_article,
+    html_page,
     page_code,
-    page_end,
-    page_head,
     page_nodes,
+    page_number,
     page_row,
+    page_table,
     page_text,
 )
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.drawings import Picture, pictures
 from onnxjson.rendering.trace_text import (
+    SizeRow,
     bytes_change,
     columns,
     loud,
@@ -50,28 +52,27 @@ _MOST_NODES: Final = 12
 
 def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
     """Yield the page in pieces."""
-    yield page_head(f"{trace.source}: trace")
-    yield f"<body>\n<h1>{page_code(trace.source)}</h1>\n<p>{page_text(_arrows(totals(trace)), None)}</p>\n"
-    yield from _table(trace)
+    return html_page(f"{trace.source}: trace", _content(trace, found), "onnxjson trace")
+
+
+def _content(trace: Trace, found: Provenance) -> Iterator[str]:
+    yield f"<h1>{page_code(trace.source)}</h1>\n<p>{page_text(_arrows(totals(trace)), None)}</p>\n"
+    shown = columns(trace)
+    yield "<h2>Side by side</h2>\n"
+    yield from page_table(
+        [page_code(column.name, 60) for column in shown],
+        ((_label(row), [_number(row, place) for place in range(len(shown))]) for row in table_rows(shown)),
+    )
     yield from _Steps(trace).pieces()
     yield from _nodes(trace, found)
-    yield page_end("onnxjson trace")
 
 
-def _table(trace: Trace) -> Iterator[str]:
-    found = columns(trace)
-    headings = "".join([f'<th class="number">{page_code(column.name, 60)}</th>' for column in found])
-    yield '<h2>Side by side</h2>\n<div class="scroll"><table id="operators">'
-    yield f"<thead><tr><th></th>{headings}</tr></thead><tbody>\n"
-    for row in table_rows(found):
-        label = page_code(row.what) if row.is_operator else page_text(row.what)
-        cells = ""
-        for place in range(len(found)):
-            change = row.change(place)
-            way = "more" if change > 0 else "less" if change < 0 else ""
-            cells += f'<td class="number {way}">{row.text(place)}</td>'
-        yield f"<tr{'' if row.is_operator else ' class=' + chr(34) + 'sum' + chr(34)}><td>{label}</td>{cells}</tr>\n"
-    yield "</tbody></table></div>\n"
+def _label(row: SizeRow) -> str:
+    return page_code(row.what) if row.is_operator else f"<b>{page_text(row.what)}</b>"
+
+
+def _number(row: SizeRow, place: int) -> str:
+    return page_number(row.text(place), differs=row.change(place) != 0)
 
 
 class _Steps:
@@ -112,7 +113,7 @@ class _Steps:
             nodes = Nodes(diff_models(base, self._model).alignment)
         for event in shown:
             pair = self._pictures(event, nodes)
-            yield from event_article(self._events, event, pair, says_verdict=False)
+            yield from event_article(f"e{self._events}", event, pair, says_verdict=False)
             self._events += 1
         if len(events) > len(shown):
             yield f'<p class="soft">{counted(len(events) - len(shown), "more pattern")} not shown</p>\n'

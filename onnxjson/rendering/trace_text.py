@@ -333,6 +333,5 @@ def _spans(row: SizeRow, shown: Sequence[int], widths: Sequence[int], label: int
     indent = " " * GAP * row.is_operator
     yield Span(padded(shortened(indent + row.what, label), label))
     for position, each in zip(shown, widths, strict=True):
-        change = row.change(position)
-        style: Style = "added" if change > 0 else "removed" if change < 0 else "plain"
+        style: Style = "title" if row.change(position) else "plain"
         yield Span(" " * GAP + padded(row.text(position), each, right=True), style)

@@ -121,7 +121,7 @@ def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path) -> None
     assert "ConvActivationFusion" in text
     assert text.count("<svg") >= 2
     assert "default-src 'none'" in text
-    assert ".scroll table { text-align: left; }" in text  # drawings are in the middle, names of operators are not
+    assert "figure .scroll { padding: .7rem; text-align: center;" in text  # names of operators are on the left
     assert "-&gt; 1 node" not in text
 
 

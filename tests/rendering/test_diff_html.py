@@ -7,20 +7,31 @@ from html.parser import HTMLParser
 
 import pytest
 
-from onnxjson.diffing.events import Event, Member
+from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.rendering import diff_html as page
 from onnxjson.rendering.diff_html import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import Nodes, report
 from onnxjson.rendering.drawings import LARGEST, Arrow, Picture, Shape, pictures, svg
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, lay_out
-from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, model, networks, node
+from tests.rendering.differences import (
+    HOSTILE,
+    Made,
+    align,
+    example,
+    hostile,
+    hostile_names,
+    model,
+    networks,
+    node,
+    tensor,
+)
 
 VOID = {"meta", "input", "path", "polygon", "rect"}
 ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "ul", "li", "a", "table", "thead",
     "tbody", "tr", "th", "td", "article", "header", "span", "code", "div", "figure", "figcaption", "svg", "g",
     "rect", "text", "path", "polygon", "details", "summary", "del", "ins", "input", "select", "option",
-    "footer", "script",
+    "footer", "script", "b", "button", "section",
 }  # fmt: skip
 ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "class", "href", "id", "type", "placeholder",
@@ -79,11 +90,55 @@ def test_page_says_what_happened(found: Page) -> None:
 def test_each_changed_pattern_is_drawn_before_and_after(found: Page) -> None:
     drawings = [attributes["aria-label"] for tag, attributes in found.elements if tag == "svg"]
     assert drawings == [
+        "before: none of its nodes", "after: Gelu",
         "before: Conv, BatchNormalization", "after: Conv",
         "before: Identity", "after: none of its nodes",
         "before: MatMul, Add", "after: Gemm",
-        "before: none of its nodes", "after: Gelu",
     ]  # fmt: skip
+
+
+def test_changes_without_effect_are_folded_behind_the_others(found: Page) -> None:
+    text = html_of(example())
+    folded = text[text.index("9 changes without effect on results") :]
+    assert "renamed</span><h3>" in folded
+    assert "fused</span><h3>" not in folded
+    assert text.index(">attribute-changed</span>") < text.index(">opset-changed</span>") < text.index(">renamed</span>")
+
+
+def test_long_lists_of_values_are_folded() -> None:
+    same, _ = networks()
+    member = Member(("/graph",), ("/graph",), "", tuple(Detail("value", None, f"v{n}") for n in range(100)), 1040)
+    text = html_of(Made(align(same, same), [Event("value-info-changed", "value_info added", (member,))]))
+    assert "<details><summary>1,040 changes</summary>" in text
+    assert "1,040 changes without effect on results" in text
+
+
+def test_sizes_have_no_colour_of_good_or_bad() -> None:
+    text = html_of(example())
+    assert not re.search('class="[^"]*(?:more|less)', text)
+    assert 'class="number">-128 bytes<' in text
+
+
+def test_several_models_are_sections_of_one_page() -> None:
+    shown = report(example(), "before.onnx", "after.onnx")
+    sections = [f'<section id="m{n}">{"".join(page.diff_section(shown, f"m{n}"))}</section>' for n in range(2)]
+    read = Page("".join(page.html_page("2 models", sections, "onnxjson diff")))
+    ids = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 10
+    assert {(each["href"] or "")[1:] for tag, each in read.elements if tag == "a"} <= set(ids)
+
+
+def test_the_drawing_of_a_merge_shows_the_constant_that_is_left() -> None:
+    base = model(
+        [node("Add", "image copy", "a"), node("Mul", "a kept", "scores")], [tensor("copy", 1), tensor("kept", 1)], 17
+    )
+    target = model([node("Add", "image kept", "a"), node("Mul", "a kept", "scores")], [tensor("kept", 1)], 17)
+    member = Member(("/graph/initializer/0", "/graph/node/0"), ("/graph/initializer/0",), "copy")
+    _, after = pictures(member, Nodes(align(base, target))) or (None, None)
+    assert after is not None
+    assert [(shape.title, shape.status) for shape in after.shapes if shape.status == "constant"] == [
+        ("kept", "constant")
+    ]
 
 
 def test_every_link_leads_to_a_place_on_the_page(found: Page) -> None:
