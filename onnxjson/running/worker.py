@@ -5,6 +5,7 @@ The checker and the shape inference of onnx are C++ that crashes, hangs or fills
 child with limits (2 ms), so that a crash results in an error message.
 """
 
+import atexit
 import os
 import secrets
 import stat
@@ -57,6 +58,44 @@ _NAMES: Final[dict[Job, str]] = {
 }
 
 
+class _Server(NamedTuple):
+    """Running server."""
+
+    process: "subprocess.Popen[bytes]"
+    started_as: tuple[int, list[str], dict[str, str]]
+    """Process that started it, its command and its environment."""
+    mark: str
+    """Value of `SERVER_MARK` in its environment."""
+
+    def end(self) -> None:
+        """End it with everything that its jobs started."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+        # Its input is closed, so it kills its child and ends.
+        try:
+            self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.returncode != 0:  # It could not end what its jobs started.
+            end_marked(f"{SERVER_MARK}={self.mark}".encode())
+
+
+_idle: Final[list[_Server]] = []
+"""The server of the last `Worker` that was closed, for the next one: starting it takes longer than most jobs."""
+
+
+@atexit.register
+def end_idle_server() -> None:
+    """End the server that waits for the next worker of this process, if there is one."""
+    while _idle:
+        server = _idle.pop()
+        if server.started_as[0] == os.getpid():
+            server.end()
+
+
 class PassAnswer(NamedTuple):
     """Result of a pass or a task."""
 
@@ -73,14 +112,16 @@ class PassAnswer(NamedTuple):
 class Worker:
     """Guarded process, started on first use; use it in a ``with`` statement. Threads wait for each other.
 
+    A closed worker leaves its server to the next one.
+
     Args:
         limits: limits of one job; its memory limit is at least four times the size of the model.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._server: subprocess.Popen[bytes] | None = None
-        self._mark = ""
+        self._server: _Server | None = None
+        self._interrupted = False
         self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -92,13 +133,19 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        """End the process; a later job starts another one."""
+        """Stop using the process; a later job uses another one."""
         with self._turn:
-            self._stop()
+            server = self._server
+            if server is None or self._interrupted or server.process.poll() is not None or _idle:
+                self._stop()
+            else:
+                self._server = None
+                _idle.append(server)
 
     def interrupt(self) -> None:
         """End the running job of another thread; that thread gets a WorkerError."""
-        server = self._server
+        self._interrupted = True
+        server = None if self._server is None else self._server.process
         if server is None or server.stdin is None or server.stdin.closed:
             return
         # The server and its child end when the input of the server is closed. The descriptor itself stays open, since
@@ -292,7 +339,7 @@ class Worker:
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
             try:
-                server = self._start_server()
+                server = self._start_server().process
                 assert server.stdin
                 assert server.stdout
                 send(server.stdin.fileno(), request, blob, until=until)
@@ -312,45 +359,42 @@ class Worker:
             )
         return found
 
-    def _start_server(self) -> "subprocess.Popen[bytes]":
-        if self._server is None or self._server.poll() is not None:
+    def _start_server(self) -> _Server:
+        if self._server is not None and self._server.process.poll() is None:
+            return self._server
+        self._stop()
+        warn_once()
+        package = str(Path(__file__).resolve().parents[1])
+        command = [sys.executable, "-I", "-c", _START, package, *user_packages()]
+        started_as = (os.getpid(), command, server_environment())
+        with suppress(IndexError):
+            self._server = _idle.pop()
+            if self._server.started_as == started_as and self._server.process.poll() is None:
+                return self._server
             self._stop()
-            warn_once()
-            package = str(Path(__file__).resolve().parents[1])
-            self._mark = secrets.token_hex(16)
-            try:
-                self._server = subprocess.Popen(
-                    [sys.executable, "-I", "-c", _START, package, *user_packages()],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    bufsize=0,
-                    cwd="/",
-                    env={**server_environment(), SERVER_MARK: self._mark},
-                    start_new_session=True,  # Control-C interrupts only the client, which then ends the server.
-                )
-            except OSError as error:
-                raise WorkerError(f"no process can be started with {sys.executable!r}: {error.strerror}") from error
-            assert self._server.stdin
-            os.set_blocking(self._server.stdin.fileno(), False)
+        mark = secrets.token_hex(16)
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd="/",
+                env={**server_environment(), SERVER_MARK: mark},
+                start_new_session=True,  # Control-C interrupts only the client, which then ends the server.
+            )
+        except OSError as error:
+            raise WorkerError(f"no process can be started with {sys.executable!r}: {error.strerror}") from error
+        assert process.stdin
+        os.set_blocking(process.stdin.fileno(), False)
+        self._server = _Server(process, started_as, mark)
         return self._server
 
     def _stop(self) -> None:
-        server, self._server = self._server, None
-        if server is None:
-            return
-        for pipe in (server.stdin, server.stdout):
-            with suppress(OSError):
-                if pipe:
-                    pipe.close()
-        # Its input is closed, so it kills its child and ends.
-        try:
-            server.wait(2)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-        if server.returncode != 0:  # It could not end what its jobs started.
-            end_marked(f"{SERVER_MARK}={self._mark}".encode())
+        server, self._server, self._interrupted = self._server, None, False
+        if server is not None:
+            server.end()
 
 
 def _encoded(paths: Sequence[str]) -> tuple[bytes, ...]:

@@ -8,6 +8,8 @@ import pytest
 from onnxjson.running import worker
 
 _LIFTED = """
+import onnxoptimizer, onnxruntime, onnxruntime.quantization, onnxruntime.transformers.optimizer, onnxscript.optimizer
+import onnxsim, onnxslim, sympy
 from onnxjson.running.box import Box
 Box.enter = lambda box: None
 from onnxjson.running.worker_server import main

@@ -558,8 +558,8 @@ def test_a_job_ends_with_a_server_that_is_killed(model: Model, tmp_path: Path) -
     with Pipeline(keep_going=True) as pipeline:
 
         def kill() -> None:
-            server = pipeline._worker._server
-            assert server
+            assert pipeline._worker._server
+            server = pipeline._worker._server.process
             listed = Path(f"/proc/{server.pid}/task/{server.pid}/children")
             wait_until(lambda: bool(listed.read_text()))
             jobs.extend(map(int, listed.read_text().split()))

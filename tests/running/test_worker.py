@@ -174,8 +174,8 @@ def test_a_model_that_fills_the_memory_is_an_error() -> None:
 def test_the_process_starts_again_after_it_was_killed() -> None:
     with Worker() as worker:
         assert worker.check(GOOD) == ()
-        server = worker._server
-        assert server
+        assert worker._server
+        server = worker._server.process
         server.kill()
         server.wait()
         assert worker.check(GOOD) == ()
@@ -184,8 +184,8 @@ def test_the_process_starts_again_after_it_was_killed() -> None:
 def test_a_server_that_dies_during_a_job_is_an_error() -> None:
     with Worker(Limits(wall_seconds=20)) as worker:
         worker.check(GOOD)
-        server = worker._server
-        assert server
+        assert worker._server
+        server = worker._server.process
         timer = threading.Timer(0.3, server.send_signal, [signal.SIGKILL])
         timer.start()
         with pytest.raises(WorkerError, match="does not answer"):
@@ -198,8 +198,8 @@ def test_a_job_that_another_thread_interrupts_ends_at_once_and_the_next_one_runs
     with Worker(Limits(wall_seconds=20)) as worker:
         worker.interrupt()
         worker.check(GOOD)
-        server = worker._server
-        assert server
+        assert worker._server
+        server = worker._server.process
         timer = threading.Timer(0.3, worker.interrupt)
         timer.start()
         start = time.monotonic()
@@ -211,13 +211,42 @@ def test_a_job_that_another_thread_interrupts_ends_at_once_and_the_next_one_runs
         assert worker.check(GOOD) == ()
 
 
-def test_closing_ends_the_process_and_its_job() -> None:
+def test_a_closed_worker_leaves_its_process_to_the_next_one() -> None:
     with Worker() as worker:
         worker.check(GOOD)
-        server = worker._server
-        assert server
-    assert server.poll() == 0
+        assert worker._server
+        server = worker._server.process
+    with Worker() as second, Worker() as third:
+        assert second.check(GOOD) == third.check(GOOD) == ()
+        assert second._server
+        assert third._server
+        assert second._server.process is server is not third._server.process
+        third_server = third._server.process
+    assert third_server.poll() is None
+    assert server.poll() == 0, "one process waits, not two"
+    worker_module.end_idle_server()
+    assert third_server.poll() == 0
     worker.close()
+
+
+def test_a_process_of_another_environment_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Worker() as worker:
+        worker.check(GOOD)
+        assert worker._server
+        server = worker._server.process
+    monkeypatch.setenv("LC_ALL", "C")
+    with Worker() as other:
+        assert other.check(GOOD) == ()
+    assert server.poll() == 0
+
+
+def test_the_process_of_an_interrupted_worker_is_not_reused() -> None:
+    with Worker() as worker:
+        worker.check(GOOD)
+        assert worker._server
+        server = worker._server.process
+        worker.interrupt()
+    assert server.poll() == 0
 
 
 def test_an_interrupted_job_does_not_answer_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

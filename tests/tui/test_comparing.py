@@ -244,7 +244,7 @@ def test_a_pass_that_crashes_or_hangs_is_said_and_the_model_stays(tmp_path: Path
             pipeline = getattr(screen._work, "__self__")._pipeline  # noqa: B009 - mypy does not know bound methods
             if pipeline is not None and pipeline._worker._server is not None:
                 break
-        server = pipeline._worker._server
+        server = pipeline._worker._server.process
         await found.pilot.press("escape")
         await found.settle()
         assert found.app.screen is found.bench
