@@ -27,9 +27,12 @@ _UNFINISHED: Final = "check-unfinished"
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.option("--deep", "Also run onnx's checker and shape inference.")
 @options.option("--strict", "Exit 1 for warnings too.")
+@options.drop_orphans
 @reports.view_options("text", "json")
 @click.pass_context
-def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, view: reports.View) -> None:
+def check_command(
+    ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, drop_orphans: bool, view: reports.View
+) -> None:
     """Check models for errors.
 
     Prints every finding with file, line and column. Exits 1 if there are errors; with --strict also for warnings.
@@ -44,7 +47,7 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, st
         for path in paths:
             try:
                 with output.working(f"checking {path}"):
-                    of_file = _findings(path, worker)
+                    of_file = _findings(path, worker, drop_orphans=drop_orphans)
             except OnnxJsonError as error:
                 code = output.report_failure(error)
                 found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
@@ -72,10 +75,10 @@ def _worker() -> "Worker":
     return Worker()
 
 
-def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
+def _findings(path: Path, worker: "Worker | None", *, drop_orphans: bool) -> list[Finding]:
     try:
         # A missing blob is a finding; with `bind` the first one would end the check.
-        loaded = files.load(path, bind=False)
+        loaded = files.load(path, bind=False, drop_orphans=drop_orphans)
     except DecodeError as error:
         if not error.findings:
             return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]

@@ -157,17 +157,20 @@ class _Session:
 
     def _rounds(self) -> int:
         place: tuple[int, int] | None = None
+        opens = True
         while True:
             before = self._draft.content()
-            processes.run_editor(self._editor.command(self._draft.path, place))
+            if opens:
+                processes.run_editor(self._editor.command(self._draft.path, place))
             if not self._draft.content().strip():
                 self._give_up(before)
                 return output.INTERRUPTED
+            opens = True
             try:
                 with output.working("checking the text"):
                     proposal = self._editing.read(self._draft)
             except DecodeError as error:
-                place = self._after_errors(error)
+                place, opens = self._after_errors(error)
                 continue
             if proposal is None:
                 self._draft.remove()
@@ -193,18 +196,22 @@ class _Session:
             self._draft.restore(before)
             self._mention_draft()
 
-    def _after_errors(self, error: DecodeError) -> tuple[int, int] | None:
-        """Return the place at which to open the editor again."""
+    def _after_errors(self, error: DecodeError) -> tuple[tuple[int, int] | None, bool]:
+        """Return the place of the first error, and whether to open the editor again."""
         if not self._on_terminal:
             raise error
         shown = self._short(error.findings)
         output.findings(shown, limit=output.SHOWN)
         if not shown:
             output.talk(str(error))
-        answer = _ask(f"{_errors(shown)}: [e]dit again, or [q]uit and keep the draft?", "eq")
+        has_orphans = any(each.code == "unknown-owner" for each in shown) and not self._editing.drop_orphans
+        drop = "[d]rop that metadata (a renamed element keeps its own), " if has_orphans else ""
+        question = f"{_errors(shown)}: [e]dit again, {drop}or [q]uit and keep the draft?"
+        answer = _ask(question, "edq" if has_orphans else "eq")
         if answer == "q":
             raise DecodeError(f"{self._editing.path} was not changed: the text has errors")
-        return next(((finding.line, finding.column) for finding in shown if finding.line), None)
+        self._editing.drop_orphans = self._editing.drop_orphans or answer == "d"
+        return next(((finding.line, finding.column) for finding in shown if finding.line), None), answer == "e"
 
     def _short(self, found: Sequence[Finding]) -> list[Finding]:
         """Findings with the short name of the draft, which the user has just seen in the editor."""

@@ -297,7 +297,9 @@ weights_from = option("--weights-from MODEL", "Read weights from this model wher
 
 trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
 
-drop_orphans = option("--drop-orphans", "Drop metadata whose element no longer exists in the model.")
+drop_orphans = option(
+    "--drop-orphans", "Drop metadata of elements that no longer exist; that of a renamed element follows it."
+)
 
 tolerance = several(
     "--tolerance DTYPE=REL[,ABS]",

@@ -67,7 +67,8 @@ class ModelEditing:
         """
         self.model = model
         self.path = path
-        self._drop_orphans = drop_orphans
+        self.drop_orphans = drop_orphans
+        """Whether drafts may have metadata of elements that they do not have, which is dropped."""
 
     @cached_property
     def text(self) -> bytes:
@@ -154,7 +155,7 @@ class ModelEditing:
         else:
             if is_proto_json(draft.content()):
                 raise _without_format(draft)
-            read = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
+            read = text_file.read(SourceFile(draft.path), drop_orphans=self.drop_orphans)
             model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
         new = new_findings(self.model, model, check_model)

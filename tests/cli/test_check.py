@@ -14,6 +14,7 @@ from onnxjson.model.errors import Finding, WorkerError
 from onnxjson.running.worker import Worker
 from tests.cli.running import run
 
+MODELS = Path(__file__).parents[1] / "models"
 FIELDS = set(Finding.__struct_fields__)
 
 
@@ -256,3 +257,17 @@ def test_operators_are_checked_for_the_imported_version(text: Path, code: str) -
     assert shown.replace(": error[", ": warning[") in converted.stderr
     (finding,) = json.loads(run("check", "--json", text.with_name("digits.onnx")).stdout)
     assert (finding["code"], finding["address"].startswith("/graph/node/5")) == (code, True)
+
+
+def test_metadata_of_deleted_nodes_is_one_finding_and_dropped_on_request(tmp_path: Path) -> None:
+    text = tmp_path / "m.onnx.json"
+    assert run("convert", MODELS / "mobile_dynamo.onnx", "-o", text).exit_code == 0
+    for old in ('"output": ["getitem"]', '"input": ["getitem",'):
+        assert text.read_text().count(old) == 1
+        text.write_text(text.read_text().replace(old, old.replace("getitem", "picked")))
+    result = run("check", text)
+    assert (result.exit_code, result.stdout.count("\n")) == (1, 1)
+    assert "error[unknown-owner]: " in result.stdout
+    result = run("check", "--drop-orphans", text)
+    assert (result.exit_code, result.stdout.count("\n")) == (0, 1)
+    assert "warning[moved-metadata]: " in result.stdout

@@ -529,3 +529,25 @@ def test_a_draft_of_nodes_is_read_by_its_own_places_whatever_a_selector_finds(bi
     mended = editor("text = text.replace('zero', '0.2')")
     assert edit(binary, mended, "--yes", "--draft", draft, "/activation").exit_code == 0
     assert alpha_of(binary) == 0.2
+
+
+def test_metadata_of_a_deleted_node_is_dropped_at_the_prompt(tmp_path: Path, editor: Editor) -> None:
+    nodes = [onnx.helper.make_node("Relu", ["x"], [name], name=name) for name in ("a", "b")]
+    for node in nodes:
+        onnx.helper.set_metadata_props(node, {"namespace": node.name, "fx_node": node.name})
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "b")]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", values[:1], values[1:]))
+    onnx.save(model, tmp_path / "m.onnx")
+    delete = (
+        r"text = re.sub(r'\{\"op_type\": \"Relu\", \"output\": \[\"a\"\].*?\},\s*', '', text, count=1, flags=re.DOTALL)"
+    )
+    with Terminal("edit", tmp_path / "m.onnx", more=editor("import re; " + delete) | {"PAGER": "cat"}) as terminal:
+        shown = terminal.expect("keep the draft?")
+        assert '2 lines of metadata are about the node that produces "a"' in shown
+        assert "[d]rop that metadata" in shown
+        terminal.answer("d")
+        terminal.expect("[y]es, [e]dit again, [n]o")
+        terminal.answer("y")
+        assert terminal.until_end()[1] == 0
+    (left,) = onnx.load(tmp_path / "m.onnx").graph.node
+    assert (left.name, len(left.metadata_props)) == ("b", 2)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
+from onnxjson.codecs.reading.element_metadata import attach_element_metadata
 from onnxjson.codecs.reading.exact import Reader, field_readers, message_reader, read_list, read_message, register
 from onnxjson.codecs.reading.named_values import (
     ELEMENT_KINDS,
-    attach_element_metadata,
     read_attributes,
     read_opset_imports,
     read_pairs,

@@ -120,6 +120,11 @@ class _EditorLoop:
         if not draft.content().strip():
             self._emptied(before)
             return None
+        return await self._read()
+
+    async def _read(self) -> tuple[int, int] | None:
+        """Read the text and offer the change; return the place for the next time, or None at the end."""
+        bench, draft = self._bench, self._draft
         try:
             read = await bench.jobs.awaited("draft", "checking the text", lambda: self._editing.read_model(draft))
         except DecodeError as error:
@@ -148,7 +153,12 @@ class _EditorLoop:
         lines = [line for each in found for line in _finding_lines(each)] or _plain(error_text(error))
         count = counted(sum(each.severity == "error" for each in found) or 1, "mistake")
         answers = [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")]
+        if any(each.code == "unknown-owner" for each in found) and not self._editing.drop_orphans:
+            answers.insert(1, ("d", "drop that metadata (a renamed element keeps its own)", "orphans"))
         answer = await self._bench.confirm(f"The text has {count}", answers, lines=lines, escape="keep")
+        if answer == "orphans":
+            self._editing.drop_orphans = True
+            return await self._read()
         return self._next(answer, next(((each.line, each.column) for each in found if each.line), (0, 0)))
 
     async def _offer(
