@@ -132,9 +132,8 @@ class Measure:
         gaps = numpy.abs(after - before)
         self.absolute = max(self.absolute, float(gaps.max()))
         size = numpy.abs(before)
-        known = size > 0
-        if known.any():
-            self.relative = max(self.relative, float((gaps[known] / size[known]).max()))
+        with numpy.errstate(divide="ignore"):
+            self.relative = max(self.relative, float((gaps / size).max()))  # infinite where an element was zero
         self.beyond += int(numpy.count_nonzero(gaps > self._atol + self._rtol * size))
 
     @property

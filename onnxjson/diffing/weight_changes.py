@@ -218,14 +218,14 @@ def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
     if found.changed > found.odd or not same_type:
         details += [
             Detail("max absolute difference", None, _number(found.absolute)),
-            Detail("max relative difference", None, _number(found.relative)),
+            Detail("max relative difference", None, "inf" if math.isinf(found.relative) else _number(found.relative)),
         ]
     if found.odd:
         details.append(Detail("elements that became or were NaN or infinite", None, f"{found.odd:,}"))
     elif same_type and not found.changed:
         details.append(Detail("bits", "of signs of zero, NaNs or padding", "others"))
     share = found.changed / found.count if found.count else 0.0
-    details.append(Detail("elements changed", None, f"{found.changed:,} of {found.count:,} ({share:.3g})"))
+    details.append(Detail("elements changed", None, f"{found.changed:,} of {found.count:,} ({share * 100:.3g} %)"))
     if found.zeros[0] != found.zeros[1] and found.count:
         before, after = [f"{zeros / found.count:.3g}" for zeros in found.zeros]
         details.append(Detail("sparsity", before, after))

@@ -7,6 +7,7 @@ a new node are then the old nodes between the values of its name: those that com
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Kind
@@ -46,6 +47,13 @@ class Story(NamedTuple):
     """Addresses in the other model, in order."""
     touches: tuple[Touch, ...]
     """Parts of passes that changed it, in order, without duplicates."""
+    among: int = 0
+    """Number of nodes that one rewrite replaced, or made, at once, if it is not known which of them belong to it."""
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the other model has nodes that belong to it."""
+        return bool(self.nodes or self.among)
 
 
 class Provenance(NamedTuple):
@@ -57,11 +65,13 @@ class Provenance(NamedTuple):
     """Nodes of the last model that originate from each node of the first; empty if it was removed."""
 
 
-class _Sources(NamedTuple):
+@dataclass(slots=True)
+class _Sources:
     """Origins of a node up to the current pass; dicts keep the order."""
 
     nodes: dict[str, None]
     touches: dict[Touch, None]
+    among: int = 0
 
 
 class _Change(NamedTuple):
@@ -95,7 +105,7 @@ def provenance(trace: Trace) -> Provenance:
             fates[original].nodes[address] = None
     return Provenance(
         *[
-            {address: Story(tuple(nodes), tuple(touches)) for address, (nodes, touches) in found.items()}
+            {address: Story(tuple(each.nodes), tuple(each.touches), each.among) for address, each in found.items()}
             for found in (origins, fates)
         ]
     )
@@ -110,18 +120,23 @@ def _after(known: dict[str, _Sources], change: _Change, fates: dict[str, _Source
         entry.nodes.update(sources.nodes)
         entry.touches.update(sources.touches)
         entry.touches.update(dict.fromkeys(touches))
+        entry.among = max(entry.among, sources.among)
 
     touched: dict[str, list[Touch]] = {}
     for event, base, target in _members(change.part.events):
         touch = Touch(*change.position, event.kind, event.pattern)
         is_wide = len(base) * len(target) > _WIDE
         old_nodes = _ancestors_by_name(change, base, target) if is_wide else dict.fromkeys(target, base)
+        known_old = {source for sources in old_nodes.values() for source in sources} if is_wide else set(base)
         for address in base:
             touched.setdefault(address, []).append(touch)
+            if address not in known_old and target:
+                for original in _found(known, address).nodes:
+                    fates[original].among = max(fates[original].among, len(target))
         for address in target:
             for source in old_nodes.get(address, ()):
                 add(address, _found(known, source))
-            add(address, _Sources({}, {}), (touch,))
+            add(address, _Sources({}, {}, 0 if old_nodes.get(address) else len(base)), (touch,))
     for address, sources in known.items():
         place = change.part.patch.where(address)
         if place is not None:

@@ -88,7 +88,7 @@ def trace_json(trace: Trace, found: Provenance, subjects: list[Subject] | None =
 
 def _story(story: Story) -> dict[str, Any]:
     touches = [{"step": each.step, "part": each.part, "kind": each.kind} for each in story.touches]
-    return {"nodes": list(story.nodes), "parts": touches}
+    return {"nodes": list(story.nodes), "among": story.among, "parts": touches}
 
 
 Schema: TypeAlias = dict[str, Any]
@@ -279,6 +279,10 @@ def trace_schema() -> Schema:
             ),
             "story": _records(
                 nodes=_about("Addresses in the other model.", _array(_ADDRESS)),
+                among=_about(
+                    "Number of nodes that were rewritten at once and are not told apart; else 0.",
+                    _COUNT,
+                ),
                 parts=_about("Parts of passes that changed the node, by position.", _array(touched)),
             ),
             **_definitions_of_events(),

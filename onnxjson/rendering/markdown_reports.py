@@ -25,6 +25,7 @@ from onnxjson.rendering.trace_text import (
     node_text,
     part_text,
     stages,
+    summary,
     table_rows,
 )
 
@@ -297,9 +298,8 @@ def _stories(trace: Trace, subjects: list[Subject]) -> Iterator[str]:
     for subject in subjects:
         whose = "after" if subject.is_of_result else "before"
         yield f"#### {code(node_text(subject.ref))} ({whose} all passes, {code('@' + subject.ref.address)})\n\n"
-        verb = "from" if subject.is_of_result else "is in"
         nodes = ", ".join([code(f"@{address}") for address in subject.story.nodes[:40]])
-        yield f"{verb} {nodes}\n\n" if nodes else ("from no node\n\n" if subject.is_of_result else "removed\n\n")
+        yield f"{summary(subject)} {nodes}".rstrip() + "\n\n"
         for touch in subject.story.touches:
             yield f"- {code(part_text(trace, touch))}: {touch.kind} {code(touch.pattern, _LONGEST_PATTERN)}\n"
         yield "\n"

@@ -142,10 +142,10 @@ def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     rows: list[tuple[State, NodeRef, Story]] = []
     for ref in Index(trace.last).nodes():
         story = found.origins[ref.address]
-        rows.append(("added" if not story.nodes else "changed" if story.touches else "same", ref, story))
+        rows.append(("added" if not story.is_linked else "changed" if story.touches else "same", ref, story))
     for ref in Index(trace.first).nodes():
         story = found.fates[ref.address]
-        if not story.nodes:
+        if not story.is_linked:
             rows.append(("removed", ref, story))
     note = f"{len(rows):,}"
     if len(rows) > MOST_ROWS:
@@ -165,6 +165,7 @@ def _row(trace: Trace, state: State, ref: NodeRef, story: Story) -> str:
     shown = [page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
     more = len(story.nodes) - len(shown)
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    came += f" some of {story.among:,} not told apart" if story.among else ""
     here = page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
     return page_row(state, badges, operator_of(ref), node_label(ref.node), way)

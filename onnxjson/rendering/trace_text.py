@@ -166,7 +166,7 @@ def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterat
         whose = "after all passes" if subject.is_of_result else "before all passes"
         yield Span(node_text(subject.ref), "title"), Span(f"  @{visible(subject.ref.address, None)}, {whose}", "quiet")
         others = first if subject.is_of_result else last
-        yield (Span(f"  {_summary(subject)}"),)
+        yield (Span(f"  {summary(subject)}"),)
         for address in subject.story.nodes:
             other = others.get(address)
             text = f"{node_text(other) if other is not None else ''}  @{visible(address, None)}"
@@ -177,11 +177,16 @@ def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterat
             yield (Span(shortened(f"    by {part_text(trace, touch)}", width), "quiet"),)
 
 
-def _summary(subject: Subject) -> str:
-    count = len(subject.story.nodes)
-    if subject.is_of_result:
-        return f"from {counted(count, 'node')} of the first model:" if count else "from no node of the first model"
-    return f"is in {counted(count, 'node')} of the last model:" if count else "removed"
+def summary(subject: Subject) -> str:
+    """Return ``from 3 nodes of the first model:``, ``removed``, or that nodes are not told apart."""
+    count, among = len(subject.story.nodes), subject.story.among
+    which, model = ("from", "first") if subject.is_of_result else ("is in", "last")
+    if count:
+        more = f", and some of {among:,} that were rewritten at once and are not told apart" if among else ""
+        return f"{which} {counted(count, 'node')} of the {model} model{more}:"
+    if among:
+        return f"{which} some of {counted(among, 'node')} that were rewritten at once and are not told apart"
+    return "from no node of the first model" if subject.is_of_result else "removed"
 
 
 def node_text(ref: NodeRef) -> str:

@@ -3,6 +3,7 @@
 A NaN equals a NaN, an infinity the same infinity, -0.0 equals 0.0. Differences are computed in float64.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -177,7 +178,7 @@ def _floats(
         counted,
         scale=scale,
         largest_absolute=float(gaps.max()),
-        largest_relative=float(ratios.max(initial=0.0)),
+        largest_relative=float(ratios.max()) if ratios.size else math.inf if gaps.any() else 0.0,
         largest_ulp=_ulp(base.reshape(-1)[finite], target.reshape(-1)[finite]),
         cosine=_cosine(one[finite], other[finite]),
         worst=_place(place, base.shape) if counted.unequal else None,

@@ -39,16 +39,23 @@ def test_changes_are_told_in_numbers() -> None:
     assert told(change) == {
         "max absolute difference": (None, "4"),
         "max relative difference": (None, "1"),
-        "elements changed": (None, "2 of 4 (0.5)"),
+        "elements changed": (None, "2 of 4 (50 %)"),
         "sparsity": ("0.25", "0.5"),
     }
+
+
+def test_a_difference_from_zero_is_infinite_relative_to_it() -> None:
+    change = told(compared(floats(0, 0), floats(0.125, 0.125)))
+    assert change["max absolute difference"] == (None, "0.125")
+    assert change["max relative difference"] == (None, "inf")
+    assert change["elements changed"] == (None, "2 of 2 (100 %)")
 
 
 def test_what_became_infinite_is_told_apart() -> None:
     change = told(compared(floats(1, 2, 3), floats(1, float("inf"), float("nan"))))
     assert change == {
         "elements that became or were NaN or infinite": (None, "2"),
-        "elements changed": (None, "2 of 3 (0.667)"),
+        "elements changed": (None, "2 of 3 (66.7 %)"),
     }
 
 
@@ -75,7 +82,7 @@ def test_with_a_tolerance_the_elements_of_small_constants_are_told_by_deepdiff()
 def test_every_dtype_can_change(dtype: str) -> None:
     one, other = numpy.zeros(5, dtype), numpy.zeros(5, dtype)
     other[2] = 1
-    assert told(compared(from_numpy(one), from_numpy(other)))["elements changed"] == (None, "1 of 5 (0.2)")
+    assert told(compared(from_numpy(one), from_numpy(other)))["elements changed"] == (None, "1 of 5 (20 %)")
 
 
 def test_integers_of_64_bits_are_told_apart() -> None:
@@ -94,7 +101,7 @@ def test_large_constants_are_compared_in_pieces() -> None:
     other[-1] += 1
     assert told(compared(from_numpy(values), from_numpy(other)))["elements changed"] == (
         None,
-        "1 of 600,000 (1.67e-06)",
+        "1 of 600,000 (0.000167 %)",
     )
 
 

@@ -7,6 +7,9 @@ from onnxjson.model.index import Index
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.provenance import Provenance, provenance
 from onnxjson.optimizing.trace_records import Trace
+from onnxjson.rendering.markdown_reports import trace_markdown
+from onnxjson.rendering.spans import plain
+from onnxjson.rendering.trace_text import story_lines, subjects_of
 from tests.optimizing.networks import branch, convolution
 from tests.optimizing.test_traces import traced
 
@@ -79,3 +82,24 @@ def test_a_rewrite_of_thousands_of_nodes_does_not_make_every_node_of_every_node(
         layer = ref.node.output[0].removeprefix("y")
         assert {first[f"matmul{layer}"], first[f"add{layer}"]} == set(found.origins[ref.address].nodes)
     assert len(last) == 100
+
+
+def test_nodes_of_a_rewrite_that_are_not_told_apart_are_neither_made_of_nothing_nor_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace, _ = traced(convolution(), "onnxruntime{level=extended}")
+    monkeypatch.setattr("onnxjson.optimizing.provenance._WIDE", 0)
+    monkeypatch.setattr("onnxjson.optimizing.provenance._ancestors_by_name", lambda *_: {})
+    found, first, last = followed(trace)
+    (fused,) = [ref for ref in Index(trace.last).nodes() if ref.node.op_type == "FusedConv"]
+    story = found.origins[fused.address]
+    assert (story.nodes, story.among > 1) == ((), True)
+    assert found.fates[first["conv"]].among == 1
+    subjects = list(
+        subjects_of(trace, found, [ref for ref in Index(trace.first).nodes() if ref.node.name == "conv"], [fused])
+    )
+    for text in ("\n".join(map(plain, story_lines(trace, subjects, 200))), trace_markdown(trace, subjects)):
+        assert "not told apart" in text
+        assert "from no node" not in text
+        assert "removed" not in text
+    assert found.origins[last["reshape"]].among == 0

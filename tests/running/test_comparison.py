@@ -35,6 +35,11 @@ def test_figures_are_those_of_the_worst_element() -> None:
     assert found.cosine == pytest.approx(0.99998, abs=1e-4)
 
 
+def test_the_relative_difference_from_zeros_alone_is_infinite() -> None:
+    assert compare(np.array([0.0, 0.0]), np.array([0.0, 0.1])).largest_relative == INFINITY
+    assert compare(np.array([0.0, 2.0]), np.array([0.1, 1.0])).largest_relative == 0.5
+
+
 @pytest.mark.parametrize(
     ("dtype", "bits"),
     [(np.float64, np.int64), (np.float32, np.int32), (np.float16, np.int16), (ml_dtypes.bfloat16, np.int16)],
