@@ -302,8 +302,9 @@ def event_article(
     yield f"<h3>{times}{page_code(event.pattern, _LONGEST_PATTERN)}</h3>"
     common = {member.details for member in event.members}
     is_common = len(common) == 1 and len(event.members[0].details) <= _MOST_ROWS_OPEN
-    if is_common:
-        yield _details(event, event.members[0])
+    distinct = tuple(dict.fromkeys([detail for member in event.members for detail in member.details]))
+    if is_common or len(distinct) <= _MOST_OPEN:
+        yield _details(event, Member((), (), details=distinct))
     is_short = is_common and pair is None and len(event.members) == 1
     if is_short:
         yield _place(event.members[0])

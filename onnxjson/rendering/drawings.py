@@ -202,21 +202,24 @@ class _Side:
         graph = self._scope.graph
         self.neighbours()
         positions = sorted({*self._shown, *self._neighbours})
-        keys: list[int | str] = [*self._values, *positions]
+        arrows: dict[tuple[int | str, int | str], Status] = {}
+        for position in positions:
+            for name in graph.node[position].input:
+                start = name if name in self._values else self._scope.producer_position(name) if name else None
+                if isinstance(start, str) or (start is not None and start in positions):
+                    arrows.setdefault((start, position), self._status(position))
+            for name in graph.node[position].output:
+                if name in self._values:
+                    arrows.setdefault((position, name), self._status(position))
+        # An adjacent node of the other side may touch nothing on this one.
+        joined = {key for ends in arrows for key in ends}
+        keys: list[int | str] = [
+            *self._values,
+            *(each for each in positions if each in joined or each in self._change or not arrows),
+        ]
         places = {key: place for place, key in enumerate(keys)}
         shapes = [self._value(key) if isinstance(key, str) else self._node(key) for key in keys]
-        arrows: dict[tuple[int, int], Status] = {}
-        for position in positions:
-            node, own = graph.node[position], places[position]
-            for name in node.input:
-                producer = self._scope.producer_position(name) if name else None
-                start = places.get(name, places.get(producer) if producer is not None else None)
-                if start is not None:
-                    arrows.setdefault((start, own), self._status(position))
-            for name in node.output:
-                if name in places:
-                    arrows.setdefault((own, places[name]), self._status(position))
-        found = [Arrow(*ends, status) for ends, status in arrows.items()][:_MOST_ARROWS]
+        found = [Arrow(places[start], places[end], status) for (start, end), status in arrows.items()][:_MOST_ARROWS]
         return Picture(tuple(shapes), tuple(found), len(self._change) - len(self._shown))
 
     def _status(self, position: int) -> Status:

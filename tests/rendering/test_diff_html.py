@@ -141,6 +141,18 @@ def test_the_drawing_of_a_merge_shows_the_constant_that_is_left() -> None:
     ]
 
 
+def test_few_different_values_stand_beside_the_pattern() -> None:
+    same, _ = networks()
+    members = tuple(
+        Member((f"/graph/node/{n}",), (f"/graph/node/{n}",), "p", (Detail("attribute pads", "[0]", f"[{n % 2}1]"),))
+        for n in range(5)
+    )
+    text = html_of(Made(align(same, same), [Event("attribute-changed", "Conv.pads", members)]))
+    header = text[text.index("<article") : text.index("</header>")]
+    assert "[01]" in header
+    assert "[11]" in header
+
+
 def test_every_link_leads_to_a_place_on_the_page(found: Page) -> None:
     ids = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
     links = {attributes["href"] or "" for tag, attributes in found.elements if tag == "a"}
