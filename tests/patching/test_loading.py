@@ -46,7 +46,7 @@ def mistakes(text: str | bytes) -> list[str]:
             FORMAT + '"format": 1}',
             '1:32 duplicate-key: the key "format" appears twice in this object',
         ),
-        (FORMAT + '"operations": [}', "1:47 wrong-bracket"),
+        (FORMAT + '"operations": [}', "1:46 unclosed-bracket: this `[` is not closed before `}`"),
         (FORMAT[:-2] + "}", '1:1 missing-key: the patch has no operations; add "operations": [...]'),
         (FORMAT + '"payloads": {"ab": {"base64": ""}}}', '1:45 bad-payload: "ab" is not a sha256'),
         (FORMAT + '"payloads": {"%s": "YQ=="}}' % ("0" * 64), "1:113 wrong-type: found the string "),

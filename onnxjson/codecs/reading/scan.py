@@ -4,6 +4,7 @@ Slow: only for texts with mistakes. It never recurses.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,8 +21,10 @@ _BEFORE_START: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*)*+")
 _SOME_START: Final = re.compile(r"[{\[}\]]|<{7}|\Z")
 """The start of a document, or of something with its own finding."""
 _WRONG_COMMENT: Final = re.compile(r"/\*|#")
+_LONG_LINE: Final = 500
 _SCALAR: Final = re.compile(r'["\d-]|(?:true|false|null)\b')
 _KEY: Final = re.compile(r'"[^"\\\n]*"[ \t]*:')
+_BRACKETS: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|([{}\[\]])')
 _DOCUMENT: Final = re.compile(r'\{\s*+(?:"|//|\})')
 
 
@@ -92,7 +95,8 @@ class _Scanner:
         self._stack = [_Open("", 0, [], Span(0, False), "value")]
         self._last_end = 0
         self._conflicts_end = True
-        self._last_report = -1
+        self._suspect: _Open | None = None
+        """The first closed bracket whose end is further to the left than its beginning."""
 
     def run(self, start: int) -> None:
         """Read the text from `start` to its end, or until continuing is pointless."""
@@ -230,7 +234,7 @@ class _Scanner:
         if token.kind == ":":
             if top.state == "colon":
                 top.state = "value"
-            else:
+            elif not self._ends_before_key(token, top):
                 self._structure(token.start, "extra-colon", "a colon is allowed only between a key and its value")
             return
         if top.state == "comma":
@@ -241,6 +245,36 @@ class _Scanner:
             top.state = "key"
         else:
             self._structure(token.start, "extra-comma", "nothing is before this comma", "delete it")
+
+    def _ends_before_key(self, colon: Token, top: _Open) -> bool:
+        """Report a list without its `]`, whose last item is a key of the object around it; False for another colon."""
+        if not isinstance(top.value, list) or top.state != "comma" or top.count < 2 or self._stack[-2].bracket != "{":
+            return False
+        around, key, start = self._stack[-2], top.value[-1], top.span.members[top.count - 1]
+        if not isinstance(key, str) or not isinstance(start, int):
+            return False
+        if self.tokens.mistakes and top.start < self.tokens.mistakes[-1].offset < start:
+            self.tokens.withdraw(self.tokens.mistakes[-1].offset, "missing-comma")
+        self._unclosed(top, start, f'the key "{visible(key)}"')
+        top.value.pop()
+        self._stack.pop()
+        around.state, around.key = "value", None
+        self._name(key, start, around)
+        return True
+
+    def _unclosed(self, top: _Open, before: int, what: str) -> None:
+        """Report an open bracket, at that bracket."""
+        if self.is_sound:
+            message = f"this `{top.bracket}` is not closed before {what}"
+            self.tokens.mistakes.append(
+                Mistake(top.start, "unclosed-bracket", message, f"add `{_CLOSING[top.bracket]}`", before)
+            )
+
+    def _lacks(self, closing: str) -> bool:
+        """Whether the text has too few of a closing bracket, and not too many of the other one."""
+        found = Counter(_BRACKETS.findall(self.tokens.text))
+        other = "]" if closing == "}" else "}"
+        return found[closing] < found[_OPENING[closing]] and found[other] <= found[_OPENING[other]]
 
     def _close(self, token: Token, top: _Open) -> None:
         if top.bracket != _OPENING[token.kind]:
@@ -254,10 +288,22 @@ class _Scanner:
         if top.bracket == "{" and top.state in ("colon", "value"):
             self._structure(token.start, "missing-value", f"the key before this `{token.kind}` has no value", "add it")
             self._put(top, UNREADABLE, token.start)
+        if self._suspect is None:
+            before = self._before(token.start)
+            indent = self._before(top.start)
+            if before.isspace() and len(before) < len(indent) - len(indent.lstrip()):
+                self._suspect = top
         self._stack.pop()
 
+    def _before(self, offset: int) -> str:
+        """What is before an offset on its line, from the line break; "" if that is far."""
+        start = self.tokens.text.rfind("\n", max(0, offset - _LONG_LINE), offset)
+        return "" if start < 0 else self.tokens.text[start:offset]
+
     def _mismatch(self, token: Token, top: _Open) -> None:
-        if top.bracket:
+        if top.bracket and self._lacks(_CLOSING[top.bracket]):
+            self._unclosed(top if self._suspect is None else self._suspect, token.start, f"`{token.kind}`")
+        elif top.bracket:
             self._structure(
                 token.start,
                 "wrong-bracket",
