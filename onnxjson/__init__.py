@@ -12,101 +12,63 @@
 The names below are resolved on first use: importing the package loads neither numpy nor onnx.
 """
 
+# ruff: noqa: I001 - a list of names is easier to read with several on a line
+
 from typing import TYPE_CHECKING, Final
 
+# fmt: off
 if TYPE_CHECKING:
-    from onnxjson.diffing.difference import Diff as Diff
-    from onnxjson.diffing.difference import diff as diff
+    from onnxjson.diffing.difference import Diff as Diff, diff as diff
     from onnxjson.diffing.events import Event as Event
     from onnxjson.editing import edits as edits
-    from onnxjson.editing.applying import Change as Change
-    from onnxjson.editing.applying import apply as apply
-    from onnxjson.editing.making import node as node
-    from onnxjson.editing.making import tensor as tensor
-    from onnxjson.editing.making import value as value
-    from onnxjson.editing.places import Editor as Editor
-    from onnxjson.editing.places import Place as Place
-    from onnxjson.editing.places import Places as Places
-    from onnxjson.editing.places import TensorPlace as TensorPlace
-    from onnxjson.editing.places import select as select
-    from onnxjson.editing.places import select_one as select_one
-    from onnxjson.editing.places import select_value as select_value
-    from onnxjson.model.document import Attribute as Attribute
-    from onnxjson.model.document import DeviceConfiguration as DeviceConfiguration
-    from onnxjson.model.document import Dimension as Dimension
-    from onnxjson.model.document import Function as Function
-    from onnxjson.model.document import Graph as Graph
-    from onnxjson.model.document import IntIntListEntry as IntIntListEntry
-    from onnxjson.model.document import MapType as MapType
-    from onnxjson.model.document import Model as Model
-    from onnxjson.model.document import Node as Node
-    from onnxjson.model.document import NodeDeviceConfiguration as NodeDeviceConfiguration
-    from onnxjson.model.document import OpaqueType as OpaqueType
-    from onnxjson.model.document import OperatorSetId as OperatorSetId
-    from onnxjson.model.document import OptionalType as OptionalType
-    from onnxjson.model.document import Segment as Segment
-    from onnxjson.model.document import SequenceType as SequenceType
-    from onnxjson.model.document import ShardedDim as ShardedDim
-    from onnxjson.model.document import ShardingSpec as ShardingSpec
-    from onnxjson.model.document import SimpleShardedDim as SimpleShardedDim
-    from onnxjson.model.document import SparseTensor as SparseTensor
-    from onnxjson.model.document import SparseTensorType as SparseTensorType
-    from onnxjson.model.document import StringStringEntry as StringStringEntry
-    from onnxjson.model.document import Tensor as Tensor
-    from onnxjson.model.document import TensorAnnotation as TensorAnnotation
-    from onnxjson.model.document import TensorShape as TensorShape
-    from onnxjson.model.document import TensorType as TensorType
-    from onnxjson.model.document import TrainingInfo as TrainingInfo
-    from onnxjson.model.document import Type as Type
-    from onnxjson.model.document import ValueInfo as ValueInfo
-    from onnxjson.model.errors import AccessDeniedError as AccessDeniedError
-    from onnxjson.model.errors import AddressError as AddressError
-    from onnxjson.model.errors import ChangedUnderneathError as ChangedUnderneathError
-    from onnxjson.model.errors import ConflictError as ConflictError
-    from onnxjson.model.errors import DecodeError as DecodeError
-    from onnxjson.model.errors import DifferenceError as DifferenceError
-    from onnxjson.model.errors import EditError as EditError
-    from onnxjson.model.errors import EncodeError as EncodeError
-    from onnxjson.model.errors import EvaluationError as EvaluationError
-    from onnxjson.model.errors import FeedError as FeedError
-    from onnxjson.model.errors import FileError as FileError
-    from onnxjson.model.errors import Finding as Finding
-    from onnxjson.model.errors import LimitError as LimitError
-    from onnxjson.model.errors import MissingInputError as MissingInputError
-    from onnxjson.model.errors import NoMatchError as NoMatchError
-    from onnxjson.model.errors import OnnxJsonError as OnnxJsonError
-    from onnxjson.model.errors import OutputError as OutputError
-    from onnxjson.model.errors import ParameterError as ParameterError
-    from onnxjson.model.errors import PassError as PassError
-    from onnxjson.model.errors import PatchError as PatchError
-    from onnxjson.model.errors import SelectorError as SelectorError
-    from onnxjson.model.errors import UntrustedError as UntrustedError
-    from onnxjson.model.errors import WeightsMissingError as WeightsMissingError
-    from onnxjson.model.errors import WireError as WireError
-    from onnxjson.model.errors import WorkerError as WorkerError
-    from onnxjson.model.index import Index as Index
-    from onnxjson.model.index import index_of as index_of
+    from onnxjson.editing.applying import Change as Change, apply as apply
+    from onnxjson.editing.making import node as node, tensor as tensor, value as value
+    from onnxjson.editing.places import Editor as Editor, Place as Place, Places as Places, TensorPlace as TensorPlace
+    from onnxjson.merging.merge import Merged as Merged, merge as merge
+    from onnxjson.merging.resolving import resolve as resolve
+    from onnxjson.model.document import (
+        Attribute as Attribute, DeviceConfiguration as DeviceConfiguration, Dimension as Dimension,
+        Function as Function, Graph as Graph, IntIntListEntry as IntIntListEntry, MapType as MapType, Model as Model,
+        Node as Node, NodeDeviceConfiguration as NodeDeviceConfiguration, OpaqueType as OpaqueType,
+        OperatorSetId as OperatorSetId, OptionalType as OptionalType, Segment as Segment, SequenceType as SequenceType,
+        ShardedDim as ShardedDim, ShardingSpec as ShardingSpec, SimpleShardedDim as SimpleShardedDim,
+        SparseTensor as SparseTensor, SparseTensorType as SparseTensorType, StringStringEntry as StringStringEntry,
+        Tensor as Tensor, TensorAnnotation as TensorAnnotation, TensorShape as TensorShape, TensorType as TensorType,
+        TrainingInfo as TrainingInfo, Type as Type, ValueInfo as ValueInfo,
+    )
+    from onnxjson.model.errors import (
+        AccessDeniedError as AccessDeniedError, AddressError as AddressError,
+        ChangedUnderneathError as ChangedUnderneathError, ConflictError as ConflictError, DecodeError as DecodeError,
+        DifferenceError as DifferenceError, EditError as EditError, EncodeError as EncodeError,
+        EvaluationError as EvaluationError, FeedError as FeedError, FileError as FileError, Finding as Finding,
+        LimitError as LimitError, MissingInputError as MissingInputError, NoMatchError as NoMatchError,
+        OnnxJsonError as OnnxJsonError, OutputError as OutputError, ParameterError as ParameterError,
+        PassError as PassError, PatchError as PatchError, SelectorError as SelectorError,
+        UntrustedError as UntrustedError, WeightsMissingError as WeightsMissingError, WireError as WireError,
+        WorkerError as WorkerError,
+    )
+    from onnxjson.model.index import Index as Index, index_of as index_of
     from onnxjson.model.messages import value_of as value_of
-    from onnxjson.model.types import format_data_type as format_data_type
-    from onnxjson.model.types import format_type as format_type
+    from onnxjson.model.types import format_data_type as format_data_type, format_type as format_type
+    from onnxjson.optimizing.trace_records import Trace as Trace, optimize as optimize
+    from onnxjson.optimizing.trace_storing import load_trace as load_trace, write_trace as write_trace
     from onnxjson.patching.patch import Patch as Patch
+    from onnxjson.rendering.report_texts import report_text as report_text
+    from onnxjson.running.checking import Findings as Findings, check as check
     from onnxjson.running.comparison import Tolerance as Tolerance
-    from onnxjson.running.model_run import RunResult as RunResult
-    from onnxjson.running.model_run import run as run
-    from onnxjson.running.verification import Verification as Verification
-    from onnxjson.running.verification import verify as verify
-    from onnxjson.storage.api import dumps as dumps
-    from onnxjson.storage.api import from_proto as from_proto
-    from onnxjson.storage.api import load as load
-    from onnxjson.storage.api import loads as loads
-    from onnxjson.storage.api import save as save
-    from onnxjson.storage.api import to_proto as to_proto
+    from onnxjson.running.model_run import RunResult as RunResult, run as run
+    from onnxjson.running.verification import Verification as Verification, verify as verify
+    from onnxjson.storage.api import (
+        convert as convert, dumps as dumps, from_ir as from_ir, from_proto as from_proto, load as load, loads as loads,
+        save as save, to_ir as to_ir, to_proto as to_proto,
+    )
     from onnxjson.storage.constant_reading import array_of as array_of
 
     __version__: str
+# fmt: on
 
 _NAMES: Final = {
-    "onnxjson.storage.api": "load save loads dumps from_proto to_proto",
+    "onnxjson.storage.api": "load save loads dumps convert from_proto to_proto from_ir to_ir",
     "onnxjson.diffing.difference": "Diff diff",
     "onnxjson.diffing.events": "Event",
     "onnxjson.model.document": (
@@ -126,6 +88,11 @@ _NAMES: Final = {
         "EvaluationError FeedError DifferenceError Finding"
     ),
     "onnxjson.patching.patch": "Patch",
+    "onnxjson.merging.merge": "Merged merge",
+    "onnxjson.merging.resolving": "resolve",
+    "onnxjson.optimizing.trace_records": "Trace optimize",
+    "onnxjson.optimizing.trace_storing": "load_trace write_trace",
+    "onnxjson.running.checking": "Findings check",
     "onnxjson.running.model_run": "RunResult run",
     "onnxjson.running.comparison": "Tolerance",
     "onnxjson.running.verification": "Verification verify",
@@ -134,10 +101,10 @@ _NAMES: Final = {
 
 _BEHIND_METHODS: Final = {
     "onnxjson.editing.applying": "Change",
-    "onnxjson.editing.places": "select select_one select_value",
     "onnxjson.model.index": "index_of",
     "onnxjson.model.messages": "value_of",
     "onnxjson.model.types": "format_data_type format_type",
+    "onnxjson.rendering.report_texts": "report_text",
     "onnxjson.storage.constant_reading": "array_of",
 }
 """Functions that only the methods of records call (`onnxjson.model.document`)."""

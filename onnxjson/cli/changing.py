@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import external_data, findings, options, output, reports
+from onnxjson.cli import external_data, options, output, reports
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
@@ -18,6 +18,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
 
@@ -201,7 +202,7 @@ def _write_in_place(path: Path, loaded: Loaded, model: Model) -> Path | None:
         output.talk(f"nothing changed in {path}")
         return None
     weights: WeightsMode = "keep" if loaded.format == "json" else "inline"
-    with findings.of_failed_writing(path, loaded), output.working(f"writing {path}"):
+    with checking.of_failed_writing(path, loaded), output.working(f"writing {path}"):
         files.save(model, path, loaded.format, weights=weights, expect=loaded.identity, backup=True)
     output.talk(f"changed {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
     return path
@@ -211,7 +212,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     model = changed.model
     place = request.place(path)
     if place is None:
-        with findings.of_failed_writing(path, loaded):
+        with checking.of_failed_writing(path, loaded):
             write_stdout(model, request.target or loaded.format)
         return None
     refuse_sources(place, path, loaded.model, request.weights_from)
@@ -221,7 +222,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
     moves = external_data.Moves(internalize=brings, externalize=brings)
     moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
-    with findings.of_failed_writing(path, loaded), moved as ready:
+    with checking.of_failed_writing(path, loaded), moved as ready:
         with output.working(f"writing {place}"):
             files.save(ready, place, form, weights=weights)
         output.wrote(place)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from onnxjson.cli import findings, options, output, reports
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath
-from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
-from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, Severity, WorkerError
-from onnxjson.storage import files
+from onnxjson.model.errors import Finding, OnnxJsonError, Severity, WorkerError
+from onnxjson.running import checking
 
 if TYPE_CHECKING:
     from onnxjson.running.worker import Worker
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
 _NOT_CHECKED: Final = "not-checked"
-_UNFINISHED: Final = "check-unfinished"
 
 
 @options.command("check")
@@ -47,7 +45,7 @@ def check_command(
         for path in paths:
             try:
                 with output.working(f"checking {path}"):
-                    of_file = _findings(path, worker, drop_orphans=drop_orphans)
+                    of_file = checking.of_file(path, worker, drop_orphans=drop_orphans)
             except OnnxJsonError as error:
                 code = output.report_failure(error)
                 found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
@@ -75,32 +73,8 @@ def _worker() -> "Worker":
     return Worker()
 
 
-def _findings(path: Path, worker: "Worker | None", *, drop_orphans: bool) -> list[Finding]:
-    try:
-        # A missing blob is a finding; with `bind` the first one would end the check.
-        loaded = files.load(path, bind=False, drop_orphans=drop_orphans)
-    except DecodeError as error:
-        if not error.findings:
-            return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]
-        return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
-    # Comments are not errors; they matter only to commands that write.
-    found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
-    found += findings.of_model(path, loaded)
-    of_blobs = findings.of_blobs(path, loaded)
-    found += of_blobs
-    if worker is not None and of_blobs:
-        message = "onnx's checker was not run, since weights are missing"
-        found.append(Finding(severity="warning", code=_UNFINISHED, message=message, file=str(path)))
-    elif worker is not None:
-        try:
-            found = findings.with_native_analysis(path, loaded, worker, found)
-        except WorkerError as error:
-            found.append(Finding(severity="warning", code=_UNFINISHED, message=str(error), file=str(path)))
-    return sorted(found, key=lambda finding: (finding.line, finding.column))
-
-
 def _is_unexplained(found: list[Finding]) -> bool:
     """Whether native analysis did not finish, and no other finding explains why."""
-    return any(finding.code == _UNFINISHED for finding in found) and all(
+    return any(finding.code == checking.UNFINISHED for finding in found) and all(
         finding.severity != "error" for finding in found
     )

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from onnxjson.cli import external_data, findings, options, output
+from onnxjson.cli import external_data, options, output
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
+from onnxjson.running import checking
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.pruning import prune_blobs
@@ -67,14 +68,14 @@ def convert_command(
         raise click.UsageError("--blobs names the folder of --weights blobs; use both")
     _warn(source, loaded, form, lossy=lossy)
     if place is None:
-        with findings.of_failed_writing(source, loaded):
+        with checking.of_failed_writing(source, loaded):
             model = external_data.internalize_for_stdout(loaded.model, source, moves)
             if weights == "blobs":
                 raise click.UsageError("blobs are files next to a text; name the text with -o OUT")
             write_stdout(model, form, lossy=lossy, weights=weights)
         return
     moved = external_data.moved(loaded.model, source, place, form, moves, data_name=f"{stem(place.name)}.data")
-    with findings.of_failed_writing(source, loaded), moved as model:
+    with checking.of_failed_writing(source, loaded), moved as model:
         with output.working(f"writing {place}"):
             may_replace = place == destination
             files.save(model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
@@ -121,10 +122,10 @@ def write_stdout(model: Model, form: Format, *, lossy: bool = False, weights: We
 
 def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     """Print findings about the model, and what the new form loses; it is converted nevertheless."""
-    of_model = findings.of_model(source, loaded)
+    of_model = checking.of_model(source, loaded)
     found = [*loaded.warnings, *[msgspec.structs.replace(each, severity="warning") for each in of_model]]
     if lossy and form == "protojson":
-        found += findings.located(source, loaded, list(protojson.losses(loaded.model)))
+        found += checking.located(source, loaded, list(protojson.losses(loaded.model)))
     output.findings(found, limit=output.SHOWN)
 
 

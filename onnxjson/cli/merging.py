@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from onnxjson.cli import findings, options, output, reports
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.conflicted_files import (
@@ -23,6 +23,7 @@ from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
 from onnxjson.rendering.conflict_text import conflict_lines, count, headline, side_values
+from onnxjson.running import checking
 from onnxjson.storage import files
 
 _SCREEN: Final = "onnxjson_tui.workbench.start"
@@ -136,13 +137,13 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
     form = files.format_for(path)
     if form != "json" and not left:
         model = files.bind_digests(model, folder=path.resolve().parent, weights_from=None)
-    with findings.of_failed_writing(path, loaded), output.working(f"writing {path}"):
+    with checking.of_failed_writing(path, loaded), output.working(f"writing {path}"):
         save(model, left, path, form, expect=loaded.identity, backup=True)
     resolved = output.counted(count(loaded.conflicts) - count(left), "conflict")
     if left:
         output.talk(f"resolved {resolved} of {path}; {count(left):,} left: onnxjson conflicts {path}")
         return
-    errors = findings.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
+    errors = checking.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
     if errors:
         _report_errors(path, errors, f"resolved {resolved} of {path}")
         ctx.exit(1)

@@ -25,6 +25,7 @@ from onnxjson.diffing.value_changes import compare_interface, compare_outputs, c
 from onnxjson.diffing.weight_changes import ConstantComparer
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, Tensor
+from onnxjson.model.reported import ReportedPage
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 
@@ -45,7 +46,7 @@ class DiffSummary(msgspec.Struct, frozen=True):
     """Number of nodes before and after by operator, with the domain if it is not ONNX's; alphabetical."""
 
 
-class Diff:
+class Diff(ReportedPage):
     """The difference of two models.
 
     Attributes:
@@ -55,6 +56,7 @@ class Diff:
         incomplete: readable reasons why something could not be compared.
         regions: for members of events that rewrite nodes: (number of the event, number of the member) -> the nodes of
             both models and the values around them.
+        names: names of both models in reports.
 
     A change at very many places, such as the names of all nodes of a graph, is one member for each graph: its details
     are the first hundred places, its ``count`` is the number of all places.
@@ -67,7 +69,9 @@ class Diff:
         grouped: Grouped,
         context: DiffContext | None,
         incomplete: Sequence[str] = (),
+        names: tuple[str, str] = ("base", "target"),
     ) -> None:
+        self.names = names
         self.base = base
         self.target = target
         self.events = grouped.events
@@ -232,7 +236,7 @@ def diff_models(
     from onnxjson.diffing.matching.aligning import align
     from onnxjson.diffing.matching.contents import layout
 
-    names = names or (str(paths[0] or "the base"), str(paths[1] or "the target"))
+    names = names or (str(paths[0] or "base"), str(paths[1] or "target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align_by_names(base, target, is_edited=True) if is_edited else None
@@ -240,7 +244,7 @@ def diff_models(
         alignment = align(base, target, base_content=contents[0], target_content=contents[1])
     context = _describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
     problems = () if weights == "skip" else context.weights.problems()
-    return Diff(base, target, group(context.ledger.changes, ignore), context, problems)
+    return Diff(base, target, group(context.ledger.changes, ignore), context, problems, names)
 
 
 def _has_external(model: Model) -> bool:

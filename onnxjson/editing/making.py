@@ -8,17 +8,8 @@ import pybase64
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.values import plain_value
-from onnxjson.model.document import (
-    Dimension,
-    Graph,
-    Node,
-    SparseTensor,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model import document as d
+from onnxjson.model.document import Graph, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.operators import attribute_types
 from onnxjson.model.tensors import from_numpy
@@ -37,41 +28,26 @@ def node(
     attributes: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Node:
-    """Return a node.
+    """Return a node; names are str or lists of them, "" for an input that is omitted.
 
-    Args:
-        op_type: the operator.
-        inputs: names of its inputs, "" for one that is omitted.
-        outputs: names of its outputs.
-        name: its name.
-        domain: the domain of the operator.
-        attributes: values by name: numbers, str, bytes, lists of them, arrays, records.
-        more: more attributes.
+    The values of attributes, named or in `attributes`, are numbers, str, bytes, lists of them, arrays, or records.
 
     Raises:
         ParameterError: a value has another type than the attribute of the operator.
     """
     table = attribute_types(domain, op_type)
-    values = {**(attributes or {}), **more}
-    made = tuple([
-        attribute_of(each, attribute_value(value, table.get(each)), table, op_type, "node", where=each)
-        for each, value in values.items()
-    ])  # fmt: skip
-    return Node(_names(inputs), _names(outputs), name, op_type, made, domain=domain)
-
-
-def _names(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+    made = []
+    for each, found in {**(attributes or {}), **more}.items():
+        made.append(attribute_of(each, attribute_value(found, table.get(each)), table, op_type, "node", where=each))
+    taken, given = [(names,) if isinstance(names, str) else tuple(names) for names in (inputs, outputs)]
+    return Node(taken, given, name, op_type, tuple(made), domain=domain)
 
 
 def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
     """Return a tensor with the elements and the shape of an array, a number, a text, or nested lists of these.
 
-    Args:
-        name: its name.
-        values: the elements.
-        dtype: its data type, such as "float16"; elements get the nearest values. By default that of the array; float32
-            for Python's float, int64 for int.
+    Its data type is `dtype`, such as "float16", whose nearest values the elements get; else that of the array, or
+    float32 for Python's float and int64 for int.
 
     Raises:
         TypeError: ONNX has no such data type.
@@ -88,29 +64,22 @@ def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
 
 
 def value(name: str, dtype: str, shape: Sequence[int | str | None] | None = None) -> ValueInfo:
-    """Return an input, an output, or another value with a type.
+    """Return an input, an output, or another value with a type, for graphs.
 
-    Args:
-        name: its name.
-        dtype: the data type of a tensor, such as "float32"; or the text of any type, such as "seq(float32[N])".
-        shape: sizes, names, and None for unknown sizes; None if the text has the shape, or it is unknown.
+    Its type is a tensor of a data type, such as "float32", and a shape of sizes, names, and None for unknown sizes.
+    Without a shape, `dtype` is the text of any type, such as "seq(float32[N])".
 
     Raises:
         TypeSyntaxError: there is no such type.
     """
     if shape is None:
         return ValueInfo(name, parse_type(dtype))
-    dims = [Dimension(dim_param=each) if isinstance(each, str) else Dimension(dim_value=each) for each in shape]
-    return ValueInfo(name, Type(tensor_type=TensorType(parse_data_type(dtype), TensorShape(tuple(dims)))))
+    dims = [d.Dimension(dim_param=each) if isinstance(each, str) else d.Dimension(dim_value=each) for each in shape]
+    return ValueInfo(name, Type(tensor_type=d.TensorType(parse_data_type(dtype), d.TensorShape(tuple(dims)))))
 
 
 def attribute_value(value: Any, kind: int | None) -> Any:
-    """Return the value of an attribute as edits take it, from a Python value.
-
-    Args:
-        value: a number, str, bytes, a list of them, an array, a record.
-        kind: the number of its AttributeProto.AttributeType; None if it is not known.
-    """
+    """Return a Python value of an attribute as in a document; `kind` is the number of its type, None if unknown."""
     if isinstance(value, dict):
         return value
     if kind == ATTRIBUTE_TYPES["TENSOR"] or (kind is None and getattr(value, "ndim", 0) > 0):
@@ -128,14 +97,9 @@ def attribute_value(value: Any, kind: int | None) -> Any:
 
 
 _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
-    "FLOAT": float,
-    "INT": int,
-    "STRING": (str, bytes),
-    "TENSOR": Tensor,
-    "GRAPH": Graph,
-    "TYPE_PROTO": Type,
-    "SPARSE_TENSOR": SparseTensor,
-}
+    "FLOAT": float, "INT": int, "STRING": (str, bytes),
+    "TENSOR": Tensor, "GRAPH": Graph, "TYPE_PROTO": Type, "SPARSE_TENSOR": SparseTensor,
+}  # fmt: skip
 """Python types of attributes; the first type that an item of a list has is that of the list."""
 
 

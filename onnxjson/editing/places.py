@@ -1,12 +1,11 @@
 """Nodes and tensors at their places in a model, and their changes: `Model.select`, `Model.edit`.
 
-A place belongs to a model or to an editor. Its changes return a changed model; those of an editor also change the
-editor, and its places follow their nodes.
+Places belong to an editor. The changes of one that `Model.edit` made change the editor, and its places follow their
+nodes; those of `Model.select` return a changed model only.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -22,10 +21,10 @@ from onnxjson.editing.workspace import Chosen, NodeChange, Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type
 from onnxjson.model.errors import EditError
-from onnxjson.model.index import Index, NodeRef, Scope, Use, index_of
+from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.operators import attribute_types
 from onnxjson.model.selector_terms import in_quotes
-from onnxjson.model.selectors import TensorRef, select_nodes, select_tensor
+from onnxjson.model.selectors import TensorRef
 from onnxjson.patching import Patch
 
 if TYPE_CHECKING:
@@ -33,19 +32,18 @@ if TYPE_CHECKING:
 
 
 class Editor:
-    """A model during many changes; its structure is checked at the end of the ``with`` statement."""
+    """A model during many changes; the end of the ``with`` statement checks its structure."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, is_fixed: bool = False) -> None:
         self._before = model
+        self._is_fixed = is_fixed
         self.workspace = Workspace(model, default_folder(model))
         """The changed model and its index, for changes that are not methods."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None and self.workspace.can_be_wrong and self.model is not self._before:
             new = new_findings(self._before, self.model)
             if new:
@@ -63,7 +61,7 @@ class Editor:
 
     def select(self, selector: str) -> "Places":
         """Return the nodes that a selector finds now; see `Model.select`."""
-        return Places(self, self.workspace.select(selector))
+        return Places([Place(self, ref) for ref in self.workspace.select(selector)])
 
     def node(self, selector: str) -> "Place":
         """Return the only node that a selector finds now; see `Model.node`."""
@@ -75,68 +73,26 @@ class Editor:
 
     def rewrite(self, *changes: Change | Iterable[Change]) -> Model:
         """Apply edits, scripts or patches, and return the changed model; see `onnxjson.apply`."""
-        apply_changes(self.workspace, changes)
+        return self.change(lambda workspace: apply_changes(workspace, changes))
+
+    def change(self, change: Callable[[Workspace], object]) -> Model:
+        """Call a function that changes the workspace, and return the changed model."""
+        if self._is_fixed:
+            with Editor(self.model) as editor:
+                return editor.change(change)
+        change(self.workspace)
         return self.model
 
-
-Owner = Model | Editor
-
-
-def select(model: Model, selector: str) -> "Places":
-    """Return the nodes of a model that a selector finds."""
-    index = index_of(model)
-    return Places(model, select_nodes(model, index, selector))
-
-
-def select_one(model: Model, selector: str) -> "Place":
-    """Return the only node of a model that a selector finds."""
-    index = index_of(model)
-    return Place(model, select_nodes(model, index, selector, one=True)[0])
-
-
-def select_value(model: Model, selector: str) -> "TensorPlace":
-    """Return the only tensor of a model that a selector finds."""
-    index = index_of(model)
-    return TensorPlace(model, select_tensor(model, index, selector))
-
-
-def _changed(owner: Owner, change: Callable[[Workspace], object]) -> Model:
-    """Make a change in an editor, or in a new one of a model; return the changed model."""
-    if isinstance(owner, Editor):
-        change(owner.workspace)
-        return owner.model
-    with Editor(owner) as editor:
-        change(editor.workspace)
-    return editor.model
-
-
-class _Owned:
-    """A part of a model or an editor."""
-
-    def __init__(self, owner: Owner) -> None:
-        self._owner = owner
-        # It is kept, so that all parts of a model have the same graphs.
-        self._kept = None if isinstance(owner, Editor) else index_of(owner)
-        self._seen = owner.model if isinstance(owner, Editor) else owner
-
-    @property
-    def _index(self) -> Index:
-        if isinstance(self._owner, Editor):
-            return self._owner.workspace.index
-        assert self._kept is not None
-        return self._kept
-
-    def _consumers(self, uses: Iterable[Use]) -> "tuple[Place, ...]":
+    def consumers(self, uses: Iterable[Use]) -> tuple["Place", ...]:
+        """Return the nodes among the consumers of values, each once."""
         found = dict.fromkeys([NodeRef(use.scope, use.position) for use in uses if use.position is not None])
-        return tuple([Place(self._owner, ref) for ref in found])
+        return tuple([Place(self, ref) for ref in found])
 
 
-class Nodes(_Owned):
+class NodeChanges:
     """Changes of one or several nodes at once; each returns the changed model."""
 
-    def __init__(self, owner: Owner, places: Sequence["Place"]) -> None:
-        super().__init__(owner)
-        self._places: Sequence[Place] = places
+    __slots__ = ()
 
     def set_attribute(self, name: str, value: Any) -> Model:
         """Set an attribute: a number, str, bytes, a list of them, an array, or a record."""
@@ -147,11 +103,11 @@ class Nodes(_Owned):
             kind = attribute_types(node.domain, node.op_type).get(name, old)
             return SetAttribute(node=nodes, attribute=name, value=attribute_value(value, kind))
 
-        return self._edited(edit, keeps=True)
+        return self._edited(edit)
 
     def remove_attribute(self, name: str) -> Model:
         """Remove an attribute from the nodes that have it, so that the operator's default applies."""
-        return self._edited(lambda nodes: RemoveAttribute(node=nodes, attribute=name), keeps=True)
+        return self._edited(lambda nodes: RemoveAttribute(node=nodes, attribute=name))
 
     def delete(self, bypass: int | None = None) -> Model:
         """Delete the nodes; `bypass` is the position of the input that their consumers get, if it is not clear."""
@@ -160,45 +116,31 @@ class Nodes(_Owned):
     def update(self, **fields: Any) -> Model:
         """Replace fields of the records, such as ``name="conv1"`` or ``input=["x", "w"]``."""
         fields = {name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()}
-        return self._replaced(lambda node: (msgspec.structs.replace(node, **fields),))
+        return replace_places([(place, (msgspec.structs.replace(place.node, **fields),)) for place in self._places])
 
-    def _edited(self, make: Callable[[Chosen], Edit], *, keeps: bool = False) -> Model:
-        """Apply an edit to the nodes; `keeps` is whether all of them are there afterwards."""
-
+    def _edited(self, make: Callable[[Chosen], Edit]) -> Model:
         def change(workspace: Workspace) -> None:
             apply_changes(workspace, make(Chosen.of([place.within(workspace) for place in self._places])))
-            for place in self._places if keeps else ():
-                place.see(workspace)
 
-        return _changed(self._owner, change)
+        return self._places[0].editor.change(change)
 
-    def _replaced(self, change: Callable[[Node], tuple[Node, ...]]) -> Model:
-        def replace(workspace: Workspace) -> None:
-            changes: dict[Scope, dict[int, NodeChange]] = {}
-            for place in self._places:
-                ref = place.within(workspace)
-                new = change(ref.node)
-                changes.setdefault(ref.scope, {})[ref.position] = new[0] if len(new) == 1 else new
-            workspace.replace_nodes_in(changes)
-            if not any([isinstance(new, tuple) for of_scope in changes.values() for new in of_scope.values()]):
-                for place in self._places:
-                    place.see(workspace)
-
-        return _changed(self._owner, replace)
+    @property
+    def _places(self) -> "Sequence[Place]":
+        raise NotImplementedError
 
 
-class Place(Nodes):
+class Place(NodeChanges):
     """A node at its place in a model."""
 
-    def __init__(self, owner: Owner, ref: NodeRef) -> None:
-        super().__init__(owner, (self,))
+    def __init__(self, editor: Editor, ref: NodeRef) -> None:
+        self.editor = editor
+        self._model = editor.model
         self._scope = ref.scope.address
         self._position = ref.position
         self._record = ref.node
 
     def __repr__(self) -> str:
-        words = (f"{self._scope}/node/{self._position}:", self._record.op_type, self._record.name)
-        return f"<Place {visible(' '.join(filter(None, words)))}>"
+        return f"<Place {visible(' '.join(filter(None, (f'{self.address}:', self.node.op_type, self.node.name))))}>"
 
     @property
     def node(self) -> Node:
@@ -218,26 +160,27 @@ class Place(Nodes):
     @property
     def producers(self) -> tuple["Place | None", ...]:
         """The node that computes each input; None for inputs of the graph, constants, and omitted inputs."""
-        ref, index = self._ref, self._index
+        ref, index = self._ref, self.editor.workspace.index
         found = [index.producer(ref.scope, name) if name else None for name in ref.node.input]
-        return tuple([None if each is None else Place(self._owner, each) for each in found])
+        return tuple([None if each is None else Place(self.editor, each) for each in found])
 
     @property
     def consumers(self) -> tuple["Place", ...]:
         """The nodes that consume its outputs, each once, those in subgraphs last."""
-        ref, index = self._ref, self._index
-        return self._consumers([use for name in ref.node.output for use in index.consumers(ref.scope, name)])
+        ref, index = self._ref, self.editor.workspace.index
+        return self.editor.consumers([use for name in ref.node.output for use in index.consumers(ref.scope, name)])
 
-    def replace(self, *nodes: Node) -> Model:
-        """Put nodes in its place; without any, only remove it (`delete` also connects its consumers)."""
-        return self._replaced(lambda _: nodes)
+    def replace(self, *nodes: Node, fused: Iterable["Place"] = ()) -> Model:
+        """Put other nodes in its place, and in that of `fused`; without any, only remove them."""
+        return replace_places([(self, nodes), *[(place, ()) for place in fused]])
 
     @property
     def _ref(self) -> NodeRef:
-        if isinstance(self._owner, Editor):
-            return self.within(self._owner.workspace)
-        scope = self._index.by_address[self._scope]
-        return NodeRef(scope, self._position)
+        return self.within(self.editor.workspace)
+
+    @property
+    def _places(self) -> "Sequence[Place]":
+        return (self,)
 
     def within(self, workspace: Workspace) -> NodeRef:
         """Return the node in a workspace; it is followed if others were added, removed or moved since it was found.
@@ -245,73 +188,73 @@ class Place(Nodes):
         Raises:
             EditError: it was deleted.
         """
-        if self._seen is not workspace.model:
-            self._follow(workspace)
-        return NodeRef(workspace.scope(self._scope), self._position)
+        if self._model is not workspace.model:
+            scope = workspace.index.scope(self._scope)
+            nodes = () if scope is None else scope.graph.node
+            if not (self._position < len(nodes) and nodes[self._position] is self._record):
+                self._follow(workspace, [position for position, node in enumerate(nodes) if node is self._record])
+            self._record = workspace.index.by_address[self._scope].graph.node[self._position]
+            self._model = workspace.model
+        return NodeRef(workspace.index.by_address[self._scope], self._position)
 
-    def _follow(self, workspace: Workspace) -> None:
-        scope = workspace.index.scope(self._scope)
-        nodes = () if scope is None else scope.graph.node
-        if not (self._position < len(nodes) and nodes[self._position] is self._record):
-            same = [position for position, node in enumerate(nodes) if node is self._record]
-            if len(same) == 1:
-                self._position = same[0]
-            else:
-                before = f"{self._scope}/node/{self._position}"
-                address = Patch.between(self._seen, workspace.model).where(before)
-                if address is None:
-                    raise EditError(f"the node that was {before} is not in the model any more", before)
-                self._scope, _, position = address.rpartition("/node/")
-                self._position = int(position)
-        self.see(workspace)
+    def become(self, node: Node) -> None:
+        """Note the node that has replaced this one."""
+        self._record = node
 
-    def see(self, workspace: Workspace) -> None:
-        """Note the node that is at this place in a workspace now."""
-        if isinstance(self._owner, Editor):
-            self._record = workspace.scope(self._scope).graph.node[self._position]
-            self._seen = workspace.model
+    def _follow(self, workspace: Workspace, same: Sequence[int]) -> None:
+        """Find the node again; `same` are the positions of its record in the graph."""
+        before = f"{self._scope}/node/{self._position}"
+        address = f"{self._scope}/node/{same[0]}" if len(same) == 1 else None
+        address = address or Patch.between(self._model, workspace.model).where(before)
+        if address is None:
+            raise EditError(f"the node that was {before} is not in the model any more", before)
+        self._scope, _, position = address.rpartition("/node/")
+        self._position = int(position)
 
 
-class Places(Nodes, Sequence[Place]):
+class Places(NodeChanges, tuple[Place, ...]):
     """Nodes at their places in a model, in the order of the file."""
 
-    def __init__(self, owner: Owner, refs: Iterable[NodeRef]) -> None:
-        super().__init__(owner, [Place(owner, ref) for ref in refs])
+    __slots__ = ()
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __iter__(self) -> Iterator[Place]:
-        return iter(self._places)
-
-    @overload
-    def __getitem__(self, at: int) -> Place: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Place]: ...
-
-    def __getitem__(self, at: int | slice) -> Place | Sequence[Place]:
-        return self._places[at]
-
-    def __repr__(self) -> str:
-        return f"<Places: {len(self._places):,}>"
+    @property
+    def _places(self) -> Sequence[Place]:
+        return self
 
 
-class TensorPlace(_Owned):
+def replace_places(changes: Sequence[tuple[Place, tuple[Node, ...]]]) -> Model:
+    """Replace nodes at their places by others, and return the changed model; its places follow single nodes."""
+    editor = changes[0][0].editor
+
+    def replace(workspace: Workspace) -> None:
+        by_scope: dict[Scope, dict[int, NodeChange]] = {}
+        for place, new in changes:
+            ref = place.within(workspace)
+            by_scope.setdefault(ref.scope, {})[ref.position] = new[0] if len(new) == 1 else new
+        workspace.replace_nodes_in(by_scope)
+        for place, new in changes:
+            if len(new) == 1 and workspace is editor.workspace:
+                place.become(new[0])
+
+    return editor.change(replace)
+
+
+class TensorPlace:
     """An input, a constant or an output of a node in a model; changes return the changed model."""
 
-    def __init__(self, owner: Owner, ref: TensorRef) -> None:
-        super().__init__(owner)
+    def __init__(self, editor: Editor, ref: TensorRef) -> None:
+        self.editor = editor
+        self._model = editor.model
         self._found = ref
 
     def __repr__(self) -> str:
-        return f"<TensorPlace {visible(f'{self._found.address}: {self.name}')}>"
+        return f"<TensorPlace {visible(f'{self.address}: {self.name}')}>"
 
     @property
     def _ref(self) -> TensorRef:
-        if isinstance(self._owner, Editor) and self._seen is not self._owner.model:
-            self._found = self._owner.workspace.tensor(in_quotes(self.name) if self.name else f"@{self._found.address}")
-            self._seen = self._owner.model
+        if self._model is not self.editor.model:
+            self._found = self.editor.workspace.tensor(in_quotes(self.name) if self.name else f"@{self._found.address}")
+            self._model = self.editor.model
         return self._found
 
     @property
@@ -338,13 +281,14 @@ class TensorPlace(_Owned):
     def producer(self) -> Place | None:
         """The node that computes it."""
         found = None if self._ref.scope is None else self._ref.scope.producer(self.name)
-        return None if found is None else Place(self._owner, found)
+        return None if found is None else Place(self.editor, found)
 
     @property
     def consumers(self) -> tuple[Place, ...]:
         """The nodes that consume it, each once, those in subgraphs last."""
         scope = self._ref.scope
-        return () if scope is None else self._consumers(self._index.consumers(scope, self.name))
+        uses = () if scope is None else self.editor.workspace.index.consumers(scope, self.name)
+        return self.editor.consumers(uses)
 
     def numpy(self) -> "NDArray[Any]":
         """Return the elements of a constant as an array; see `Tensor.numpy`.
@@ -362,36 +306,27 @@ class TensorPlace(_Owned):
         Raises:
             EditError: it is not a constant; or its dtype cannot represent a value, which `lossy` allows.
         """
-        address = f"@{self.address}"
-        return _changed(self._owner, lambda workspace: set_elements(workspace, address, values, dtype, lossy=lossy))
+        selector = f"@{self.address}"
+        return self.editor.change(lambda workspace: set_elements(workspace, selector, values, dtype, lossy=lossy))
 
     def rename(self, name: str) -> Model:
         """Rename it with all references to it."""
-        edit = Rename(kind="tensor", names={self.name: name})
-        model = _changed(self._owner, lambda workspace: apply_changes(workspace, edit))
-        if isinstance(self._owner, Editor):
-            self._found = self._owner.workspace.tensor(in_quotes(name))
-            self._seen = model
+        before = self.editor.model
+        model = self.editor.rewrite(Rename(kind="tensor", names={self.name: name}))
+        if self.editor.model is not before:
+            self._found = self.editor.workspace.tensor(in_quotes(name))
+            self._model = model
         return model
 
     def insert(self, op_type: str, *more: str, output: str | None = None, **attributes: Any) -> Model:
-        """Insert a node between it and its consumers.
-
-        Args:
-            op_type: the operator.
-            more: further inputs of the node.
-            output: the name of its output; one made of `name` and `op_type` by default.
-            attributes: its attributes.
-        """
+        """Insert a node between it and its consumers; `more` are further inputs, `output` is a name for its output."""
         table = attribute_types(None, op_type)
-        values = {name: attribute_value(each, table.get(name)) for name, each in attributes.items()}
-
-        def change(workspace: Workspace) -> None:
-            names = (output or workspace.fresh_name(f"{self.name}_{op_type}"),)
-            graph = "/graph" if self._ref.scope is None else self._ref.scope.address
-            edit = AddNode(
-                op_type=op_type, input=(self.name, *more), output=names, attribute=values, graph=graph, insert=True
-            )
-            apply_changes(workspace, edit)
-
-        return _changed(self._owner, change)
+        edit = AddNode(
+            op_type=op_type,
+            input=(self.name, *more),
+            output=(output or self.editor.workspace.fresh_name(f"{self.name}_{op_type}"),),
+            attribute={name: attribute_value(each, table.get(name)) for name, each in attributes.items()},
+            graph="/graph" if self._ref.scope is None else self._ref.scope.address,
+            insert=True,
+        )
+        return self.editor.rewrite(edit)

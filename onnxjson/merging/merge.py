@@ -5,6 +5,7 @@ It never asks, loses no side, and equal inputs have equal results.
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,15 +20,17 @@ from onnxjson.merging.soundness import Soundness, keeps_interface
 from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding, OnnxJsonError
+from onnxjson.model.reported import Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.listing import AddressMap
+from onnxjson.storage.api import model_and_file
 
 _ROUNDS: Final = 16
 """Number of rounds in which units are tied before the whole model becomes one conflict."""
 
 
-class Merged(msgspec.Struct, frozen=True):
+class Merged(Reported, msgspec.Struct, frozen=True):
     """Result of a merge."""
 
     model: Model
@@ -40,18 +43,24 @@ class Merged(msgspec.Struct, frozen=True):
         return not self.conflicts
 
 
-def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
+def merge(base: Model | str | Path | None, ours: Model | str | Path, theirs: Model | str | Path) -> Merged:
     """Merge two changes of one model.
 
     Args:
-        base: the common ancestor; None if there is none.
+        base: the common ancestor, or its file; None if there is none.
         ours: one side; its values are kept in slots with conflicts.
         theirs: the other side. Swapping the sides swaps the sides of the conflicts; a result without conflicts stays
             the same.
 
     Raises:
         ChangedUnderneathError, FileError: the payloads in a file cannot be read any more.
+        MissingInputError, AccessDeniedError, DecodeError, LimitError: a file cannot be read as a model.
     """
+    base = None if base is None else model_and_file(base)[0]
+    return _merge(base, model_and_file(ours)[0], model_and_file(theirs)[0])
+
+
+def _merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
     if ours == theirs or base == theirs:
         return Merged(ours)
     if base == ours:

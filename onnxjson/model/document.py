@@ -419,7 +419,7 @@ class Model(Record, frozen=True, gc=False):
             SelectorError: it is misspelled, finds nothing, or finds different things by name and by output.
             LimitError: its pattern takes too long.
         """
-        return onnxjson.select(self, selector)
+        return onnxjson.Editor(self, is_fixed=True).select(selector)
 
     def node(self, selector: str) -> "onnxjson.Place":
         """Return the only node that a selector finds; see `select`.
@@ -427,7 +427,7 @@ class Model(Record, frozen=True, gc=False):
         Raises:
             SelectorError, LimitError: see `select`; or it finds several nodes.
         """
-        return onnxjson.select_one(self, selector)
+        return onnxjson.Editor(self, is_fixed=True).node(selector)
 
     def tensor(self, selector: str) -> "onnxjson.TensorPlace":
         """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
@@ -435,13 +435,16 @@ class Model(Record, frozen=True, gc=False):
         Raises:
             SelectorError, LimitError: see `select`; or it finds several tensors.
         """
-        return onnxjson.select_value(self, selector)
+        return onnxjson.Editor(self, is_fixed=True).tensor(selector)
 
     def rewrite(
         self, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None
     ) -> "onnxjson.Model":
         """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
         return onnxjson.apply(self, changes, folder=folder)
+
+    def _repr_html_(self) -> str:
+        return onnxjson.report_text(self, "html")
 
     def edit(self) -> "onnxjson.Editor":
         """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 import msgspec
 
@@ -13,11 +14,14 @@ from onnxjson.model.document import Model, SparseTensor, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
+from onnxjson.model.reported import ReportedPage
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
-from onnxjson.optimizing.passes.pipeline import Made, Pipeline, Stage
+from onnxjson.optimizing.passes.pipeline import InternalizedModel, Made, Pipeline, Stage, stage_of
+from onnxjson.optimizing.passes.spelling import parse_step
 from onnxjson.patching import Patch
 from onnxjson.patching.patch import sha256_of_model
+from onnxjson.storage.api import model_and_file
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +73,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.parts)
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True):
+class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
     """Record of a pipeline that ran on a model."""
 
     source: str
@@ -226,3 +230,39 @@ def _part(name: str, before: Stage, after: Stage) -> Part:
         incomplete=found.incomplete,
         patch=found.patch,
     )
+
+
+def optimize(
+    model: Model | str | Path,
+    *passes: str,
+    parts: bool = False,
+    keep_going: bool = False,
+    trust: bool = False,
+    timeout: float = 300.0,
+) -> Trace:
+    """Run passes on a model, and return what each of them changed; ``last`` of the result is the new model.
+
+    Args:
+        model: the model, or its file; weights in other files become part of the result.
+        passes: as on the command line: ``"onnxsim"``, ``"onnxoptimizer:fuse_bn_into_conv"``, ``"onnxscript*"``, or the
+            path of a script.
+        parts: whether to run each optimizer once more, part by part, so that the trace tells its rules apart.
+        keep_going: whether to skip passes that fail; their steps have the reason.
+        trust: whether your own Python code runs outside of the box.
+        timeout: time limit of one pass, in seconds.
+
+    Raises:
+        PassError: a pass failed.
+        ParameterError: there is no such pass or option.
+        WeightsMissingError: only the sha256 of some tensors is available.
+        LimitError: the model is too big for protobuf; or as for `onnxjson.load`.
+    """
+    loaded, file = model_and_file(model)
+    steps = [parse_step(each) for each in passes]
+    folder = Path() if file is None else file.parent
+    first = InternalizedModel(loaded, folder).model
+    with Pipeline(seconds=timeout, keep_going=keep_going, trust=trust) as pipeline:
+        recorder = Recorder("model" if file is None else str(file), stage_of(first), pipeline if parts else None)
+        for made in pipeline.run(first, steps, folder):
+            recorder.add(made)
+    return recorder.trace()

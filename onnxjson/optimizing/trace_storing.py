@@ -43,7 +43,7 @@ PATCHES: Final = "patches"
 PATCH_FILE: Final = re.compile(r"[0-9]{4,6}\.json")
 
 
-def write_trace(trace: Trace, folder: Path) -> None:
+def write_trace(trace: Trace, folder: str | Path) -> None:
     """Write a trace to a folder that is new, empty, or contains a trace, which is replaced.
 
     Raises:
@@ -51,6 +51,7 @@ def write_trace(trace: Trace, folder: Path) -> None:
         AccessDeniedError, FileError: something cannot be written.
         LimitError: the first model is larger than protobuf can read.
     """
+    folder = Path(folder)
     require_room(folder)
     make_folder(folder)
     with system_errors(f"{visible(str(folder), None)} cannot be written"):

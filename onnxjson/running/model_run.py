@@ -11,10 +11,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
+from onnxjson.model.reported import Reported
 from onnxjson.running.comparison import Comparison, Tolerance, compare_values, dtype_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
@@ -23,6 +26,7 @@ from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_m
 from onnxjson.running.tasks import Failed, NodeTime, Opened, Output, Profiled, Refused, RunTask, Settings, Timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
+from onnxjson.storage.api import model_and_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +63,7 @@ class Case(NamedTuple):
         return not self.problem and all(each.comparison.close for each in self.expected)
 
 
-class RunResult(NamedTuple):
+class RunResult(Reported, msgspec.Struct, frozen=True):
     """Result of running a model."""
 
     engine: str
@@ -140,11 +144,7 @@ def run(
         FeedError: values do not fit its inputs.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: its file cannot be read as a model.
     """
-    from onnxjson.storage import files
-    from onnxjson.storage.external import file_of
-
-    path = file_of(model) if isinstance(model, Model) else Path(model)
-    loaded = model if isinstance(model, Model) else files.load(model).model
+    loaded, path = model_and_file(model)
     given = {name: as_value(value) for name, value in (inputs or {}).items()}
     result = run_cases(
         loaded,

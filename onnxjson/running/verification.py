@@ -20,6 +20,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError
+from onnxjson.model.reported import Reported
 from onnxjson.running.comparison import EXACT, TOLERANCES, Comparison, Tolerance, badness, furthest, tolerance_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs
@@ -30,6 +31,7 @@ from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refuse
 from onnxjson.running.value_types import SIZES
 from onnxjson.running.values import Value, packed_values
 from onnxjson.running.worker import Worker
+from onnxjson.storage.api import model_and_file
 
 SEEDS: Final = 3
 """Default number of sets of random values."""
@@ -76,7 +78,7 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Reason for the failure."""
 
 
-class Verification(msgspec.Struct, frozen=True, kw_only=True):
+class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
     """Result of a verification."""
 
     runs: tuple[RunVerdict, ...]
@@ -156,13 +158,11 @@ def verify(
         FeedError: random values for an input cannot be generated.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
     """
-    from onnxjson.storage import files
-    from onnxjson.storage.external import file_of
-
     models, paths = [], []
     for each in (base, target):
-        models.append(each if isinstance(each, Model) else files.load(each).model)
-        paths.append(file_of(each) if isinstance(each, Model) else Path(each))
+        model, path = model_and_file(each)
+        models.append(model)
+        paths.append(path)
     sizes = {name: (size,) if isinstance(size, int) else tuple(size) for name, size in (dims or {}).items()}
     plan = Plan(seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout)
     with Verifier(TwoModels(models[0], models[1], (paths[0], paths[1])), plan) as verifier:

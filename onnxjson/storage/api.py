@@ -1,20 +1,24 @@
 """Functions of `import onnxjson`: models from and to files, text and protobuf."""
 
+import importlib
 import io
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from onnxjson.codecs import text_file
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingInputError, WeightsMissingError
 from onnxjson.storage import files
-from onnxjson.storage.external import with_file
+from onnxjson.storage.external import file_of, with_file
+from onnxjson.storage.external_files import copy_files, locations
 from onnxjson.storage.files import Format
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir
 
 
 def load(
@@ -43,6 +47,13 @@ def load(
         return with_file(files.load(path, weights_from=weights_from).model, Path(path))
     model = files.bind_digests(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
     return with_file(model, Path(path))
+
+
+def model_and_file(model: Model | str | Path) -> tuple[Model, Path | None]:
+    """Return a model, loaded from its file if that is given, and the file of its external data, if it is known."""
+    if isinstance(model, Model):
+        return model, file_of(model)
+    return load(model), Path(model)
 
 
 def save(
@@ -75,6 +86,27 @@ def save(
     _require_word(format, (None, *get_args(Format)), "format")
     _require_word(weights, get_args(WeightsMode), "weights")
     files.save(model, path, format, weights=weights, blobs=None if blobs is None else str(blobs))
+
+
+def convert(
+    source: str | Path,
+    destination: str | Path,
+    format: Format | None = None,  # noqa: A002 - as in `save`
+    *,
+    weights: WeightsMode = "inline",
+    blobs: str | Path | None = None,
+    weights_from: str | Path | Model | None = None,
+) -> Path:
+    """Convert the file of a model to another form, with copies of its external data; return the new file.
+
+    See `load` and `save` for the arguments and the errors.
+    """
+    place = Path(destination)
+    model = load(source, weights_from=weights_from)
+    if locations(model) and not os.path.samefile(Path(source).parent, place.parent):
+        copy_files(model, Path(source).parent, place.parent, model_file=Path(source), taken=place)
+    save(model, place, format, weights=weights, blobs=blobs)
+    return place
 
 
 def loads(
@@ -164,6 +196,29 @@ def to_proto(model: Model) -> "onnx.ModelProto":
         # The caught error names one tensor; the new one counts all of them.
         require_whole(model)
         raise
+
+
+def from_ir(model: "onnx_ir.Model") -> Model:
+    """Convert a model of onnx-ir to a record.
+
+    Raises:
+        ImportError: onnx-ir is not installed; the extra ``ir`` installs it.
+        LimitError: see `from_proto`.
+    """
+    return from_proto(_onnx_ir().to_proto(model))
+
+
+def to_ir(model: Model) -> "onnx_ir.Model":
+    """Convert a record to a model of onnx-ir; see `from_ir` and `to_proto` for the errors."""
+    made: onnx_ir.Model = _onnx_ir().from_proto(to_proto(model))
+    return made
+
+
+def _onnx_ir() -> Any:
+    try:
+        return importlib.import_module("onnx_ir")
+    except ImportError as error:
+        raise ImportError("onnx-ir is not installed; pip install 'onnxjson[ir]'") from error
 
 
 def _require_model(model: object) -> None:

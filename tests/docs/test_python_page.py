@@ -21,17 +21,16 @@ _SETTINGS: Final = re.compile(r"Settings\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _PART: Final = re.compile(r"(<!-- reference:[^\n]*-->\n).*?(<!-- end of reference -->)", re.DOTALL)
 
 SECTIONS: Final = {
-    "Files, texts and protobuf": "load save loads dumps from_proto to_proto",
-    "Differences and patches": "diff Diff Event Patch",
+    "Files, texts and protobuf": "load save loads dumps convert from_proto to_proto from_ir to_ir",
+    "Differences, patches and merges": "diff Diff Event Patch merge Merged resolve",
     "Nodes and tensors of a model": "Place Places TensorPlace Editor Index",
     "Records made of Python values": "node tensor value",
     "Edits": "apply edits edits.plan edits.run edits.Result edits.Script",
     "Runs": "run RunResult verify Verification Tolerance",
-    "Findings": "Finding",
+    "Optimizers": "optimize Trace load_trace write_trace",
+    "Findings": "check Findings Finding",
 }
 MODULES: Final = {
-    "onnxjson.merging.merge": "merge Merged",
-    "onnxjson.merging.resolving": "resolve",
     "onnxjson.running.tasks": "Settings",
 }
 """Modules and their names that the page describes although they are not in `onnxjson` itself."""
@@ -91,7 +90,7 @@ def _signature(name: str, function: Any) -> str:
 def _members(owner: type) -> Iterator[str]:
     """Yield a line for each field, property and method of a class, in the order of its source."""
     for base in owner.__mro__[1:]:
-        if base.__module__ == owner.__module__ and base is not Record:
+        if base.__module__.startswith("onnxjson.") and base is not Record:
             yield from _members(base)
     tree = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     assert isinstance(tree, ast.ClassDef)

@@ -1,5 +1,6 @@
 """The functions of `import onnxjson` say what was wrong about a call, before anything is read or written."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,32 @@ def test_a_path_that_names_no_file_is_a_missing_input(path: str) -> None:
 def test_the_empty_path_is_no_folder() -> None:
     with pytest.raises(MissingInputError, match="the path is empty"):
         onnxjson.load("")
+
+
+def test_convert_writes_another_form_and_copies_external_data(tmp_path: Path) -> None:
+    from onnxjson.example import make_example
+    from onnxjson.storage.external_files import externalize
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    model = onnxjson.from_proto(make_example())
+    apart = externalize(model, tmp_path / "a" / "w.data", threshold=1).model
+    onnxjson.save(apart, tmp_path / "a" / "m.onnx")
+    place = onnxjson.convert(tmp_path / "a" / "m.onnx", tmp_path / "b" / "m.onnx.json")
+    assert onnxjson.load(place) == apart
+    assert onnxjson.load(place).tensor("fc.bias").numpy().tolist() == model.tensor("fc.bias").numpy().tolist()
+
+
+def test_model_goes_to_onnx_ir_and_back() -> None:
+    from onnxjson.example import make_example
+
+    model = onnxjson.from_proto(make_example())
+    found = onnxjson.to_ir(model)
+    assert [node.op_type for node in found.graph] == [place.node.op_type for place in model.select("op:*")]
+    assert {event.kind for event in onnxjson.diff(model, onnxjson.from_ir(found)).events} <= {"value-info-changed"}
+
+
+def test_missing_onnx_ir_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx_ir", None)
+    with pytest.raises(ImportError, match=r"pip install 'onnxjson\[ir\]'"):
+        onnxjson.to_ir(onnxjson.Model())
