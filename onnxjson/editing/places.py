@@ -213,7 +213,7 @@ class Place(NodeChanges):
 
 
 class Places(NodeChanges, tuple[Place, ...]):
-    """Nodes at their places in a model, in the order of the file."""
+    """Nodes at their places in a model; ``Places(each for each in places if ...)`` are some of them."""
 
     __slots__ = ()
 

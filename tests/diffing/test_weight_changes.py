@@ -192,6 +192,14 @@ def test_where_a_file_is_missing_models_are_never_equal(tmp_path: Path) -> None:
 
 def test_without_their_files_models_cannot_have_their_weights_compared(tmp_path: Path) -> None:
     path = saved(tmp_path / "a", numpy.ones((64, 64), numpy.float32))
-    found = onnxjson.diff(onnxjson.load(path), onnxjson.load(path))
+    proto = onnxjson.to_proto(onnxjson.load(path))
+    found = onnxjson.diff(onnxjson.from_proto(proto), onnxjson.from_proto(proto))
     assert not found.equal
     assert len(found.incomplete) == 2
+
+
+def test_loaded_models_know_their_files_and_have_their_weights_compared(tmp_path: Path) -> None:
+    weights = numpy.ones((64, 64), numpy.float32)
+    models = [onnxjson.load(saved(tmp_path / name, weights * times)) for name, times in (("a", 1), ("b", 1), ("c", 2))]
+    assert onnxjson.diff(models[0], models[1]).equal
+    assert [event.kind for event in onnxjson.diff(models[0], models[2]).events] == ["weights-changed"]

@@ -138,3 +138,7 @@ def test_type_has_text_dtype_and_shape(kind: Type, text: str, dtype: str | None,
 def test_nothing_is_known_of_what_is_not_stated() -> None:
     assert (Tensor().dtype, onnxjson.ValueInfo().dtype, onnxjson.ValueInfo().shape) == (None, None, None)
     assert str(Type(denotation="TENSOR")).startswith("Type(")
+
+
+def test_records_show_what_they_have() -> None:
+    assert repr(Dimension(dim_param="N")) == "Dimension(dim_param='N')"
