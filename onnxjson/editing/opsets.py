@@ -14,10 +14,12 @@ from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, Finding, WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operator_checks import check_operators
 from onnxjson.model.operators import (
     OperatorKey,
     attribute_defaults,
@@ -29,8 +31,10 @@ from onnxjson.model.operators import (
     since_version,
 )
 from onnxjson.model.walking import rebuild, replace_records, with_nodes
+from onnxjson.running.opset_conversion import NEWER_VALUES
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
+_NODE_ADDRESS: Final = re.compile(r".*/node/[0-9]+")
 _SHOWN: Final = 6
 
 
@@ -158,6 +162,11 @@ def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
 
 
 def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> Converted:
+    for ref in nodes:
+        values = [each.s for each in ref.node.attribute if NEWER_VALUES.get((ref.node.op_type, each.s), 0) > version]
+        if values and values[0]:
+            name = f"{visible(ref.node.op_type or '')} with {visible(values[0].decode())}"
+            raise EditError(f"version {version} of the operators has no {name}", ref.address)
     shown = LightModel(model, folder)
     try:
         after = shown.read(worker().convert_version(shown.data, version))
@@ -177,11 +186,25 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     converted = replace_records(after.graph, Node, lambda node: _without_old(node, old, version))
     graph, merged = reconcile(model.graph, converted)
     result = with_version(msgspec.structs.replace(model, graph=graph), "", version)
+    _refuse_wrong_nodes(model, result, version)
     check_not_worse(model, result, "the converter of onnx")
     counts = "no node had to change"
     if any(merged):
         counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
     return Converted(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+
+
+def _refuse_wrong_nodes(before: Model, after: Model, version: int) -> None:
+    """Raise if nodes use more than their operators have in another version."""
+    found = check_operators(after)
+    if found and not check_operators(before):
+        address = _NODE_ADDRESS.findall(found[0].address)[0]
+        node = find_element(after, address).value
+        assert isinstance(node, Node)
+        raise EditError(
+            f'version {version} of the operators cannot express the node of "{visible(node.output[0])}": '
+            f"{found[0].message}"
+        )
 
 
 def _without_old(node: Node, old: int | None, new: int) -> Node:
@@ -300,8 +323,10 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
 class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset"):
     """Convert the model to another version of an operator set.
 
-    The version converter of onnx changes the nodes whose operators differ. If it has no adapter for one, nothing is
-    changed and all such operators are listed. If no operator differs, only opset_import changes. ir_version stays.
+    The version converter of onnx changes the nodes whose operators differ. To an older version (from 13), nodes stay
+    that mean the same there, and an operator that does not exist there is replaced by its definition. If a node cannot
+    be converted, nothing is changed and all such operators are listed. If no operator differs, only opset_import
+    changes. ir_version stays.
     """
 
     words = ("version",)

@@ -87,10 +87,12 @@ def inline_functions(model: bytes | str) -> tuple[Answer, bytes]:
 
 def convert_version(model: bytes | str, version: int) -> tuple[Answer, bytes]:
     """Run the version converter of onnx to a version of the default operator set."""
-    from onnx import ModelProto, version_converter
+    from onnx import ModelProto
+
+    from onnxjson.running import opset_conversion
 
     assert isinstance(model, bytes), "only checks read from a path"
-    converted = version_converter.convert_version(ModelProto.FromString(model), version)
+    converted = opset_conversion.convert_version(ModelProto.FromString(model), version)
     return Answer(outcome="done"), converted.SerializeToString()
 
 
