@@ -1,6 +1,6 @@
 """Combine two models: connect values of the first to inputs of the second, resolve name conflicts, unite the rest."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -10,8 +10,10 @@ from onnxjson.editing.inference import inferred_types, refine_type
 from onnxjson.editing.opsets import convert, domain_text, imported_version
 from onnxjson.editing.workspace import main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
+from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import (
+    Dimension,
     Graph,
     Model,
     Node,
@@ -69,7 +71,12 @@ def combine(
     notes += more
     ones, others = Index(first), Index(second)
     main, its = main_scope(ones, "the first model"), main_scope(others, "the second model")
-    _refuse_types(first, main, its, joins, folders[0], notes)
+    sizes = _joined_types(first, main, its, joins, folders[0], notes)
+    first, second, more = _same_sizes(first, second, sizes)
+    notes += more
+    if more:
+        ones, others = Index(first), Index(second)
+        main, its = main_scope(ones), main_scope(others)
     shared = _shared(main, its, joins, folders[0])
     second, more = _own_names(ones, others, joins, shared, prefix)
     notes += more
@@ -132,11 +139,12 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
     ]
 
 
-def _refuse_types(
+def _joined_types(
     first: Model, main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
-) -> None:
-    """Raise unless every value fits the type of the input that it replaces."""
+) -> list[tuple[Dimension, Dimension]]:
+    """Raise unless every value fits the type of the input that it replaces; return the dimensions that become one."""
     inferred: Scope | None = None
+    sizes: list[tuple[Dimension, Dimension]] = []
     for name, source in joins.items():
         wanted, found = its.types.get(name), main.types.get(source)
         constant = main.initializer(source)
@@ -153,6 +161,51 @@ def _refuse_types(
                 f'"{visible(source)}" of the first model is {texts[0]}, and "{visible(name)}" of the second needs '
                 f"{texts[1]}"
             )
+        else:
+            dims = [
+                each.tensor_type.shape.dim if each.tensor_type and each.tensor_type.shape else ()
+                for each in (found, wanted)
+            ]
+            sizes += zip(*dims, strict=False)
+    return sizes
+
+
+def _same_sizes(
+    first: Model, second: Model, pairs: Sequence[tuple[Dimension, Dimension]]
+) -> tuple[Model, Model, list[str]]:
+    """Give dimensions of joined values the same size or name everywhere in both models.
+
+    Raises:
+        EditError: a dimension would have two sizes.
+    """
+    mine: dict[str, int | str] = {}
+    its: dict[str, int | str] = {}
+    for one, other in pairs:
+        size, wanted = size_of(one), size_of(other)
+        if size is None or wanted is None:
+            continue
+        size = mine.get(size, size) if isinstance(size, str) else size
+        bound = its.setdefault(wanted, size) if isinstance(wanted, str) else wanted
+        if isinstance(size, int) and isinstance(bound, int) and size != bound:
+            raise EditError(f'the dimension "{visible(str(wanted))}" of the second model would be {bound} and {size}')
+        for name, value in ((size, bound), (bound, size)):
+            if isinstance(name, str) and isinstance(value, int):
+                mine[name] = value
+                its |= {each: value for each, known in its.items() if known == name}
+    # Other dimensions of the second that have such a name are not the same.
+    names = dimension_names(second)
+    taken = {*dimension_names(first), *names}
+    bound_to = set(its.values())
+    its |= {name: _fresh(name, taken) for name in names if name in bound_to and name not in its}
+    notes = []
+    models = []
+    for which, model, sizes in (("first", first, mine), ("second", second, its)):
+        changed = {name: size for name, size in sizes.items() if name != size}
+        models.append(with_dimension_names(model, changed) if changed else model)
+        if changed:
+            texts = [f'"{visible(name)}" is now {visible(str(size))}' for name, size in changed.items()]
+            notes.append(f"dimensions of the {which}: {listed(texts, _SHOWN)}")
+    return models[0], models[1], notes
 
 
 def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:

@@ -111,6 +111,48 @@ def test_sne4onnx_scalars_and_values_without_a_rank_may_be_inputs() -> None:
     assert evaluate(result.model, {"u": u})["y"].tolist() == [[1, 2]]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "first", "last"),
+    [
+        ("N,3", "N,C", "N,3", "N,3"),
+        ("N,3", "B,C", "N,3", "N,3"),
+        ("N,D", "N,3", "N,3", "N,3"),
+        ("2,3", "B,3", "2,3", "2,3"),
+        ("N,D", "D,N", "N,D", "N,D"),
+    ],
+)
+def test_combined_models_have_one_size_for_joined_dimensions(
+    one: str, other: str, first: str, last: str, tmp_path: Path
+) -> None:
+    a = read(f"""<ir_version: 8, opset_import: ["" : 17]> g (float[{one}] x) => (float[{one}] y) {{ y = Neg (x) }}""")
+    b = read(
+        f"""<ir_version: 8, opset_import: ["" : 17]> g (float[{other}] y) => (float[{other}] z) {{ z = Abs (y) }}"""
+    )
+    onnxjson.save(b, tmp_path / "b.onnx")
+    result = run(a, Combine(with_="b.onnx"), folder=tmp_path)
+    graph = graph_of(result.model)
+    assert names(graph.input) == [f"x: float32[{first}]"]
+    assert names(graph.output) == [f"z: float32[{last}]"]
+    assert any("dimensions of the" in note for note in result.outcomes[0].notes)
+    check(result.model)
+
+
+def test_dimensions_that_cannot_be_one_are_refused_and_others_get_another_name(tmp_path: Path) -> None:
+    a = read("""<ir_version: 8, opset_import: ["" : 17]> g (float[3,4] x) => (float[3,4] y) { y = Neg (x) }""")
+    b = read("""<ir_version: 8, opset_import: ["" : 17]> g (float[C,C] y) => (float[C,C] z) { z = Abs (y) }""")
+    onnxjson.save(b, tmp_path / "b.onnx")
+    with pytest.raises(EditError, match='the dimension "C" of the second model would be 3 and 4'):
+        apply(a, Combine(with_="b.onnx"), folder=tmp_path)
+    a = read("""<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] y) { y = Neg (x) }""")
+    b = read(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[B] y, float[N] w) => (float[B] z, float[N] v) { z = Abs (y) v = Abs (w) }"""
+    )
+    onnxjson.save(b, tmp_path / "b.onnx")
+    graph = graph_of(apply(a, Combine(with_="b.onnx"), folder=tmp_path))
+    assert names(graph.output) == ["z: float32[N]", "v: float32[N_2]"]
+
+
 def test_outputs_of_a_part_get_the_rank_that_follows_from_the_model() -> None:
     model = read("""<ir_version: 8, opset_import: ["" : 17]>
     g (float[2,N] x) => (float y) { t = Relu (x) y = Transpose (t) }""")
