@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span, Style, paragraph
-from onnxjson.rendering.tables import GAP, cells, cut, limited, padded, shortened, wrapped
+from onnxjson.rendering.spans import Line, Span, Style, paragraph, wide_table
+from onnxjson.rendering.tables import GAP, cells, cut, limited, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
@@ -259,26 +259,10 @@ def _table(report: BenchReport, rows: Sequence[BenchRow], width: int) -> Iterato
     best = {id(row) for row in report.best.values()} if report.is_tuned else set()
     names = [visible(row.variant, 200) + (" *" if id(row) in best else "") for row in rows]
     label = max(limited(max(map(cells, names)), min(_LABEL, width // 2)), min(_NARROWEST, width // 3))
-    texts = [[column.text(row) for row in rows] for column in shown]
-    widths = [max(cells(column.heading), *map(cells, text)) for column, text in zip(shown, texts, strict=True)]
-    start = 0
-    while start < len(shown):
-        end, room = start + 1, width - label - GAP - widths[start]
-        while end < len(shown) and room >= GAP + widths[end]:
-            room -= GAP + widths[end]
-            end += 1
-        yield ()
-        heads = [padded(shown[place].heading, widths[place], right=True) for place in range(start, end)]
-        yield (Span((" " * GAP).join([padded("optimization", label), *heads]), "title"),)
-        for number, row in enumerate(rows):
-            yield (
-                Span(padded(shortened(names[number], label), label)),
-                *[
-                    Span(" " * GAP + padded(texts[place][number], widths[place], right=True), _style(shown[place], row))
-                    for place in range(start, end)
-                ],
-            )
-        start = end
+    texts = [[Span(column.text(row), _style(column, row)) for column in shown] for row in rows]
+    yield ()
+    heads = ["optimization", *[column.heading for column in shown]]
+    yield from wide_table(heads, list(zip(names, texts, strict=True)), width, label)
 
 
 def _style(column: Column, row: BenchRow) -> Style:

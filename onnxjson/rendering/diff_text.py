@@ -319,20 +319,18 @@ def detail_text(event: Event, detail: Detail, room: int | None) -> str:
     text = _join_sides(event, what, base, target)
     if room is None or cells(text) <= room or is_whole():
         return text
+    if base is None and target is None:
+        return shortened(text, room)
     if base is not None and target is not None:
         base, target = _without_common_start(base, target)
-    sides = [side for side in (base, target) if side is not None]
-    if not sides:
-        return shortened(text, room)
-    free = room - cells(_join_sides(event, "", "" if base is not None else None, "" if target is not None else None))
-    what = shortened(what, max(free // 2, free - sum(map(cells, sides))))
+    free = room - cells(_join_sides(event, "", base and "", target and ""))
+    widths = [cells(base or ""), cells(target or "")]
+    what = shortened(what, max(free // 2, free - sum(widths)))
     free -= cells(what)
-    short = min(*map(cells, sides), free // 2) if len(sides) == 2 else 0
-    base, target = (None if side is None else shortened(side, max(free - short, 1)) for side in (base, target))
-    if base is not None and target is not None:
-        base, target = (side if cells(side) <= short else shortened(side, free - short) for side in (base, target))
-        if cells(base) + cells(target) > free:
-            target = shortened(target, max(free - cells(base), 1))
+    if base is not None:
+        base = shortened(base, max(free // 2 if target is not None else free, free - widths[1]))
+    if target is not None:
+        target = shortened(target, max(free - cells(base or ""), 1))
     return shortened(_join_sides(event, what, base, target), room)
 
 

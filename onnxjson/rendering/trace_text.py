@@ -12,8 +12,8 @@ from onnxjson.optimizing.provenance import Provenance, Story, Touch
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.spans import Line, Span, Style, paragraph
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size
+from onnxjson.rendering.spans import Line, Span, paragraph, wide_table
+from onnxjson.rendering.tables import GAP, cells, limited, shortened, size
 
 _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
@@ -300,43 +300,11 @@ def table_lines(columns: Sequence[Column], width: int, *, most: int | None = Non
     """Yield the table for a terminal; models that do not fit follow below the others."""
     rows = table_rows(columns, most=most)
     label = limited(max(cells(row.what) + GAP * row.is_operator for row in rows), _LABEL)
-    start = 0
-    while start < len(columns):
-        shown, widths = _fitting(columns, rows, start, width - label)
-        if start:
-            yield ()
-        yield (Span(_headings(columns, shown, widths, label), "title"),)
-        for row in rows:
-            if not row.is_operator or any(row.numbers[position] for position in shown):
-                yield tuple(_spans(row, shown, widths, label))
-        start = shown[-1] + 1
+    heads = [shortened(visible(column.name, 200), _WIDEST) for column in columns]
+    texts = [(" " * GAP * row.is_operator + row.what, _spans(row)) for row in rows]
+    yield from wide_table(["", *heads], texts, width, label)
 
 
-def _fitting(columns: Sequence[Column], rows: Sequence[SizeRow], start: int, room: int) -> tuple[list[int], list[int]]:
-    """Return the models from `start` that fit into `room` columns, at least one, with their widths."""
-    shown: list[int] = []
-    widths: list[int] = []
-    for position in range(start, len(columns)):
-        heading = limited(cells(visible(columns[position].name, 200)), _WIDEST)
-        wanted = max(heading, *[cells(row.text(position)) for row in rows])
-        if shown and sum(widths) + wanted + GAP * (len(widths) + 1) > room:
-            break
-        shown.append(position)
-        widths.append(wanted)
-    return shown, widths
-
-
-def _headings(columns: Sequence[Column], shown: Sequence[int], widths: Sequence[int], label: int) -> str:
-    names = [
-        shortened(visible(columns[position].name, 200), each) for position, each in zip(shown, widths, strict=True)
-    ]
-    texts = [padded(name, each, right=True) for name, each in zip(names, widths, strict=True)]
-    return (" " * GAP).join([padded("", label), *texts])
-
-
-def _spans(row: SizeRow, shown: Sequence[int], widths: Sequence[int], label: int) -> Iterator[Span]:
-    indent = " " * GAP * row.is_operator
-    yield Span(padded(shortened(indent + row.what, label), label))
-    for position, each in zip(shown, widths, strict=True):
-        style: Style = "title" if row.change(position) else "plain"
-        yield Span(" " * GAP + padded(row.text(position), each, right=True), style)
+def _spans(row: SizeRow) -> list[Span]:
+    changes = [row.change(place) for place in range(len(row.numbers))]
+    return [Span(row.text(place), "title" if change else "plain") for place, change in enumerate(changes)]
