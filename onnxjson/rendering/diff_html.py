@@ -18,10 +18,9 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of, places_of
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, SizeTexts, operator_of, places_of, size_rows
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
-from onnxjson.rendering.tables import size
 
 STYLE: Final = "\n" + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 SCRIPT: Final = "\n" + Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -212,20 +211,14 @@ def page_number(text: str, *, differs: bool = False) -> str:
 
 
 def _operators(report: Report) -> Iterator[str]:
-    changed = [each for each in report.operators if each.change]
-    others = [each for each in report.operators if not each.change]
-    if not changed and not report.parameters.change and not report.bytes.change:
-        return
-    rows = [(page_code(each.what), each) for each in changed]
-    if others:
-        number = sum(each.before for each in others)
-        rows.append((f"{counted(len(others), 'other')} as before", Count("", number, number)))
-    rows += [(f"<b>{each.what}</b>", each) for each in (report.nodes, report.parameters)]
-    texts = [(label, (f"{each.before:,}", f"{each.after:,}", each.change_text)) for label, each in rows]
-    stored = report.bytes
-    texts.append(("<b>bytes</b>", (size(stored.before), size(stored.after), stored.bytes_change_text)))
-    yield "<h2>Operators and sizes</h2>\n"
-    yield from page_table(("before", "after", "change"), ((label, map(page_number, row)) for label, row in texts))
+    if rows := size_rows(report):
+        yield "<h2>Operators and sizes</h2>\n"
+        yield from page_table(("before", "after", "change"), map(_size_row, rows))
+
+
+def _size_row(row: SizeTexts) -> tuple[str, Iterable[str]]:
+    label = page_code(row.label) if row.is_operator else f"<b>{page_text(row.label)}</b>"
+    return label, map(page_number, (row.before, row.after, row.change))
 
 
 class _Section:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
+from onnxjson.model.display import counted
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import size
@@ -103,6 +104,41 @@ class Report(NamedTuple):
         """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
         quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]
         return sorted([event for event in self.events if EFFECTS[event.kind] != "quiet"], key=_weight), quiet
+
+
+class SizeTexts(NamedTuple):
+    """A row of the table of operators and sizes."""
+
+    label: str
+    is_operator: bool
+    """Whether the label is the name of an operator, not yet made visible."""
+    before: str
+    after: str
+    change: str
+
+
+def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:
+    """Return the rows of operators and sizes; none if all are unchanged.
+
+    Args:
+        report: the diff.
+        most: maximum number of operators with their own rows.
+        with_all: whether unchanged operators have their own rows, too.
+    """
+    shown = [each for each in report.operators if with_all or each.change][:most]
+    if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
+        return []
+    counts = [(each, each.what) for each in shown]
+    if others := report.operators[len(shown) :]:
+        rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
+        counts.append((rest, counted(len(others), "other") + ("" if rest.change else " as before")))
+    counts += [(each, each.what) for each in (report.nodes, report.parameters)]
+    rows = [
+        SizeTexts(label, place < len(shown), f"{each.before:,}", f"{each.after:,}", each.change_text)
+        for place, (each, label) in enumerate(counts)
+    ]
+    stored = report.bytes
+    return [*rows, SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text)]
 
 
 def _weight(event: Event) -> int:

@@ -15,9 +15,9 @@ from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
-from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
+from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, size_rows
 from onnxjson.rendering.spans import Line, Span, paragraph
-from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_name, size, table
+from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_name, table
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -51,7 +51,7 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield (Span(text),)
     for problem in report.incomplete:
         yield from paragraph(f"! {problem}", width, "bad")
-    for number, line in enumerate(table(list(_counts(report, details=details)), width, right=(1, 2, 3), indent=0)):
+    for number, line in enumerate(table(list(_sizes(report, details=details)), width, right=(1, 2, 3), indent=0)):
         yield from () if number else [()]
         yield (Span(line, "plain" if number else "title"),)
     column = max((len(event.kind) for event in report.events), default=0) + GAP
@@ -113,27 +113,13 @@ def nodes_text(report: Report) -> str:
     return f"{counted(report.nodes.before, 'node')} before, {report.nodes.after:,} after, {matched} matched"
 
 
-def _counts(report: Report, *, details: bool) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the table of operators."""
-    changed = [each for each in report.operators if each.change]
-    shown = list(report.operators) if details else changed[:_MOST_OPERATORS]
-    if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
-        return
-    yield "operators", "before", "after", "change"
-    for each in shown:
-        yield _count_row(each, f"{_INDENT}{each.what}")
-    others = report.operators[len(shown) :]
-    if others:
-        rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
-        yield _count_row(rest, f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before"))
-    yield from (_count_row(each, each.what) for each in (report.nodes, report.parameters))
-    each = report.bytes
-    yield each.what, size(each.before), size(each.after), each.bytes_change_text
-
-
-def _count_row(count: Count, label: str) -> tuple[str, str, str, str]:
-    before, after = (f"{value:,}" if value else "." for value in (count.before, count.after))
-    return label, before, after, count.change_text
+def _sizes(report: Report, *, details: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the table of operators and sizes."""
+    rows = size_rows(report, None if details else _MOST_OPERATORS, with_all=details)
+    yield from [("operators", "before", "after", "change")] if rows else ()
+    for number, row in enumerate(rows):
+        numbers = ["." if each == "0" else each for each in (row.before, row.after)]
+        yield _INDENT * (number < len(rows) - 3) + row.label, *numbers, row.change
 
 
 def not_verified(report: Report) -> int:

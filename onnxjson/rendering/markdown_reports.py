@@ -12,9 +12,8 @@ from typing import Final
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
-from onnxjson.rendering.diff_report import EFFECTS, Count, Report, places_of
+from onnxjson.rendering.diff_report import EFFECTS, Report, places_of, size_rows
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
-from onnxjson.rendering.tables import size
 from onnxjson.rendering.trace_text import (
     Stage,
     Subject,
@@ -182,24 +181,11 @@ def _quiet(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _operators(report: Report) -> Iterator[str]:
-    changed = [each for each in report.operators if each.change]
-    if not (changed or report.parameters.change or report.bytes.change):
-        return
-    yield "| | before | after | change |\n|---|--:|--:|--:|\n"
-    for each in changed[:_MOST_OPERATORS]:
-        yield f"| {code(each.what)} {_numbers(each)}"
-    others = report.operators[len(changed[:_MOST_OPERATORS]) :]
-    if others:
-        rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
-        yield f"| {counted(len(others), 'other operator')} {_numbers(rest)}"
-    yield f"| **nodes** {_numbers(report.nodes)}"
-    yield f"| **parameters** {_numbers(report.parameters)}"
-    stored = report.bytes
-    yield f"| **bytes** | {size(stored.before)} | {size(stored.after)} | {stored.bytes_change_text} |\n"
-
-
-def _numbers(each: Count) -> str:
-    return f"| {each.before:,} | {each.after:,} | {each.change_text} |\n"
+    rows = size_rows(report, _MOST_OPERATORS)
+    yield from ["| | before | after | change |\n|---|--:|--:|--:|\n"] if rows else ()
+    for number, row in enumerate(rows):
+        label = code(row.label) if row.is_operator else row.label if number < len(rows) - 3 else f"**{row.label}**"
+        yield f"| {label} | {row.before} | {row.after} | {row.change} |\n"
 
 
 def _details(events: Iterable[Event]) -> Iterator[str]:
