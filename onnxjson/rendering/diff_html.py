@@ -18,7 +18,16 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, SizeTexts, operator_of, places_of, size_rows
+from onnxjson.rendering.diff_report import (
+    EFFECTS,
+    VERDICTS,
+    Nodes,
+    Report,
+    SizeTexts,
+    operator_of,
+    places_of,
+    size_rows,
+)
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
 

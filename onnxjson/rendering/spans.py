@@ -30,7 +30,7 @@ def paragraph(
 
 
 def wide_table(
-    heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Span]]], width: int, label: int
+    heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Span]]], width: int, label: int, *, right: bool = True
 ) -> Iterator[Line]:
     """Yield a table of numbers; columns that do not fit into `width` follow below, without rows of dots only.
 
@@ -39,6 +39,7 @@ def wide_table(
         rows: labels, visible, and a span for each other heading.
         width: columns of the terminal.
         label: width of the labels.
+        right: whether the columns are aligned to the right.
     """
     columns = [(head, [spans[place] for _, spans in rows]) for place, head in enumerate(heads[1:])]
     widths = [max(cells(head), *[cells(span.text) for span in spans]) for head, spans in columns]
@@ -49,11 +50,11 @@ def wide_table(
             room -= GAP + widths[end]
             end += 1
         yield from [()] if start else ()
-        shown = [padded(heads[place + 1], widths[place], right=True) for place in range(start, end)]
+        shown = [padded(heads[place + 1], widths[place], right=right) for place in range(start, end)]
         yield (Span((" " * GAP).join([padded(heads[0], label), *shown]), "title"),)
         for name, spans in rows:
             cut = [
-                Span(" " * GAP + padded(spans[place].text, widths[place], right=True), spans[place].style)
+                Span(" " * GAP + padded(spans[place].text, widths[place], right=right), spans[place].style)
                 for place in range(start, end)
             ]
             if any(span.text.strip(" .") for span in cut):

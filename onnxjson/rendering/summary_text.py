@@ -1,10 +1,12 @@
 """Summaries of models as lines of text: one model, or several side by side."""
 
+import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import counted, is_whole, visible
 from onnxjson.model.operators import operator_name
+from onnxjson.rendering.spans import Span, plain, wide_table
 from onnxjson.rendering.summary import Summary, Value
 from onnxjson.rendering.tables import GAP, cells, columns, limited, padded, shortened, size, table, wrapped
 from onnxjson.rendering.values import Weights
@@ -196,33 +198,19 @@ class _ComparedRow(NamedTuple):
 def comparison_lines(summaries: Sequence[Summary], width: int) -> list[str]:
     """Return the models side by side, as many as fit into `width` columns, the others below."""
     rows = _rows(summaries)
-    fitting = max((width - len(_MARK) - _LABEL) // (_NARROWEST + GAP), 1)
-    lines: list[str] = []
-    for start in range(0, len(summaries), fitting):
-        part = slice(start, start + fitting)
-        each = (width - len(_MARK) - _LABEL) // len(summaries[part]) - GAP
-        lines += [""] if lines else []
-        lines += _table(rows, part, each)
-    return [*lines, "", f"{_MARK}differs"] if any(_differs(row) for row in rows[2:]) else lines
-
-
-def _table(rows: Sequence[_ComparedRow], part: slice, each: int) -> list[str]:
-    wanted = [
-        max(cells(visible(value, 1000)) for value in column)
-        for column in zip(*[row.values[part] for row in rows], strict=True)
+    most = max((width - len(_MARK) - _LABEL) // len(summaries) - GAP, _NARROWEST)
+    label = len(_MARK) + limited(max(cells(visible(row.label, 1000)) for row in rows), _LABEL)
+    texts = [
+        (
+            (_MARK if place > 1 and _differs(row) else " " * len(_MARK)) + visible(row.label, 1000),
+            [Span(shortened(visible(value, 1000), most)) for value in row.values],
+        )
+        for place, row in enumerate(rows)
     ]
-    widths = wanted if is_whole() else [min(each, max(*wanted, 8))] * len(wanted)
-    label = limited(max(cells(visible(row.label, 1000)) for row in rows), _LABEL)
-    lines = []
-    for position, row in enumerate(rows):
-        if not any(row.values[part]):
-            continue
-        mark = _MARK if position > 1 and _differs(row) else " " * len(_MARK)
-        parts = [mark + padded(shortened(visible(row.label, 1000), label), label)]
-        values = zip(row.values[part], widths, strict=True)
-        parts += [padded(shortened(visible(value, 1000), each), each) for value, each in values]
-        lines.append((" " * GAP).join(parts).rstrip())
-    return lines
+    width = sys.maxsize if is_whole() else width
+    heads = [texts[0][0], *[span.text for span in texts[0][1]]]
+    lines = [plain(line).rstrip() for line in wide_table(heads, texts[1:], width, label, right=False)]
+    return [*lines, "", f"{_MARK}differs"] if any(_differs(row) for row in rows[2:]) else lines
 
 
 def _differs(row: _ComparedRow) -> bool:
