@@ -25,9 +25,6 @@ from onnxjson.rendering.exact import as_json
 _FOR_ONE: Final = ("patch", "script")
 """Forms with only one comparison."""
 
-_LARGEST_COMMENT: Final = 60_000
-"""Maximum characters of Markdown; GitHub accepts comments of 65,536."""
-
 Status = Literal["added", "removed", "renamed", "changed"]
 
 
@@ -272,9 +269,9 @@ def _json(found: list[_Compared]) -> Iterator[str]:
 
 
 def _markdown(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.markdown_reports import code
+    from onnxjson.rendering.markdown_reports import LARGEST, code
 
-    left = _LARGEST_COMMENT
+    left = LARGEST
     for position, each in enumerate(found):
         if each.failure:
             text = f"### {code(_path_of(each.change))}\n\n⚠️ {code(each.problems[0], 400)}\n"

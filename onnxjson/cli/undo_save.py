@@ -14,7 +14,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.diff_text import changes_text
 from onnxjson.rendering.tables import size
 from onnxjson.storage import files
-from onnxjson.storage.state import History, history, nothing_kept, restore
+from onnxjson.storage.state import History, history, restore
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -40,21 +40,17 @@ def undo_save_command(path: Path, *, lists: bool, number: int | None, redo: bool
     if sum([lists, number is not None, redo]) > 1:
         raise click.UsageError("--list, --to and --redo exclude each other")
     found = history(path)
-    if not found.kept:
-        raise nothing_kept(path, found, "older")
     if lists:
         reports.show(map(output.line, _lines(path, found)))
         return
     position = found.neighbour(1 if redo else -1) if number is None else number - 1
-    if position is None:
-        raise nothing_kept(path, found, "newer" if redo else "older")
     if position == found.present and found.sha256:
         output.talk(f"{path} is version {number} already")
         return
     if position >= len(found.kept):
         raise click.UsageError(f"there is no version {number}; --list shows {len(found.kept)}")
     changes = _changes(path, path, found.kept[position].file) if found.sha256 else ""
-    restore(path, found, position)
+    restore(found, position)
     version = f"version {position + 1} of {len(history(path).kept)}"
     output.talk(f"restored {path} ({output.size(path)}), {version}{changes and ': '}{changes}")
 

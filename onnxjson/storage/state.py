@@ -81,39 +81,48 @@ def backups(path: Path) -> tuple[Backup, ...]:
 class History(NamedTuple):
     """The former contents of a path, and where its present content is among them."""
 
+    path: Path
     kept: tuple[Backup, ...]
-    """The backups, oldest first."""
+    """The backups, oldest first; at least one."""
     present: int
     """Position of the backup with the present content, or of the last one of a removed file; else their number."""
     sha256: str
     """Of the present content; "" if the file does not exist."""
 
-    def neighbour(self, step: int) -> int | None:
-        """Return the position of the next older (-1) or newer (1) content that differs; None if there is none."""
-        if not self.sha256:
-            return self.present if step < 0 and self.kept else None
-        last = len(self.kept) if step > 0 else -1
-        found = range(self.present + step, last, step)
-        return next((each for each in found if self.kept[each].sha256 != self.sha256), None)
+    def neighbour(self, step: int) -> int:
+        """Return the position of the next older (-1) or newer (1) content that differs.
+
+        Raises:
+            MissingInputError: there is none.
+        """
+        if not self.sha256 and step < 0:
+            return self.present
+        found = range(self.present + step, len(self.kept) if step > 0 else -1, step)
+        position = next((each for each in found if self.kept[each].sha256 != self.sha256), None)
+        if position is None:
+            which, name = "older" if step < 0 else "newer", visible(str(self.path), None)
+            raise MissingInputError(f"no {which} version of {name} is kept; `onnxjson undo-save --list` shows all")
+        return position
 
 
 def history(path: Path) -> History:
     """Return the history of `path`.
 
     Raises:
+        MissingInputError: there is no backup.
         FileError, AccessDeniedError: the file cannot be read.
     """
-    folder = _folder_of(path)
-    kept = tuple(sorted(_kept_in(folder)))
+    kept = tuple(reversed(backups(path)))
+    if not kept:
+        name = visible(str(path), None)
+        raise MissingInputError(f"there is no backup of {name}; only commands that change a file in place make backups")
     sha256 = sha256_of(path) if path.exists() else ""
     try:
-        restored = (folder / _RESTORED).read_text(encoding="ascii")
+        restored = (_folder_of(path) / _RESTORED).read_text(encoding="ascii")
     except (OSError, ValueError):
         restored = ""
-    present = next((each for each, backup in enumerate(kept) if backup.file.name == restored), max(len(kept) - 1, 0))
-    if kept and sha256 and kept[present].sha256 != sha256:
-        present = len(kept)
-    return History(kept, present, sha256)
+    present = next((each for each, backup in enumerate(kept) if backup.file.name == restored), len(kept) - 1)
+    return History(path, kept, len(kept) if sha256 and kept[present].sha256 != sha256 else present, sha256)
 
 
 def keep_backup(path: Path, known: str | None = None) -> None:
@@ -143,15 +152,21 @@ def keep_backup(path: Path, known: str | None = None) -> None:
         os.close(descriptor)
 
 
-def restore(path: Path, history: History, position: int) -> None:
-    """Restore a kept content of `path`; the present content becomes a backup unless it is one.
+def undo_save(path: Path) -> None:
+    """Restore the content of `path` before its last change; called again, that before the change before."""
+    found = history(path)
+    restore(found, found.neighbour(-1))
+
+
+def restore(history: History, position: int) -> None:
+    """Restore a former content of a path, also of a removed file; the present one becomes a backup unless it is one.
 
     Raises:
         FileError: the backup is damaged.
         OnnxJsonError: as raised by `saving.save_file`.
     """
-    name, chosen = visible(str(path), None), history.kept[position]
-    damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {name} was not changed"
+    path, chosen = history.path, history.kept[position]
+    damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {visible(str(path), None)} was not changed"
 
     def write(output: Output) -> None:
         descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -166,33 +181,6 @@ def restore(path: Path, history: History, position: int) -> None:
     except OSError as error:
         raise reading_error(chosen.file, error) from error
     save_file(chosen.file.with_name(_RESTORED), lambda sink: sink.write(chosen.file.name.encode()), mode=0o600)
-
-
-def undo_save(path: Path) -> None:
-    """Restore the content of `path` before its last change; called again, that before the change before.
-
-    A removed file is created again.
-
-    Raises:
-        MissingInputError: there is no backup, or none older.
-        FileError: the backup is damaged.
-        OnnxJsonError: as raised by `saving.save_file`.
-    """
-    found = history(path)
-    position = found.neighbour(-1)
-    if position is None:
-        raise nothing_kept(path, found, "older")
-    restore(path, found, position)
-
-
-def nothing_kept(path: Path, found: History, which: str) -> MissingInputError:
-    """The error that no older, or no newer, content is kept."""
-    name = visible(str(path), None)
-    if not found.kept:
-        return MissingInputError(
-            f"there is no backup of {name}; only commands that change a file in place make backups"
-        )
-    return MissingInputError(f"no {which} version of {name} is kept; `onnxjson undo-save --list` shows all")
 
 
 def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None) -> None:

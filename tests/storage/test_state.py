@@ -34,9 +34,7 @@ def save(path: Path, content: bytes) -> None:
 
 def forward(path: Path) -> None:
     found = history(path)
-    position = found.neighbour(1)
-    assert position is not None
-    restore(path, found, position)
+    restore(found, found.neighbour(1))
 
 
 def contents(path: Path) -> list[bytes]:
@@ -64,7 +62,8 @@ def test_undoing_walks_back_and_redoing_forward_through_all_versions(path: Path)
     for content in (b"second", b"third", b"fourth"):
         forward(path)
         assert path.read_bytes() == content
-    assert history(path).neighbour(1) is None
+    with pytest.raises(MissingInputError, match="no newer version"):
+        forward(path)
     assert contents(path) == [b"fourth", b"third", b"second", b"first"]
 
 
