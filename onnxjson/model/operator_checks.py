@@ -27,7 +27,7 @@ from onnxjson.model.operators import (
     operator_signature,
     plain_domain,
 )
-from onnxjson.model.structure import check_structure
+from onnxjson.model.structure import check_dims, check_structure
 from onnxjson.model.types import format_data_type
 
 _MOST: Final = 2**31 - 1
@@ -188,8 +188,8 @@ def produced_dtype(node: Node, found: Signature | None, slot: int) -> int | str 
 
 
 def check_model(model: Model) -> tuple[Finding, ...]:
-    """Return the errors in the structure of a model and in its use of operators."""
-    return (*check_structure(model), *check_operators(model))
+    """Return the findings about the structure of a model, its use of operators, and its dimensions."""
+    return (*check_structure(model), *check_operators(model), *check_dims(model))
 
 
 def check_operators(model: Model) -> tuple[Finding, ...]:

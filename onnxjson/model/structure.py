@@ -19,6 +19,7 @@ from onnxjson.model.tensors import tensor_mistakes
 _WARNINGS = ("missing-opset", "duplicate-opset")
 """Codes of findings that are warnings; all others are errors."""
 
+_NO_NAMES = ("None", "null")
 _MOST_SUGGESTIONS = 50
 _MOST_SHOWN = 8
 _WITHOUT_TYPES = 1
@@ -30,6 +31,25 @@ def check_structure(model: Model) -> tuple[Finding, ...]:
     checker = _Checker(model.ir_version)
     checker.model(model)
     return tuple(checker.findings)
+
+
+def check_dims(model: Model) -> tuple[Finding, ...]:
+    """Return warnings about dimensions of the main graph whose name is probably meant as an unknown size."""
+    found = []
+    graph = model.graph or Graph()
+    for kind, values in (("input", graph.input), ("output", graph.output), ("value_info", graph.value_info)):
+        for position, value in enumerate(values):
+            tensor = None if value.type is None else value.type.tensor_type
+            for dim in () if tensor is None or tensor.shape is None else tensor.shape.dim:
+                if dim.dim_param in _NO_NAMES:
+                    message = f"a dimension has the name {dim.dim_param}"
+                    hint = "an unknown size is written ?"
+                    address = f"/graph/{kind}/{position}/type"
+                    found.append(
+                        Finding(severity="warning", code="suspicious-name", address=address, message=message, hint=hint)
+                    )
+                    break
+    return tuple(found)
 
 
 class _Scope:

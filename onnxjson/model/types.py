@@ -368,7 +368,8 @@ class _Parser:
 
 def _nearest_data_types(name: str) -> str:
     names = [name for name in DATA_TYPE_NAMES.values() if name != "undefined"]
-    near = difflib.get_close_matches(name.lower(), names, n=2, cutoff=0.6)
+    near = difflib.get_close_matches(name.lower(), names, n=len(names), cutoff=0.6)
+    near = sorted(near, key=lambda each: sorted(each) != sorted(name.lower()))[:2]  # first those of the same letters
     if not near:
         return "the dtypes are " + ", ".join(names)
     return "did you mean " + " or ".join(near) + "?"

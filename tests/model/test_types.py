@@ -136,6 +136,7 @@ def test_every_number_of_a_dtype_has_a_name(number: int) -> None:
     [
         ("float32[-1,3]", 8, "`-1`", "`?`, a name or a number from 0"),
         ("flaot32[1]", 0, "the dtype `flaot32`", "did you mean float32 or float6_e3m2fn?"),
+        ("int46[1]", 0, "the dtype `int46`", "did you mean int64 or int4?"),
         ("float32[1.5]", 9, "`.`", "`,` or `]`"),
         ("float32[1", 9, "the end of the type", "`,` or `]`"),
         ("float32[1,]", 10, "`]`", "`?`, a name or a number from 0"),

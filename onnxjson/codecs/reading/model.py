@@ -18,6 +18,7 @@ from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tensors import read_tensor, read_type
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.model.addresses import Slot, slot_at
+from onnxjson.model.display import visible
 from onnxjson.model.document import (
     Attribute,
     Function,
@@ -31,7 +32,8 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.errors import AddressError, Conflict
 from onnxjson.model.messages import FIELDS, Field, Kind
-from onnxjson.model.operators import attribute_types
+from onnxjson.model.operator_table import operator_table
+from onnxjson.model.operators import attribute_types, plain_domain
 
 FORMAT = "onnxjson/1"
 """The value of the key "format" of a document."""
@@ -125,7 +127,9 @@ def read_node(tree: Tree, place: Place, context: Context) -> Node | None:
         op_type, domain = _named(tree, "op_type"), _named(tree, "domain")
         table = attribute_types(domain, op_type)
         at = place.at("attribute")
+        before = len(context.remarks)
         given["attribute"] = read_attributes(tree["attribute"], table, at, context, op_type=op_type) or ()
+        _report_operator(domain, op_type, before, place, context)
     return read_message(Node, tree, place, context, given=given)
 
 
@@ -140,6 +144,19 @@ def _named(tree: dict[str, Tree], key: str) -> str:
         # A name that is not UTF-8: no operator of the table has one.
         return "\udcff"
     return value if isinstance(value, str) else ""
+
+
+def _report_operator(domain: str, op_type: str, before: int, place: Place, context: Context) -> None:
+    """Report a misspelled operator instead of the attributes whose type is unknown because of it."""
+    others = [each for each in context.remarks[before:] if each.code != "untagged-attribute"]
+    if not op_type or len(others) == len(context.remarks) - before:
+        return
+    operators = operator_table().operators.get(plain_domain(domain), {})
+    near = "" if op_type in operators else context.suggest(op_type, operators)
+    if near:
+        context.remarks[before:] = others
+        hint = f"{near} else tag the values of its attributes"
+        context.error(place.at("op_type"), "unknown-operator", f"there is no operator {visible(op_type)}", hint)
 
 
 _NODE_KEYS = frozenset(field.name for field in FIELDS[Node])
