@@ -5,75 +5,69 @@ the file is the same on every machine. ``--unfused`` writes it as an exporter do
 last layer is a product and a sum, and its nodes have other names.
 """
 
+import math
 import random
 import struct
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+import onnxjson
+
 if TYPE_CHECKING:
     import onnx
 
 
-def make_example() -> "onnx.ModelProto":
-    """The model, for opset 17 and IR version 8, which every runtime of today loads."""
-    from onnx import TensorProto, helper
+def make_example(*, unfused: bool = False) -> "onnx.ModelProto":
+    """The model, for opset 17 and IR version 8, which every runtime of today loads.
 
+    Unfused, it has MatMul and Add in place of Gemm, and the weight of its last layer is transposed.
+    """
     numbers = random.Random(8)
 
-    def weights(name: str, *dims: int) -> "onnx.TensorProto":
-        count = 1
-        for dim in dims:
-            count *= dim
-        raw = struct.pack(f"<{count}f", *(numbers.gauss(0, 0.1) for _ in range(count)))
-        return helper.make_tensor(name, TensorProto.FLOAT, dims, raw, raw=True)
+    def weights(name: str, *dims: int, transposed: bool = False) -> onnxjson.Tensor:
+        values = [numbers.gauss(0, 0.1) for _ in range(math.prod(dims))]
+        if transposed:
+            values = [values[place] for column in range(dims[1]) for place in range(column, len(values), dims[1])]
+            dims = dims[::-1]
+        return onnxjson.Tensor(dims, 1, name=name, raw_data=struct.pack(f"<{len(values)}f", *values))
 
+    last = [onnxjson.node("Gemm", ["flat", "fc.weight", "fc.bias"], "scores", name="/fc", transB=1)]
+    if unfused:
+        last = [
+            onnxjson.node("MatMul", ["flat", "fc.weight"], "product", name="/fc/MatMul"),
+            onnxjson.node("Add", ["product", "fc.bias"], "scores", name="/fc/Add"),
+        ]
     nodes = [
-        helper.make_node("Conv", ["image", "conv.weight", "conv.bias"], ["features"], "/conv", pads=[1, 1, 1, 1]),
-        helper.make_node("LeakyRelu", ["features"], ["active"], "/activation", alpha=0.01),
-        helper.make_node("MaxPool", ["active"], ["pooled"], "/pool", kernel_shape=[2, 2], strides=[2, 2]),
-        helper.make_node("Flatten", ["pooled"], ["flat"], "/flatten"),
-        helper.make_node("Gemm", ["flat", "fc.weight", "fc.bias"], ["scores"], "/fc", transB=1),
-        helper.make_node("Softmax", ["scores"], ["probabilities"], "/softmax", axis=-1),
+        onnxjson.node("Conv", ["image", "conv.weight", "conv.bias"], "features", name="/conv", pads=[1, 1, 1, 1]),
+        onnxjson.node("LeakyRelu", "features", "active", name="/activation", alpha=0.01),
+        onnxjson.node("MaxPool", "active", "pooled", name="/pool", kernel_shape=[2, 2], strides=[2, 2]),
+        onnxjson.node("Flatten", "pooled", "flat", name="/flatten"),
+        *last,
+        onnxjson.node("Softmax", "scores", "probabilities", name="/softmax", axis=-1),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "digits",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["N", 1, 8, 8])],
-        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["N", 10])],
-        [
+    if unfused:
+        for position, each in enumerate(nodes):
+            if each not in last:
+                nodes[position] = msgspec.structs.replace(each, name=f"node_{position}")
+    graph = onnxjson.Graph(
+        name="digits",
+        node=tuple(nodes),
+        input=(onnxjson.value("image", "float32", ["N", 1, 8, 8]),),
+        output=(onnxjson.value("probabilities", "float32", ["N", 10]),),
+        initializer=(
             weights("conv.weight", 4, 1, 3, 3),
             weights("conv.bias", 4),
-            weights("fc.weight", 10, 64),
+            weights("fc.weight", 10, 64, transposed=unfused),
             weights("fc.bias", 10),
-        ],
+        ),
     )
-    return helper.make_model(
-        graph, producer_name="onnxjson.example", ir_version=8, opset_imports=[helper.make_opsetid("", 17)]
+    opset = onnxjson.OperatorSetId("", 17)
+    return onnxjson.to_proto(
+        onnxjson.Model(ir_version=8, producer_name="onnxjson.example", graph=graph, opset_import=(opset,))
     )
-
-
-def make_unfused_example() -> "onnx.ModelProto":
-    """The same network with MatMul and Add in place of Gemm, the weight of its last layer transposed."""
-    from onnx import helper
-
-    model = make_example()
-    graph = model.graph
-    weight = next(tensor for tensor in graph.initializer if tensor.name == "fc.weight")
-    rows, columns = weight.dims
-    numbers = struct.unpack(f"<{rows * columns}f", weight.raw_data)
-    transposed = [numbers[row * columns + column] for column in range(columns) for row in range(rows)]
-    weight.raw_data = struct.pack(f"<{rows * columns}f", *transposed)
-    weight.dims[:] = [columns, rows]
-    place = next(position for position, node in enumerate(graph.node) if node.op_type == "Gemm")
-    matmul = helper.make_node("MatMul", ["flat", "fc.weight"], ["product"], "/fc/MatMul")
-    add = helper.make_node("Add", ["product", "fc.bias"], ["scores"], "/fc/Add")
-    nodes = [*graph.node[:place], matmul, add, *graph.node[place + 1 :]]
-    for position, node in enumerate(nodes):
-        node.name = node.name if node in (matmul, add) else f"node_{position}"
-    del graph.node[:]
-    graph.node.extend(nodes)
-    return model
 
 
 def write_example(path: Path, *, unfused: bool = False) -> None:
@@ -82,7 +76,7 @@ def write_example(path: Path, *, unfused: bool = False) -> None:
     Raises:
         OSError: it is there, or cannot be written.
     """
-    content = (make_unfused_example() if unfused else make_example()).SerializeToString()
+    content = make_example(unfused=unfused).SerializeToString()
     with path.open("xb") as file:
         file.write(content)
 

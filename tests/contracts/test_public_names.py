@@ -76,7 +76,7 @@ def test_public_function_is_typed(name: str) -> None:
     assert function.__annotations__.keys() == {parameter.name for parameter in parameters} | {"return"}
 
 
-def test_only_methods_import_the_root() -> None:
+def test_only_methods_and_the_example_import_the_root() -> None:
     importers = [
         path.relative_to(PACKAGE.parent).as_posix()
         for path in PACKAGE.parent.rglob("*.py")
@@ -84,4 +84,4 @@ def test_only_methods_import_the_root() -> None:
         if (isinstance(node, ast.Import) and any(alias.name == "onnxjson" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "onnxjson")
     ]
-    assert set(importers) == {"model/document.py", "model/reported.py"}
+    assert set(importers) == {"example.py", "model/document.py", "model/reported.py"}

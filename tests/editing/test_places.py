@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson import EditError, Model, ParameterError, SelectorError, edits
-from onnxjson.example import make_example, make_unfused_example
+from onnxjson.example import make_example
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_change_that_would_break_the_model_is_refused(model: Model) -> None:
 
 
 def test_editor_makes_one_patch_of_many_changes() -> None:
-    model = onnxjson.from_proto(make_unfused_example())
+    model = onnxjson.from_proto(make_example(unfused=True))
     with model.edit() as editor:
         for add in editor.select("op:Add"):
             matmul = add.producers[0]
