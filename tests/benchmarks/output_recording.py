@@ -18,9 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.benchmarks import output_server
 from tests.benchmarks.output_cases import SPELLINGS
-from tests.benchmarks.output_server import CLIENT
+from tests.benchmarks.output_server import CommandServer
 
 LONGEST: Final = 300.0
 """Seconds after which a line is ended; it is recorded with the exit code `TIMED_OUT`."""
@@ -90,18 +89,8 @@ class Recorder:
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._spellings = SPELLINGS if new_spellings else {}
-        self._programs = Path(tempfile.mkdtemp(prefix="onnxjson-programs-"))
-        client, place = self._programs / "client.py", self._programs / "socket"
-        client.write_text(CLIENT, encoding="utf-8")
-        for name, what in (("onnxjson", f'-I -S "{client}" "{place}" '), ("python", "")):
-            program = self._programs / name
-            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what}"$@"\n', encoding="utf-8")
-            program.chmod(0o755)
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", output_server.__file__, str(place)], env={**os.environ, "LC_ALL": "C.UTF-8"}
-        )
-        while not place.exists() and self._server.poll() is None:
-            time.sleep(0.05)
+        self._server = CommandServer()
+        self._programs = self._server.programs
 
     def run(self, sessions: Sequence[Session], jobs: int) -> int:
         """Run sessions, `jobs` at a time; how many cases they have."""
@@ -109,9 +98,7 @@ class Recorder:
             with ThreadPoolExecutor(jobs) as pool:
                 return sum(pool.map(self._session, sessions))
         finally:
-            self._server.terminate()
-            self._server.wait()
-            shutil.rmtree(self._programs)
+            self._server.close()
 
     def _session(self, session: Session) -> int:
         file = self._folder / "cases" / f"{session.name.replace('/', '.')}.json"

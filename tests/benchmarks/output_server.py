@@ -8,10 +8,14 @@ import importlib
 import json
 import os
 import pkgutil
+import shutil
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 CLIENT: Final = """\
@@ -24,6 +28,30 @@ with socket.socket(socket.AF_UNIX) as connection:
     sys.exit(int(connection.recv(8) or b"139"))
 """
 """The program that stands for ``onnxjson``: 139 is the code of one that crashed."""
+
+
+class CommandServer:
+    """A server, and a folder for PATH in which ``onnxjson`` is its client and ``python`` this Python."""
+
+    def __init__(self) -> None:
+        self.programs = Path(tempfile.mkdtemp(prefix="onnxjson-programs-"))
+        client, place = self.programs / "client.py", self.programs / "socket"
+        client.write_text(CLIENT, encoding="utf-8")
+        for name, what in (("onnxjson", f'-I -S "{client}" "{place}" '), ("python", "")):
+            program = self.programs / name
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what}"$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(place)], env={**os.environ, "LC_ALL": "C.UTF-8"}
+        )
+        while not place.exists() and self._server.poll() is None:
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """End the server, and remove the folder."""
+        self._server.terminate()
+        self._server.wait()
+        shutil.rmtree(self.programs)
 
 
 def _import_everything() -> None:

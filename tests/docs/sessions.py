@@ -5,13 +5,17 @@ A session is a block of kind ``console``: lines that begin with "$ " are command
 one new folder, in their order; next to it is ``onnxjson``, the clone.
 """
 
+import atexit
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.benchmarks.output_server import CommandServer
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -51,13 +55,23 @@ def _command(head: str) -> str:
     return "\n".join([line[2:] for line in head.splitlines()])
 
 
+@cache
+def _programs() -> Path:
+    """A folder with an ``onnxjson`` that has imported everything already."""
+    server = CommandServer()
+    atexit.register(server.close)
+    return server.programs
+
+
 def run(command: str, folder: Path) -> str:
     """What a command prints on a terminal without colours, both streams as they come."""
     clone = folder.parent / "onnxjson"
     if not clone.is_symlink():
         clone.symlink_to(ROOT)
     environment = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PATH": os.pathsep.join(
+            [str(_programs()), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
         "HOME": str(folder.parent),
         "XDG_STATE_HOME": str(folder.parent / "state"),
         "TMPDIR": str(folder.parent),
