@@ -6,13 +6,12 @@ from typing import Final
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.widgets.lines import Bar, one_strip
+from onnxjson_tui.widgets.lines import StyledWidget, one_strip
 
 LINES: Final = 3
 """Lines of a field for lists."""
@@ -81,10 +80,8 @@ class LinesControl(TextArea):
         return self.cursor_location[0] == self.document.line_count - 1
 
 
-class OptionControl(Widget, can_focus=True):
+class OptionControl(StyledWidget, can_focus=True):
     """One of a few options, chosen with left and right or by its first letter; "" means none."""
-
-    COMPONENT_CLASSES = Bar.COMPONENT_CLASSES | {"lines--cursor"}
 
     class Changed(Message):
         """Another option was chosen."""
@@ -150,9 +147,9 @@ class OptionControl(Widget, can_focus=True):
         if cells(" ".join(parts)) > width:
             at = self._options.index(chosen) + 1 if chosen in self._options else 0
             parts = [f"< {chosen or 'choose'} >", f"{at} of {len(self._options)}"]
-        base = self.get_component_rich_style("lines--plain")
-        style = self.get_component_rich_style("lines--cursor")
+        base = self.span_style("plain")
+        style = self.span_style("cursor")
         spans = []
         for part, option in zip(parts, self._options, strict=False):
             spans += [Span(part, "title" if option == chosen or part.startswith("<") else "quiet"), Span(" ")]
-        return one_strip(tuple(spans), width, base, style if self.has_focus else None, self.get_component_rich_style)
+        return one_strip(tuple(spans), width, base, style if self.has_focus else None, self.span_style)

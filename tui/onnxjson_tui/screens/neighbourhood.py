@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.strip import Strip
-from textual.widget import Widget
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef
@@ -22,7 +21,7 @@ from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
 from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.widgets.lines import Bar
+from onnxjson_tui.widgets.lines import Bar, StyledWidget
 
 _KEYS: Final = (
     ("enter", "centre"),
@@ -40,10 +39,8 @@ _AROUND: Final = (4, 6)
 """Columns and rows of the screen around the window: border, title, description, keys."""
 
 
-class DrawingView(Widget, can_focus=True):
+class DrawingView(StyledWidget, can_focus=True):
     """A window on a drawing that follows the selected box."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--plain", "lines--title", "lines--quiet"}
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -117,11 +114,11 @@ class DrawingView(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Return one line of the window; boxes that an edge cuts are replaced by a mark with their number."""
         width = self.size.width
-        base = self.get_component_rich_style("lines--plain")
+        base = self.span_style("plain")
         number = y + self._y
         if self.drawing is None or not 0 <= number < len(self.drawing.rows):
             return Strip.blank(width, base)
-        quiet = self.get_component_rich_style("lines--quiet")
+        quiet = self.span_style("quiet")
         row = self.drawing.rows[number]
         cells = [row[column] if 0 <= column < len(row) else " " for column in range(self._x, self._x + width)]
         styles = [quiet] * width
@@ -130,8 +127,7 @@ class DrawingView(Widget, can_focus=True):
         for box in boxes:
             place = self.drawing.places[box]
             columns = range(max(place.x - self._x, 0), min(place.x + place.width - self._x, width))
-            name = "lines--cursor" if box == self.chosen else "lines--title" if box == self._centre else ""
-            style = self.get_component_rich_style(name) if name else base
+            style = self.span_style("cursor" if box == self.chosen else "title" if box == self._centre else "plain")
             for column in columns:
                 if box in before or box in behind:
                     cells[column] = " "

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Literal, Protocol
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -23,11 +24,44 @@ _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
 """Control characters, which never reach a terminal, even if a provider did not escape them."""
 
 
-_STYLES: Final = {
-    "lines--plain", "lines--title", "lines--quiet", "lines--added", "lines--removed", "lines--rewritten",
-    "lines--changed", "lines--good", "lines--bad",
+_COLORS: Final = {
+    "plain": "foreground", "title": "primary", "quiet": "foreground", "added": "success", "good": "success",
+    "removed": "error", "bad": "error", "changed": "warning", "rewritten": "accent", "cursor": "foreground",
 }  # fmt: skip
-"""Names of the styles in the style sheet."""
+"""Variables of the theme with the colors of styles."""
+
+_QUIET: Final = 0.6
+"""Opacity of quiet text."""
+
+
+class StyledWidget(Widget):
+    """Widget that draws spans.
+
+    Their styles are not component classes, since Textual would style a node for each of them at every change of focus.
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None, name: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id, classes=classes, name=name)
+        self._span_styles: dict[str, RichStyle] = {}
+
+    def notify_style_update(self) -> None:
+        """Forget the styles; called after a change of the theme, too."""
+        self._span_styles.clear()
+        super().notify_style_update()
+
+    def span_style(self, name: str) -> RichStyle:
+        """Return the style of spans, such as "plain"; "cursor" is that of a line with the cursor."""
+        if name not in self._span_styles:
+            background = self.background_colors[1]
+            color = Color.parse(self.app.theme_variables[_COLORS[name]])
+            shown = background + (color.with_alpha(_QUIET) if name == "quiet" else color)
+            self._span_styles[name] = RichStyle(
+                color=shown.rich_color,
+                bgcolor=background.rich_color,
+                bold=name in ("title", "bad") or None,
+                reverse=name == "cursor" or None,
+            )
+        return self._span_styles[name]
 
 
 class Rows(Protocol):
@@ -54,10 +88,10 @@ class TextRows:
         return self._lines[number]
 
 
-class LineList(ScrollView, can_focus=True):
+class LineList(StyledWidget, ScrollView, can_focus=True):
     """A list of lines with a cursor."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = _STYLES | {"lines--cursor", "lines--cursor-blurred"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor-blurred"}
 
     class Moved(Message):
         """The cursor moved to another row."""
@@ -237,15 +271,16 @@ class LineList(ScrollView, can_focus=True):
         """Draw one line of the widget."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
-        base = self.get_component_rich_style("lines--plain")
+        base = self.span_style("plain")
         line = self._rows.line(number, width) if number < len(self._rows) else None
         self._drawn[y] = number, width, line
         if line is None:
             return Strip.blank(width, base)
         cursor: RichStyle | None = None
         if self._has_cursor and number == self.cursor:
-            cursor = self.get_component_rich_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
-        return one_strip(line, width, base, cursor, self.get_component_rich_style)
+            blurred = "lines--cursor-blurred"
+            cursor = self.span_style("cursor") if self.has_focus else self.get_component_rich_style(blurred)
+        return one_strip(line, width, base, cursor, self.span_style)
 
 
 def one_strip(
@@ -256,7 +291,7 @@ def one_strip(
     length = 0
     text, style = "", base
     for span in line:
-        found = cursor if cursor is not None else base if span.style == "plain" else style_of(f"lines--{span.style}")
+        found = cursor if cursor is not None else base if span.style == "plain" else style_of(span.style)
         if found != style and text:
             segments.append(Segment(text, style))
             text = ""
@@ -279,7 +314,7 @@ def one_strip(
 Tone = Literal["plain", "good", "bad", "changed"]
 
 
-class Bar(Widget, can_focus=False):
+class Bar(StyledWidget, can_focus=False):
     """One line of text that is never wrapped and never read as markup."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's word
@@ -287,8 +322,6 @@ class Bar(Widget, can_focus=False):
         self._left: Line = ()
         self._right: Line = ()
         self._below: Sequence[Line] = ()
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = _STYLES
 
     def show(self, left: Line, right: Line | str = "", below: Sequence[Line] = ()) -> None:
         """Show spans on the left, and spans or a text on the right; the left side is shortened if they do not fit.
@@ -317,14 +350,14 @@ class Bar(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the bar."""
         width = self.size.width
-        base = self.get_component_rich_style("lines--plain")
+        base = self.span_style("plain")
         if y:
             if y > len(self._below):
                 return Strip.blank(width, base)
-            return one_strip(self._below[y - 1], width, base, None, self.get_component_rich_style)
+            return one_strip(self._below[y - 1], width, base, None, self.span_style)
         used = min(sum([cells(span.text) for span in self._right]), max(width // 2, 10))
         room = max(width - used - (2 if used else 0), 0)
-        left = one_strip(self._left, room, base, None, self.get_component_rich_style)
-        right = one_strip(self._right, used, base, None, self.get_component_rich_style)
+        left = one_strip(self._left, room, base, None, self.span_style)
+        right = one_strip(self._right, used, base, None, self.span_style)
         gap = Segment(" " * max(width - room - used, 0), base)
         return Strip([*left, gap, *right]).adjust_cell_length(width, base)
