@@ -116,6 +116,7 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
     the doc string.
     """
 
+    reads_shapes = False
     words: ClassVar = ("text",)
     examples: ClassVar = (
         '{"edit": "set-doc", "text": "Trained on digits."}',
@@ -153,6 +154,7 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
     An existing entry with the key keeps its position; a new entry is added at the end.
     """
 
+    reads_shapes = False
     words = ("key", "value")
     examples = (
         '{"edit": "set-metadata", "key": "author", "value": "Ada"}',

@@ -5,17 +5,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson.editing.declaration import Edit, Outcome, check_expectation, name_of
+from onnxjson.editing.propagation import propagate_types
 from onnxjson.editing.script import Script
+from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.display import visible
+from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
 from onnxjson.storage.external import file_of
+
+_SHOWN: Final = 6
 
 Change = Edit | Script | Patch
 """Anything that changes a model."""
@@ -117,6 +121,9 @@ def run(
     steps, outcomes = apply_changes(workspace, changes, None if folder is None else Path(folder))
     if workspace.can_be_wrong and workspace.model is not model:
         _check(model, workspace, steps)
+    notes = settle_types(workspace, is_one=len(steps) == 1)
+    if notes and outcomes:
+        outcomes = (*outcomes[:-1], outcomes[-1]._replace(notes=(*outcomes[-1].notes, *notes)))
     return Result(workspace.model, outcomes, workspace.files)
 
 
@@ -165,9 +172,11 @@ def _steps(changes: Changes, folder: Path | None) -> Iterable[_Step]:
 
 def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
     change = step.change
+    notes = propagate_types(workspace) if isinstance(change, Patch) or change.reads_shapes else ()
     if isinstance(change, Patch):
         workspace.replace_model(change.apply(workspace.model))
-        return Outcome(sum(1 for _ in change.units()))
+        workspace.keep_types()
+        return Outcome(sum(1 for _ in change.units()), notes)
     workspace.folder = step.folder
     workspace.is_contained = step.is_contained
     before = workspace.model
@@ -179,7 +188,7 @@ def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
         workspace.replace_equivalent(before)
         outcome = Outcome(0, (f"nothing is changed: {error}",))
     check_expectation(change, outcome)
-    return outcome
+    return outcome._replace(notes=(*notes, *outcome.notes))
 
 
 def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, count: int) -> OnnxJsonError:
@@ -193,6 +202,23 @@ def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, cou
     if isinstance(error, EditError):
         return type(error)(message, error.address, position)
     return type(error)(message)
+
+
+def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ...]:
+    """Correct the stated types after all edits, and return remarks; `is_one` after one edit.
+
+    Raises:
+        EditError: nodes cannot have the shapes that follow, and no edit allows that.
+    """
+    notes = propagate_types(workspace)
+    found = workspace.complaints
+    if found and not is_one:
+        # Later edits may have corrected mistakes of earlier ones.
+        found = dict(correct_types(workspace.before, workspace.model, workspace.model_folder).complaints)
+    if found and not workspace.is_forced:
+        what = f"these nodes cannot have the shapes: {listed([*found.values()], _SHOWN, '; ')}"
+        raise EditError(f"{what}; changes that belong together can be made in one script", next(iter(found)))
+    return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()])
 
 
 def new_findings(before: Model, after: Model, check: Check = check_structure) -> list[Finding]:

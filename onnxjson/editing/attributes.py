@@ -30,6 +30,7 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
     attribute keeps its position and doc string; a new attribute is added at the end.
     """
 
+    reads_shapes = False
     words = ("node", "attribute", "value")
     examples = (
         '{"edit": "set-attribute", "node": "op:Conv", "attribute": "pads", "value": [0, 0, 0, 0]}',
@@ -62,13 +63,11 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
                 same += 1
             else:
                 changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, new)
-        retyped: tuple[str, ...] = ()
         if any([dtype_attribute(ref.node) == self.attribute for ref in refs]):
-            retyped = replace_nodes(workspace, changes, name_of(self))
+            replace_nodes(workspace, changes, name_of(self))
         else:
             workspace.replace_nodes_in(changes)
-        notes = _already(same, len(refs), "has", f"that value of {visible(self.attribute)}")
-        return Outcome(len(refs), (*notes, *retyped))
+        return Outcome(len(refs), _already(same, len(refs), "has", f"that value of {visible(self.attribute)}"))
 
 
 class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-attribute"):
@@ -77,6 +76,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
     Nodes without the attribute stay as they are. At least one node must have it, and no operator may require it.
     """
 
+    reads_shapes = False
     words = ("node", "attribute")
     examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
 

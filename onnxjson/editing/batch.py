@@ -15,15 +15,17 @@ from onnxjson.editing.batch_axes import Axes, has_batch, resized
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.propagation import Inference, dims_of, new_complaints, propagate_shapes
+from onnxjson.editing.inference import LooseInference
+from onnxjson.editing.propagation import propagate_types
 from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
+from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Graph, Node, Tensor, ValueInfo
 from onnxjson.model.dtypes import BITS
 from onnxjson.model.errors import EditError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Scope
 from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
 from onnxjson.model.tensors import to_numpy
 from onnxjson.model.walking import Body, rebuild
@@ -74,7 +76,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         return Outcome(len(places), (*notes, *left))
 
     def _resized(self, workspace: Workspace, places: Mapping[str, int], old: int, size: int | str) -> list[str]:
-        inference = Inference(workspace.index, workspace.model_folder)
+        inference = LooseInference(workspace.index, workspace.model_folder)
         tracer = Tracer(inference, old, size, workspace.opset(None, "") or 1, RULES)
         main = workspace.main
         for name, axis in places.items():
@@ -92,12 +94,14 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
             graph, values = changes.change(scope, graph), tracer.found.get(scope)
             return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
 
-        after = rebuild(workspace.index, change)
-        wrong = new_complaints(inference, Inference(Index(after), workspace.model_folder))
+        workspace.replace_model(rebuild(workspace.index, change))
+        remarks = propagate_types(workspace)
+        wrong = [*workspace.complaints.values()]
         if wrong and not self.partial:
             raise EditError(_refusal(wrong))
-        workspace.replace_model(after)
+        workspace.is_forced |= self.partial
         notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
+        notes = [*notes, *remarks]
         return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
@@ -143,10 +147,8 @@ def _renamed(workspace: Workspace, old: str, size: int | str) -> list[str]:
     def change(scope: Scope, graph: Body) -> Body:
         return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {old: size})
 
-    after = rebuild(workspace.index, change)
-    result = propagate_shapes(workspace.model, after, workspace.model_folder, is_trusted=True)
-    workspace.replace_model(result.model)
-    return list(result.notes)
+    workspace.replace_model(rebuild(workspace.index, change))
+    return list(propagate_types(workspace))
 
 
 def _typed(graph: Graph, values: Mapping[str, Axes | None], size: int | str) -> Graph:

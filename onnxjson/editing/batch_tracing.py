@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from onnxjson.editing.batch_axes import BATCH, UNKNOWN_SHAPE, Axes, Axis, BlockedError, axis_of, has_batch, size
-from onnxjson.editing.propagation import Inference, dims_of
+from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.tensor_values import constant_tensor, integer_constant
+from onnxjson.editing.type_relations import dims_of
 from onnxjson.model.display import visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
@@ -222,7 +223,7 @@ class Tracer:
         rules: the operators that can be followed.
     """
 
-    def __init__(self, inference: Inference, batch: int, new: int | str, opset: int, rules: Rules) -> None:
+    def __init__(self, inference: LooseInference, batch: int, new: int | str, opset: int, rules: Rules) -> None:
         self.inference = inference
         self.batch = batch
         self.new = new

@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.editing.inference import inferred_types, refine_type
+from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.opsets import convert, domain_text, imported_version
+from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names

@@ -73,6 +73,8 @@ class Outcome(NamedTuple):
 class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="edit", eq=False):
     """Base class of all edits."""
 
+    reads_shapes: ClassVar[bool] = True
+    """Whether it reads stated shapes, which must be correct then."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Steps of scripts as examples; the help shows them as command lines."""
 

@@ -9,12 +9,11 @@ from onnxjson.editing.operator_checks import Known, dtype_of
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import Changes, ResultTypes, Value
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.constants import find_constant, type_of_constant
+from onnxjson.model.constants import find_constant
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
-from onnxjson.model.types import format_data_type, format_type
+from onnxjson.model.types import format_data_type
 
 _SHOWN: Final = 4
 
@@ -89,7 +88,7 @@ class _Deletion:
         retyped.put(self._changes)
         self._rename_others({(use.scope, use.position, use.slot) for use, _, _ in remaining})
         self._changes.make()
-        return Outcome(len(self._refs), tuple(retyped.notes))
+        return Outcome(len(self._refs))
 
     def _is_inside_deleted(self, scope: Scope) -> bool:
         return any(each.owner in self._gone for each in scope.chain() if each.owner is not None)
@@ -170,29 +169,7 @@ class _Deletion:
                 f'its output "{visible(name)}" is an output of the graph, and "{visible(other)}" cannot get that name; '
                 "replace-node can make the node an Identity",
             )
-        self._check_result(scope, name, defining_scope, other)
         self._results[defining_scope, other] = name
-
-    def _check_result(self, scope: Scope, name: str, defining_scope: Scope, other: str) -> None:
-        """Raise if a value is known to have another type than the graph output that it replaces."""
-        stated = Index.type_of(scope, name)
-        dtype = dtype_of(self._workspace, defining_scope, other, self._known)
-        elem_type = stated.tensor_type.elem_type if stated is not None and stated.tensor_type is not None else None
-        known = Index.type_of(defining_scope, other)
-        constant = defining_scope.initializer(other)
-        if constant is not None:
-            known = type_of_constant(constant)
-        is_other_shape = stated is not None and known is not None and not fits(stated, known)
-        if is_other_shape or (elem_type and dtype and elem_type != dtype):
-            ref = self._index.producer(scope, name)
-            assert ref is not None
-            shown = f" ({format_type(known)})" if known is not None else ""
-            wanted = f" ({format_type(stated)})" if stated is not None else ""
-            raise self._refused(
-                ref,
-                f'the output "{visible(name)}"{wanted} would be "{visible(other)}"{shown}, of another type; '
-                "use set-shape or remove-output first",
-            )
 
     def _rename_others(self, done: set[tuple[Scope, int | None, int]]) -> None:
         """Rename the producers and consumers of values that get another name."""
@@ -211,17 +188,6 @@ class _Deletion:
     def _refused(self, ref: NodeRef, why: str) -> EditError:
         name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
         return EditError(f"{self._edit}: {ref.address}{name}: {why}", ref.address)
-
-
-def fits(one: Type, other: Type) -> bool:
-    """Whether two tensor types are compatible: the same rank, and no two sizes that differ."""
-    shapes = [each.tensor_type.shape if each.tensor_type is not None else None for each in (one, other)]
-    if shapes[0] is None or shapes[1] is None:
-        return True
-    if len(shapes[0].dim) != len(shapes[1].dim):
-        return False
-    sizes = [(a.dim_value, b.dim_value) for a, b in zip(shapes[0].dim, shapes[1].dim, strict=True)]
-    return all(a is None or b is None or a == b for a, b in sizes)
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from onnxjson.editing.inference import inferred_types, refine_type
+from onnxjson.editing.inference import inferred_types
+from onnxjson.editing.type_relations import refine_type
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, visible

@@ -3,21 +3,24 @@
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.partial_inference import Part
 from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.type_correction import types_that_follow
+from onnxjson.editing.type_relations import (
+    Dims,
+    dims_of,
+    tensor_of,
+    with_type,
+)
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
-    Dimension,
     Function,
-    Graph,
     Model,
-    SparseTensorType,
-    TensorShape,
-    TensorType,
     Type,
     ValueInfo,
 )
@@ -26,9 +29,6 @@ from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
-
-INVENTED: str = "unk__"
-"""Prefix of dimension names that the inference invents."""
 
 
 class TypeConflict(NamedTuple):
@@ -69,6 +69,35 @@ def inferred_types(model: Model, folder: Path | None) -> Model:
     return serde.parse(worker().infer_shapes(LightModel(model, folder).data)).model
 
 
+class LooseInference:
+    """Types that onnx infers from the types of the inputs alone.
+
+    Raises:
+        WorkerError: the inference crashed, hung or refused the model.
+        EditError, MissingInputError, UntrustedError: see `LightModel`.
+    """
+
+    def __init__(self, index: Index, folder: Path | None) -> None:
+        main = index.main
+        nodes = range(len(main.graph.node)) if main is not None else range(0)
+        cleared = {scope.address: scope.producers for scope in index.scopes}
+        self._types = Part(index, nodes, {}).infer(cleared, {}, folder).types if main is not None else {}
+
+    def type_of(self, scope: Scope, name: str) -> Type | None:
+        """Return the inferred type of a value that a graph defines."""
+        return self._types.get(scope.address, {}).get(name)
+
+    def dims(self, scope: Scope, name: str) -> Dims | None:
+        """Return the dims of a value that is used in a graph; None if its rank is not known."""
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
+            return None
+        constant = defining_scope.initializer(name)
+        if constant is not None and name not in defining_scope.inputs:
+            return tuple(constant.dims)
+        return dims_of(self.type_of(defining_scope, name))
+
+
 def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Inferred:
     """Add the types that onnx infers to outputs and value_info; nothing else changes.
 
@@ -81,105 +110,34 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
         WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
     """
     index = Index(model)
-    found = Index(inferred_types(model, folder)).by_address
+    found = types_that_follow(index, folder)
     conflicts: list[TypeConflict] = []
 
     def change(scope: Scope, graph: Body) -> Body:
-        there = found.get(scope.address)
-        if there is None or isinstance(graph, Function):
+        if isinstance(graph, Function) or scope not in found.types:
             return graph
-        return _joined(scope, graph, there, conflicts, overwrite=overwrite)
+        types, wrong = found.types[scope], found.conflicts[scope]
+
+        def better(value: ValueInfo) -> ValueInfo:
+            name = value.name or ""
+            if value.type is not None and name in wrong:
+                conflicts.append(TypeConflict(scope.address, name, value.type, wrong[name]))
+                return with_type(value, wrong[name]) if overwrite else value
+            new = types.get(name)
+            return value if new is None else replace(value, type=new)
+
+        infos = [better(each) for each in graph.value_info]
+        stated = {each.name for each in (*graph.input, *graph.output, *graph.value_info)}
+        infos += [
+            ValueInfo(name=name, type=each)
+            for name, each in types.items()
+            if each is not None and name not in stated and name in scope.producers
+        ]
+        return replace(graph, output=tuple([better(each) for each in graph.output]), value_info=tuple(infos))
 
     result = rebuild(index, change)
     before, values = _count(index)
     return Inferred(result, before, _count(Index(result))[0], values, tuple(conflicts))
-
-
-def _joined(scope: Scope, graph: Graph, there: Scope, conflicts: list[TypeConflict], *, overwrite: bool) -> Graph:
-    stated = {each.name for each in (*graph.input, *graph.output, *graph.value_info)}
-
-    def better(value: ValueInfo) -> ValueInfo:
-        inferred = there.types.get(value.name or "")
-        if inferred is None:
-            return value
-        joined = inferred if value.type is None else refine_type(value.type, inferred)
-        if joined is None and value.type is not None:
-            conflicts.append(TypeConflict(scope.address, value.name or "", value.type, inferred))
-            joined = inferred if overwrite else None
-        return value if joined is None or joined == value.type else msgspec.structs.replace(value, type=joined)
-
-    outputs = tuple([better(each) for each in graph.output])
-    infos = [better(each) for each in graph.value_info]
-    for position, slot in scope.producers.values():
-        name = graph.node[position].output[slot]
-        inferred = there.types.get(name)
-        if name not in stated and inferred is not None:
-            infos.append(ValueInfo(name=name, type=without_invented_names(inferred)))
-    if outputs == graph.output and tuple(infos) == graph.value_info:
-        return graph
-    return msgspec.structs.replace(graph, output=outputs, value_info=tuple(infos))
-
-
-def refine_type(stated: Type, inferred: Type) -> Type | None:
-    """Fill gaps of a stated type with the inferred one; None if they contradict each other."""
-    one, other = _tensor(stated), _tensor(inferred)
-    if one is None or other is None:
-        kinds = [_kind(each) for each in (stated, inferred)]
-        return stated if kinds[0] == kinds[1] or not all(kinds) else None
-    if type(one) is not type(other) or (one.elem_type and other.elem_type and one.elem_type != other.elem_type):
-        return None
-    shape = one.shape
-    if other.shape is not None:
-        if shape is None:
-            shape = _without_invented(other.shape)
-        elif len(shape.dim) != len(other.shape.dim):
-            return None
-        else:
-            dims = [_dimension(a, b) for a, b in zip(shape.dim, other.shape.dim, strict=True)]
-            known = [each for each in dims if each is not None]
-            if len(known) != len(dims):
-                return None
-            shape = msgspec.structs.replace(shape, dim=tuple(known))
-    tensor = msgspec.structs.replace(one, elem_type=one.elem_type or other.elem_type, shape=shape)
-    if isinstance(tensor, SparseTensorType):
-        return msgspec.structs.replace(stated, sparse_tensor_type=tensor)
-    return msgspec.structs.replace(stated, tensor_type=tensor)
-
-
-def _dimension(stated: Dimension, inferred: Dimension) -> Dimension | None:
-    if stated.dim_value is not None:
-        return stated if inferred.dim_value in (None, stated.dim_value) else None
-    if stated.dim_param:
-        # A name stays a name: its author allows more than the size that is inferred here.
-        return stated
-    if inferred.dim_value is not None:
-        return msgspec.structs.replace(stated, dim_value=inferred.dim_value, dim_param=None)
-    if inferred.dim_param and not inferred.dim_param.startswith(INVENTED):
-        return msgspec.structs.replace(stated, dim_param=inferred.dim_param)
-    return stated
-
-
-def without_invented_names(inferred: Type) -> Type:
-    """Return a type without the dimension names that the shape inference invents."""
-    tensor = inferred.tensor_type
-    if tensor is None or tensor.shape is None:
-        return inferred
-    changed = msgspec.structs.replace(tensor, shape=_without_invented(tensor.shape))
-    return msgspec.structs.replace(inferred, tensor_type=changed)
-
-
-def _without_invented(shape: TensorShape) -> TensorShape:
-    dims = [Dimension() if (each.dim_param or "").startswith(INVENTED) else each for each in shape.dim]
-    return msgspec.structs.replace(shape, dim=tuple(dims))
-
-
-def _tensor(value: Type) -> TensorType | SparseTensorType | None:
-    return value.tensor_type or value.sparse_tensor_type
-
-
-def _kind(value: Type) -> str:
-    fields = ("tensor_type", "sequence_type", "map_type", "opaque_type", "sparse_tensor_type", "optional_type")
-    return next((field for field in fields if getattr(value, field) is not None), "")
 
 
 def _count(index: Index) -> tuple[int, int]:
@@ -197,7 +155,7 @@ def _count(index: Index) -> tuple[int, int]:
 def _is_known(value: Type | None) -> bool:
     if value is None:
         return False
-    tensor = _tensor(value)
+    tensor = tensor_of(value)
     return tensor is None or (bool(tensor.elem_type) and tensor.shape is not None)
 
 
@@ -216,6 +174,7 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
         """See `Edit.change`."""
         found = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)
         workspace.replace_model(found.model)
+        workspace.keep_types()
         share = f"{found.now:,} of {found.values:,} values have a type and a rank now, {found.before:,} had before"
         what = "replaced" if self.overwrite else "kept; overwrite replaces it"
         wrong = [f"{conflict}; {what}" for conflict in found.conflicts[:_SHOWN]]

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from onnxjson.editing.cleaning import Prune
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import inferred_types, without_invented_names
+from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.operator_checks import dtype_of
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.tensor_values import constant_node
+from onnxjson.editing.type_relations import without_invented_names
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import listed, visible

@@ -27,6 +27,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     keeps its name, so its producer gets the new name.
     """
 
+    reads_shapes = False
     words = ("op_type",)
     examples = (
         '{"edit": "add-node", "op_type": "Relu", "input": ["image"], "output": ["image_relu"], "insert": true}',
@@ -82,7 +83,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         made = output_dtype(workspace, scope, node, 0)
         dtype = dtype_of(workspace, scope, made) if isinstance(made, str) else made
         retyped = ResultTypes(workspace, name_of(self), {}, {(scope, taken): dtype})
-        notes: tuple[str, ...] = tuple(retyped.notes)
+        notes: tuple[str, ...] = ()
         if any(use.position is None and use.scope is scope for use in places):
             maker = scope.producers.get(taken)
             if maker is None or workspace.index.producer(scope, taken) is None:
@@ -95,8 +96,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
             changes.of(scope).outputs[maker[0]] = {maker[1]: given}
             other = (*(given if name == taken else name for name in node.input),)
             node = msgspec.structs.replace(node, input=other, output=(taken, *node.output[1:]))
-            stated = f'"{visible(taken)}" is an output of the graph: its old producer now has "{visible(given)}"'
-            notes = (stated, *notes)
+            notes = (f'"{visible(taken)}" is an output of the graph: its old producer now has "{visible(given)}"',)
         else:
             retyped.put(changes, without=(scope, taken))
             for use in places:
@@ -117,6 +117,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
     By default the node keeps the attributes that the new operator has as well; the others are reported.
     """
 
+    reads_shapes = False
     words = ("node", "op_type")
     examples = (
         '{"edit": "replace-node", "node": "op:HardSwish", "op_type": "Relu"}',
@@ -154,12 +155,12 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
             if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
                 raise EditError(f"{name_of(self)}: {ref.address}: {conflict}", ref.address)
             changes.setdefault(ref.scope, {})[ref.position] = node
-        retyped = replace_nodes(workspace, changes, name_of(self))
+        replace_nodes(workspace, changes, name_of(self))
         notes = [
             f'the attribute "{visible(name)}" of {count:,} node{"s" * (count != 1)} is removed'
             for name, count in dropped.items()
         ]
-        return Outcome(len(refs), (*notes, *retyped))
+        return Outcome(len(refs), tuple(notes))
 
 
 class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
@@ -169,6 +170,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
     of their inputs are moved.
     """
 
+    reads_shapes = False
     words = ("node", "input", "tensor")
     examples = (
         '{"edit": "rewire", "node": "/layer1/conv/Conv", "input": 0, "tensor": "image_normalised"}',
@@ -205,10 +207,10 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
             rewired.append((ref, wanted))
         _check_cycles(workspace.index, rewired, name_of(self))
         late = [ref.scope for ref, name in rewired if _is_made_later(ref, name)]
-        retyped = replace_nodes(workspace, changes, name_of(self))
+        replace_nodes(workspace, changes, name_of(self))
         _put_in_order(workspace, late)
         same = len(refs) - len(rewired)
-        return Outcome(len(refs), (*([f"{same:,} of {len(refs):,} nodes have it already"] if same else ()), *retyped))
+        return Outcome(len(refs), (f"{same:,} of {len(refs):,} nodes have it already",) if same else ())
 
     def _slots(self, ref: NodeRef) -> list[int]:
         if isinstance(self.input, str):
@@ -228,6 +230,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
 class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
     """Exchange two inputs of nodes."""
 
+    reads_shapes = False
     words = ("node", "first", "second")
     examples = ('{"edit": "swap-inputs", "node": "op:Sub"}',)
 

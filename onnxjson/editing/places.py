@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from onnxjson.editing.applying import Change, apply_changes, broken_text, default_folder, new_findings
+from onnxjson.editing.applying import Change, apply_changes, broken_text, default_folder, new_findings, settle_types
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.deletion import DeleteNode
@@ -48,6 +48,8 @@ class Editor:
             new = new_findings(self._before, self.model)
             if new:
                 raise EditError(broken_text(new), new[0].address)
+        if kind is None:
+            settle_types(self.workspace)
 
     @property
     def model(self) -> Model:
@@ -79,7 +81,8 @@ class Editor:
         """Call a function that changes the workspace, and return the changed model."""
         if self._is_fixed:
             with Editor(self.model) as editor:
-                return editor.change(change)
+                editor.change(change)
+            return editor.model
         change(self.workspace)
         return self.model
 

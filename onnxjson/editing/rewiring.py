@@ -1,8 +1,7 @@
 """Changes of the values that nodes consume and produce, with the order of nodes, types and annotations that follow.
 
 Runtimes refuse a model whose value_info or outputs state another dtype than its nodes produce, so dtypes are followed
-from node to node before anything is changed. Shapes are not followed: `onnxjson rewrite infer-shapes --overwrite`
-corrects them.
+from node to node before anything is changed. `propagation` corrects shapes afterwards.
 """
 
 from collections import Counter, deque
@@ -200,8 +199,6 @@ class ResultTypes:
         self._times: Counter[Value] = Counter()
         # The dtype of an output comes from an input of the node, so it changes at most as often as there are causes.
         self._most_times = 1 + len(self._given) + sum(map(len, nodes.values()))
-        self.notes: list[str] = []
-        """Remarks for the user about outputs of the model."""
         for (scope, name), dtype in self._given.items():
             self._found(scope, name, dtype)
         self._pending.extend([(scope, position) for scope, changed in nodes.items() for position in changed])
@@ -265,11 +262,7 @@ class ResultTypes:
                 self._consumers[use.scope, use.position] = None
 
     def _check_result(self, use: Use, name: str, before: int | None, dtype: int) -> None:
-        if before is None:
-            return
-        if use.scope.kind == "main":
-            self.notes.append(f'the output "{visible(name)}" is {format_data_type(dtype)} now')
-        elif use.scope.kind == "subgraph":
+        if before is not None and use.scope.kind == "subgraph":
             raise EditError(
                 f'{self._edit}: {visible(use.address)}: "{visible(name)}" would be {format_data_type(dtype)}, and the '
                 f"node around this graph needs {format_data_type(before)}; add a Cast with add-node",
@@ -290,19 +283,12 @@ class ResultTypes:
             raise EditError(f"{self._edit}: {place}: {conflict}; add a Cast with add-node", place)
 
 
-def replace_nodes(
-    workspace: Workspace, changes: Mapping[Scope, Mapping[int, NodeChange]], edit: str
-) -> tuple[str, ...]:
+def replace_nodes(workspace: Workspace, changes: Mapping[Scope, Mapping[int, NodeChange]], edit: str) -> None:
     """Replace nodes, and correct the stated dtypes of their outputs.
-
-    Returns:
-        Remarks for the user.
 
     Raises:
         EditError: see `ResultTypes`.
     """
     made_of = {scope: scope.graph.node for scope in changes}
-    found = ResultTypes(workspace, edit, changes)
-    found.make()
+    ResultTypes(workspace, edit, changes).make()
     workspace.replace_nodes_in(changes, made_of)
-    return tuple(found.notes)

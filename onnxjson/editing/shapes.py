@@ -7,10 +7,12 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.propagation import Inference, dims_of, propagate_shapes
+from onnxjson.editing.propagation import propagate_types
 from onnxjson.editing.tensor_values import constant_node
+from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.dimensions import dimension_names, substitute, with_dimension, with_dimension_names
@@ -53,7 +55,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
         dict[str, ShapeText] | None, Meta(description="Instead of tensor and shape: several shapes by names.")
     ] = None
     propagate: Annotated[bool, Meta(description="Adapt other types; if false, only the given shapes change.")] = True
-    force: Annotated[bool, Meta(description="Only report nodes that cannot have the shapes.")] = False
+    anyway: Annotated[bool, Meta(description="Set shapes that nodes cannot have, and only report the nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -66,7 +68,9 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
             if place in values:
                 raise EditError(f'"{visible(place[1])}" gets two shapes')
             values[place] = dimensions_of(shape)
-        return Outcome(len(values), _set_shapes(workspace, values, propagate=self.propagate, force=self.force))
+        workspace.is_forced |= self.anyway
+        _set_shapes(workspace, values, propagate=self.propagate)
+        return Outcome(len(values))
 
 
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
@@ -87,7 +91,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     ] = None
     axis: Annotated[int | None, Meta(description="The axis of the tensor; -1 is the last.")] = None
     size: Annotated[int | str, Meta(ge=0, description='The size, another name, or "?" for unknown.')]
-    force: Annotated[bool, Meta(description="Only report nodes that cannot have the size.")] = False
+    anyway: Annotated[bool, Meta(description="Set a size that nodes cannot have, and only report the nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -107,12 +111,12 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         axis = self.axis % len(shape.dim)
         new = list(shape.dim)
         new[axis] = with_dimension(new[axis], _size(self.size))
-        notes = _set_shapes(workspace, {(scope, name): tuple(new)}, propagate=True, force=self.force)
-        return Outcome(1, notes)
+        workspace.is_forced |= self.anyway
+        _set_shapes(workspace, {(scope, name): tuple(new)})
+        return Outcome(1)
 
     def _named(self, workspace: Workspace, name: str) -> Outcome:
-        model = workspace.model
-        known = dimension_names(model)
+        known = dimension_names(workspace.model)
         size = _size(self.size)
         if size is None:
             raise EditError(
@@ -128,10 +132,9 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         def change(scope: Scope, graph: Body) -> Body:
             return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {name: size})
 
-        after = rebuild(workspace.index, change)
-        result = propagate_shapes(model, after, workspace.model_folder, force=self.force, is_trusted=True)
-        workspace.replace_model(result.model)
-        return Outcome(len(touched), result.notes)
+        workspace.replace_model(rebuild(workspace.index, change))
+        workspace.is_forced |= self.anyway
+        return Outcome(len(touched), propagate_types(workspace))
 
 
 def dimensions_of(shape: ShapeText) -> tuple[Dimension, ...]:
@@ -154,10 +157,9 @@ def _size(size: int | str) -> int | str | None:
 
 
 def _set_shapes(
-    workspace: Workspace, values: Mapping[tuple[Scope, str], tuple[Dimension, ...]], *, propagate: bool, force: bool
-) -> tuple[str, ...]:
-    """Set the shapes of values, and return remarks for the user."""
-    model = workspace.model
+    workspace: Workspace, values: Mapping[tuple[Scope, str], tuple[Dimension, ...]], *, propagate: bool = True
+) -> None:
+    """Set the shapes of values."""
     inputs: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     others: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     for (scope, name), dims in values.items():
@@ -170,26 +172,24 @@ def _set_shapes(
             raise EditError(f'"{visible(name)}" is not a tensor, so it has no shape')
         is_given = name in scope.inputs and scope.owner is None
         (inputs if is_given else others).setdefault(scope, {})[name] = dims
-    notes: tuple[str, ...] = ()
     if inputs:
-        after = rebuild(workspace.index, lambda scope, graph: _with_shapes(graph, inputs.get(scope, {})))
-        if propagate:
-            result = propagate_shapes(model, after, workspace.model_folder, force=force)
-            after, notes = result.model, result.notes
-        workspace.replace_model(after)
+        workspace.replace_model(
+            rebuild(workspace.index, lambda scope, graph: _with_shapes(graph, inputs.get(scope, {})))
+        )
     if others:
         places = {scope.address: shapes for scope, shapes in others.items()}
         if propagate:
             _check_inferred(workspace, places)
         after = rebuild(workspace.index, lambda scope, graph: _with_shapes(graph, places.get(scope.address, {})))
         workspace.replace_model(after)
-    return notes
+    if not propagate:
+        workspace.keep_types()
 
 
 def _check_inferred(workspace: Workspace, places: Mapping[str, Mapping[str, tuple[Dimension, ...]]]) -> None:
     """Raise if shapes contradict those that onnx infers."""
-    inference = Inference(workspace.index, workspace.model_folder)
-    for scope in inference.index.scopes:
+    inference = LooseInference(workspace.index, workspace.model_folder)
+    for scope in workspace.index.scopes:
         for name, dims in places.get(scope.address, {}).items():
             found = dims_of(inference.type_of(scope, name))
             if found is None:

@@ -43,6 +43,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     the nearest one. Name, doc string and metadata of the constant stay.
     """
 
+    reads_shapes = False
     words = ("tensor", "value")
     examples = (
         '{"edit": "set-tensor", "tensor": "shape", "value": [1, -1, 64]}',
@@ -95,6 +96,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     known to need the old dtype, nothing is changed and the node is named.
     """
 
+    reads_shapes = False
     words = ("tensor", "dtype")
     examples = ('{"edit": "cast-tensor", "tensor": "axes", "dtype": "int64"}',)
 
@@ -182,9 +184,7 @@ def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: 
     scope = ref.scope
     is_other_dtype = tensor.data_type != old.data_type
     if scope is not None and is_other_dtype:
-        retyped = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
-        retyped.make(without=(scope, ref.name))
-        notes += retyped.notes
+        ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type}).make(without=(scope, ref.name))
     workspace.replace_record(ref.address, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):
         _correct_types(workspace, scope.address, ref.name, type_of_constant(tensor))

@@ -57,6 +57,12 @@ class Workspace:
         """Folder of the model and its external data; None if there is none."""
         self.can_be_wrong = False
         """Whether more than attributes and constants changed, so that the structure must be checked."""
+        self.typed = model
+        """The model, as it was when its stated types were correct; see `propagation.propagate_types`."""
+        self.complaints: dict[str, str] = {}
+        """Mistakes of types and shapes since `before`, by address of the node."""
+        self.is_forced = False
+        """Whether an edit allows such mistakes."""
         self._shifted: set[Scope] = set()
         self.files: dict[Path, Tensor] = {}
         """Values that are written to .npy files after all edits."""
@@ -276,9 +282,15 @@ class Workspace:
 
     def replace_equivalent(self, model: Model) -> None:
         """Replace the model by one with the same structure, such as one with other names or without doc strings."""
-        was = self.can_be_wrong
+        was, is_typed = self.can_be_wrong, self.typed is self._model
         self.replace_model(model)
         self.can_be_wrong = was
+        if is_typed:
+            self.keep_types()
+
+    def keep_types(self) -> None:
+        """Record that the stated types are correct, or as the user wants them."""
+        self.typed = self._model
 
     def _moved(self, scope: Scope, graph: Graph | Function) -> None:
         """Replace a graph in which nodes or subgraphs were added, removed or moved."""

@@ -50,6 +50,7 @@ _NAMES: Final[dict[Job, str]] = {
     "check": "the checker of onnx",
     "check_shapes": "the shape inference of onnx",
     "infer_shapes": "the shape inference of onnx",
+    "infer_types": "the shape inference of onnx",
     "convert_version": "the version converter of onnx",
     "inline_functions": "the inliner of onnx",
     "pass": "the pass",
@@ -203,6 +204,19 @@ class Worker:
             LimitError: the model is larger than protobuf supports.
         """
         return self._changed("infer_shapes", model)
+
+    def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
+        """Return what `infer_shapes` adds to a model, without the rest, and the findings of `check_shapes`.
+
+        Of the nodes, only those with subgraphs stay.
+
+        Raises:
+            WorkerError, LimitError: see `infer_shapes`.
+        """
+        answer, types = self._request("infer_types", model)
+        if answer.outcome == "failed":
+            raise WorkerError(f"{_NAMES['infer_types']} rejects this model: {answer.detail}")
+        return types, answer.findings
 
     def inline_functions(self, model: bytes) -> bytes:
         """Return the serialized model with all calls of functions inlined; see `infer_shapes`."""

@@ -76,6 +76,24 @@ def infer_shapes(model: bytes | str) -> tuple[Answer, bytes]:
     return Answer(outcome="done"), inferred.SerializeToString()
 
 
+def infer_types(model: bytes | str) -> tuple[Answer, bytes]:
+    """Run the strict shape inference of onnx, and the other one where it fails; the result has the types alone."""
+    from onnx import shape_inference
+
+    assert isinstance(model, bytes), "only checks read from a path"
+    answer = Answer(outcome="done")
+    try:
+        inferred: ModelProto = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except shape_inference.InferenceError as error:
+        head, *each = _INFERENCE_ERROR.split(str(error))
+        answer, _ = _findings("check-shapes", each or [head])
+        inferred = shape_inference.infer_shapes(model, data_prop=True)
+    around = [node for node in inferred.graph.node if any(each.HasField("g") or each.graphs for each in node.attribute)]
+    del inferred.graph.node[:], inferred.graph.initializer[:], inferred.functions[:]
+    inferred.graph.node.extend(around)
+    return answer, inferred.SerializeToString()
+
+
 def inline_functions(model: bytes | str) -> tuple[Answer, bytes]:
     """Run the inliner of onnx, which replaces each call of a function of the model by its body."""
     from onnx import ModelProto, inliner
@@ -123,6 +141,7 @@ JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
     "check": check,
     "check_shapes": check_shapes,
     "infer_shapes": infer_shapes,
+    "infer_types": infer_types,
     "inline_functions": inline_functions,
     "run": run_task,
 }

@@ -21,6 +21,7 @@ Job = Literal[
     "check",
     "check_shapes",
     "infer_shapes",
+    "infer_types",
     "convert_version",
     "inline_functions",
     "pass",

@@ -23,6 +23,8 @@ SMALL = """g (float[1,2,4,4] x) => (float[1,32] y)
     y = Identity(f)
 }"""
 
+DILATED = SMALL.replace("pads = [0, 0, 0, 0]", "dilations = [1, 1]")
+
 BRANCH = """g (float[N] x, bool c) => (float[N] y) {
     y = If(c) <then_branch = t () => (float[N] p) { p = LeakyRelu<alpha=0.5>(x) },
                else_branch = e () => (float[N] q) { q = If(c) <
@@ -66,7 +68,7 @@ def refused(text: str, line: str) -> str:
 
 
 def test_sam4onnx_attribute_is_set_at_its_place_and_nothing_else_changes() -> None:
-    model = model_of(SMALL)
+    model = model_of(DILATED)
     assert model.graph is not None
     node = node_of(model)
     odd = replace(
@@ -79,11 +81,11 @@ def test_sam4onnx_attribute_is_set_at_its_place_and_nothing_else_changes() -> No
         unknown_fields=b"\xc2>\x01b",
         graph=replace(model.graph, node=(odd, *model.graph.node[1:])),
     )
-    after = apply(model, parse_line("set-attribute op:Conv pads [1,1,1,1]"))
+    after = apply(model, parse_line("set-attribute op:Conv dilations [2,2]"))
     new = node_of(after).attribute
-    assert (new[0].name, new[0].ints, new[0].doc_string) == ("pads", (1, 1, 1, 1), "why")
+    assert (new[0].name, new[0].ints, new[0].doc_string) == ("dilations", (2, 2), "why")
     assert after.graph is not None
-    back = replace(new[0], ints=(0, 0, 0, 0))
+    back = replace(new[0], ints=(1, 1))
     nodes = (replace(node_of(after), attribute=(back, *new[1:])), *after.graph.node[1:])
     assert replace(after, graph=replace(after.graph, node=nodes)) == model
 
@@ -171,14 +173,14 @@ def test_operators_of_other_domains_keep_the_type_that_they_have() -> None:
 
 
 def test_attribute_that_stands_twice_is_not_guessed() -> None:
-    model = model_of(SMALL)
+    model = model_of(DILATED)
     assert model.graph is not None
     twice = replace(node_of(model), attribute=(*node_of(model).attribute, node_of(model).attribute[0]))
     broken = replace(model, graph=replace(model.graph, node=(twice, *model.graph.node[1:])))
     with pytest.raises(OnnxJsonError, match="has 2 attributes called"):
-        apply(broken, parse_line("set-attribute op:Conv pads [1,1,1,1]"))
-    after = apply(broken, parse_line("set-attribute op:Conv #2 [1,1,1,1]"))
-    assert [each.ints for each in node_of(after).attribute if each.name == "pads"] == [(0, 0, 0, 0), (1, 1, 1, 1)]
+        apply(broken, parse_line("set-attribute op:Conv dilations [2,2]"))
+    after = apply(broken, parse_line("set-attribute op:Conv #2 [2,2]"))
+    assert [each.ints for each in node_of(after).attribute if each.name == "dilations"] == [(1, 1), (2, 2)]
 
 
 # tensors

@@ -280,7 +280,10 @@ def test_inputs_without_the_batch_are_named_and_can_be_chosen() -> None:
     after = apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 1}))
     assert _types(after) == ["float32[3,4]", "float32[4,3]", "float32[3,4]"]
     alone = run(before, SetBatchSize(size=3))
-    assert alone.outcomes[0].notes == ('"state" is assumed to have no batch',)
+    assert alone.outcomes[0].notes == (
+        'the output "y" is float32[3,4] now, and was float32[1,4] before',
+        '"state" is assumed to have no batch',
+    )
     with pytest.raises(SelectorError):
         apply(before, SetBatchSize(size=3, inputs={"other": 0}))
     for wrong in ({"x": 2}, {}, {"y": 0}):

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.editing.inference import inferred_types, refine_type
+from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.operator_checks import check_node
 from onnxjson.editing.sandbox import worker
+from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible

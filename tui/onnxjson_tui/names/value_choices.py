@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.editing.deletion import fits
 from onnxjson.editing.operator_checks import Known, check_node, dtype_conflict, dtype_of
+from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import own_constant, type_of_constant
 from onnxjson.model.display import visible
@@ -152,7 +152,7 @@ class _Ranking:
         if now is not None and kind is not None:
             if kind == now:
                 return 0
-            return 1 if fits(kind, now) else 4
+            return 1 if refine_type(kind, now) is not None else 4
         return 2 if dtype is not None and dtype == self._dtype_now else _MAYBE
 
     def _none(self) -> Iterator[Choice]:

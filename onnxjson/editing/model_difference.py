@@ -1,0 +1,179 @@
+"""Which values may have other types after an edit.
+
+Graphs, nodes and values of the model after an edit are compared with those before. Records that an edit does not change
+stay the same objects, so this is fast.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from onnxjson.editing.type_relations import may_be_shape
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor, TensorShape, Type
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import function_key, operator_key
+
+
+class Difference:
+    """The difference of two models."""
+
+    def __init__(self, old: Index, new: Index) -> None:
+        self.old = old
+        self.new = new
+        self.twins = _twins(old, new)
+        """The graph before, by each graph."""
+        self.changed: dict[Scope, set[int]] = {scope: set() for scope in new.scopes}
+        """Nodes whose results may have other types, whatever their inputs are."""
+        self.around: dict[Scope, set[int]] = {scope: set() for scope in new.scopes}
+        """These nodes, and the nodes around them."""
+        self.stated: dict[Scope, set[str]] = {scope: set() for scope in new.scopes}
+        """Values whose shape was stated by the edit."""
+        for scope in new.scopes:
+            self._compare(scope)
+        self._compare_functions()
+
+    def _compare(self, scope: Scope) -> None:
+        there = self.twins.get(scope)
+        if there is not None and there.graph is scope.graph:
+            return
+        known = {id(node) for node in there.graph.node} if there is not None else set()
+        for position, node in enumerate(scope.graph.node):
+            if id(node) not in known and not self._is_same_node(scope, position):
+                self._add(scope, position)
+        if isinstance(scope.graph, Function):
+            return
+        known = {id(shape) for each in (there.types.values() if there else ()) if (shape := _shape(each)) is not None}
+        for name, each in scope.types.items():
+            if (shape := _shape(each)) is not None and id(shape) not in known:
+                self.stated[scope].add(name)
+        for name in _changed_values(scope, there):
+            producer = scope.producer(name)
+            if producer is not None:
+                self._add(*producer)
+                continue
+            for use in self.new.consumers(scope, name):
+                if use.position is not None:
+                    self._add(use.scope, use.position)
+
+    def _add(self, scope: Scope, position: int) -> None:
+        self.changed[scope].add(position)
+        self.around[scope].add(position)
+        for each in scope.chain():
+            if each.owner is not None:
+                self.around[each.owner.scope].add(each.owner.position)
+
+    def _is_same_node(self, scope: Scope, position: int) -> bool:
+        node, twin = scope.graph.node[position], self.counterpart(scope, position)
+        if twin is None or operator_key(twin.node) != operator_key(node):
+            return False
+        return (twin.node.input, twin.node.output) == (node.input, node.output) and _plain(twin.node) == _plain(node)
+
+    def counterpart(self, scope: Scope, position: int) -> NodeRef | None:
+        """Return the node before that makes the same values, or has the same name."""
+        there, node = self.twins.get(scope), scope.graph.node[position]
+        if there is None:
+            return None
+        if position < len(there.graph.node) and there.graph.node[position] is node:
+            return NodeRef(there, position)
+        place = next((there.producers[name][0] for name in node.output if name in there.producers), None)
+        if place is None and node.name:
+            place = next(
+                (each.position for each in self.old.nodes_with("name", node.name) if each.scope is there), None
+            )
+        return None if place is None else NodeRef(there, place)
+
+    def former_name(self, scope: Scope, name: str) -> str:
+        """Return the name that a value had before."""
+        there = self.twins.get(scope)
+        if there is not None and name not in there.producers and name in scope.producers:
+            position, slot = scope.producers[name]
+            twin = self.counterpart(scope, position)
+            if twin is not None and slot < len(twin.node.output):
+                return twin.node.output[slot]
+        return name
+
+    def _compare_functions(self) -> None:
+        """Record the calls of changed functions as changed nodes."""
+        before = {function_key(each): each for each in self.old.model.functions}
+        changed = {key for each in self.new.model.functions if before.get(key := function_key(each)) is not each}
+        count = 0
+        while len(changed) > count:
+            count = len(changed)
+            for scope in self.new.scopes:
+                for position, node in enumerate(scope.graph.node):
+                    if operator_key(node) in changed:
+                        self._add(scope, position)
+                        if isinstance(graph := root_of(scope).graph, Function):
+                            changed.add(function_key(graph))
+
+
+def root_of(scope: Scope) -> Scope:
+    """Return the main graph, function or training step that a graph is in."""
+    while scope.owner is not None:
+        scope = scope.owner.scope
+    return scope
+
+
+def _twins(old: Index, new: Index) -> dict[Scope, Scope]:
+    """Return the graph before by each graph; subgraphs correspond if the nodes around them make the same value."""
+    before = {key: scope for scope, key in _keys(old)}
+    return {scope: before[key] for scope, key in _keys(new) if key in before}
+
+
+def _keys(index: Index) -> Iterator[tuple[Scope, object]]:
+    keys: dict[Scope, object] = {}
+    for scope in index.scopes:
+        key: object = scope.address
+        if scope.owner is not None:
+            around, node = scope.owner.scope, scope.owner.node
+            key = (keys[around], *node.output[:1], scope.address.removeprefix(scope.owner.address))
+        keys[scope] = key
+        yield scope, key
+
+
+def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
+    """Yield the constants, inputs and stated types that differ."""
+    graph, before = scope.graph, there.graph if there is not None else None
+    assert isinstance(graph, Graph)
+    if there is None or not isinstance(before, Graph):
+        before, constants, types = Graph(), {}, {}
+    else:
+        constants, types = {**there.initializers, **there.sparse_initializers}, there.types
+    if graph.initializer is not before.initializer or graph.sparse_initializer is not before.sparse_initializer:
+        for name in {**scope.initializers, **scope.sparse_initializers, **constants}:
+            new = scope.initializer(name)
+            if not _is_same_constant(there.initializer(name) if there is not None else None, new):
+                yield name
+    for values, others in (
+        (graph.input, before.input),
+        (graph.output, before.output),
+        (graph.value_info, before.value_info),
+    ):
+        if values is not others:
+            known = {id(each) for each in others}
+            yield from [
+                each.name
+                for each in values
+                if each.name and id(each) not in known and types.get(each.name) != each.type
+            ]
+    if graph.input is not before.input and there is not None:
+        yield from there.inputs.keys() - scope.inputs.keys()
+
+
+def _shape(stated: Type) -> TensorShape | None:
+    tensor = stated.tensor_type or stated.sparse_tensor_type
+    return None if tensor is None else tensor.shape
+
+
+def _is_same_constant(old: Tensor | SparseTensor | None, new: Tensor | SparseTensor | None) -> bool:
+    if old is new:
+        return True
+    if old is None or new is None or (kind := type_of_constant(new)) != type_of_constant(old):
+        return False
+    return not may_be_shape(kind) or old == new
+
+
+def _plain(node: Node) -> tuple[Attribute, ...]:
+    """Return the attributes without what does not matter for types."""
+    return tuple([replace(each, doc_string=None, g=None, graphs=()) for each in node.attribute])

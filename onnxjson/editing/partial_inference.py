@@ -1,0 +1,213 @@
+"""Inference of the types of some values of a model from the types around them.
+
+A part is some nodes of the main graph and what they need: constants, and the types of the values that they consume. The
+producers of values whose type is not known, or that may be a shape, belong to it too, since the inference computes with
+shapes. A part of 20 nodes of a big model takes 5 ms.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from onnxjson.codecs import serde
+from onnxjson.editing.sandbox import INVENTED, LightModel, worker
+from onnxjson.editing.type_relations import is_complete, may_be_shape, without_shape
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
+from onnxjson.model.document import Dimension, Function, Graph, Model, Node, SparseTensor, Tensor, Type, ValueInfo
+from onnxjson.model.errors import MissingInputError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.walking import Body, rebuild, replace_records
+
+_NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
+_NEWEST_RULES: Final = 10
+"""The IR version of parts: initializers need not be inputs, and functions are known."""
+FOLLOWING: Final = ("Inference error(s)", "expected to have type but instead is null")
+"""Messages of the inference about a node when another node is the cause."""
+_HARMLESS: Final = re.compile("Data for input [0-9]+ already exists")
+"""A message of the strict inference about subgraphs that are inferred twice."""
+
+Values = Mapping[str, Mapping[str, Type]]
+"""Types by address of a graph and name of a value."""
+Names = Mapping[str, Collection[str]]
+"""Names of values by address of their graph."""
+
+
+class InferredPart(NamedTuple):
+    """What onnx infers for a part."""
+
+    types: dict[str, dict[str, Type]]
+    """Types by address of the graph and name of the value; dimensions without a name or size are unknown."""
+    complaints: dict[str, str]
+    """Mistakes by address of the node."""
+
+
+class Sizes(dict[str, int]):
+    """Sizes that stand for names of dimensions, one for each name."""
+
+    def put_in(self, model: Model) -> Model:
+        """Return the model with sizes instead of the names of its dimensions."""
+        texts = dimension_names(model)
+        for text in texts:
+            for name in IDENTIFIER.findall(text):
+                self._add(name)
+            if not isinstance(substitute(text, self), int):
+                self._add(text)
+        return with_dimension_names(model, self) if texts else model
+
+    def _add(self, name: str) -> None:
+        # Multiples of many numbers: a size that is divided by a constant is usually a multiple of it.
+        self.setdefault(name, 240 * (len(self) + 1))
+
+
+class Part:
+    """Nodes of the main graph of a model, and what the inference of their types needs.
+
+    Args:
+        index: of the model.
+        positions: the nodes.
+        known: types of values of the main graph that are not those in the model; None if nothing is known.
+    """
+
+    def __init__(self, index: Index, positions: Iterable[int], known: Mapping[str, Type | None]) -> None:
+        assert index.main is not None
+        self._index = index
+        self._scope: Scope = index.main
+        self._known = known
+        self._positions: set[int] = set()
+        self._given: dict[str, Type] = {}
+        self._constants: dict[str, None] = {}
+        self._add(positions)
+
+    def _add(self, positions: Iterable[int]) -> None:
+        """Add nodes, and the producers of values that their inference needs."""
+        scope = self._scope
+        inside = self._positions
+        inside.update(positions)
+        pending = list(inside)
+        while pending:
+            for name in consumed_names(scope.graph.node[pending.pop()]):
+                place = scope.producers.get(name)
+                if place is None or name in scope.inputs:
+                    if name in scope.inputs and (stated := self._type(name)) is not None:
+                        self._given[name] = stated
+                    if name in scope.initializers or name in scope.sparse_initializers:
+                        self._constants[name] = None
+                elif place[0] not in inside:
+                    stated = self._type(name)
+                    if stated is not None and _is_enough(stated):
+                        self._given[name] = stated
+                    elif name not in self._known or stated is not None:
+                        inside.add(place[0])
+                        pending.append(place[0])
+
+    def _type(self, name: str) -> Type | None:
+        return self._known[name] if name in self._known else self._scope.types.get(name)
+
+    def infer(self, cleared: Names, opened: Values, folder: Path | None, sizes: Sizes | None = None) -> InferredPart:
+        """Infer the types of the part.
+
+        Args:
+            cleared: values whose stated types are ignored.
+            opened: other types of inputs of subgraphs.
+            folder: the folder of small external data.
+            sizes: what the names of dimensions are replaced by.
+
+        Raises:
+            WorkerError: the inference crashed, hung or refused the part.
+            EditError, UntrustedError: see `sandbox.LightModel`.
+        """
+        model = self._model(cleared, opened)
+        if sizes is not None:
+            model = sizes.put_in(model)
+        try:
+            light = LightModel(model, folder)
+        except MissingInputError:
+            light = LightModel(model, None)
+        data, findings = worker().infer_types(light.data)
+        return InferredPart(_by_address(serde.parse(data).model), _complaints([each.message for each in findings]))
+
+    def _model(self, cleared: Names, opened: Values) -> Model:
+        """Return a model of the part; the names of its nodes are their addresses."""
+        scope, model = self._scope, self._index.model
+        graph = scope.graph
+        assert isinstance(graph, Graph)
+        positions = sorted(self._positions)
+        whole = self._without(cleared, opened).graph if len(self._index.scopes) > 1 else graph
+        assert whole is not None
+        made = {name for position in positions for name in graph.node[position].output if name}
+        without = cleared.get(scope.address, ())
+        stated = {name: self._type(name) for name in made if name not in without}
+        infos = [ValueInfo(name=name, type=each) for name, each in stated.items() if each is not None]
+        given = [ValueInfo(name=name, type=each) for name, each in self._given.items() if name not in made]
+        constants = [scope.initializer(name) for name in self._constants]
+        part = Graph(
+            name="part",
+            node=tuple([_named(whole.node[place], f"{scope.address}/node/{place}") for place in positions]),
+            input=tuple(given),
+            value_info=tuple(infos),
+            initializer=tuple([each for each in constants if isinstance(each, Tensor)]),
+            sparse_initializer=tuple([each for each in constants if isinstance(each, SparseTensor)]),
+        )
+        version = max(model.ir_version or 0, _NEWEST_RULES)
+        return Model(ir_version=version, opset_import=model.opset_import, graph=part, functions=model.functions)
+
+    def _without(self, cleared: Names, opened: Values) -> Model:
+        """Return the model with the types of subgraphs that are not to be ignored, and the addresses of their nodes."""
+
+        def change(scope: Scope, graph: Body) -> Body:
+            if scope.kind != "subgraph" or isinstance(graph, Function):
+                return graph
+            without = cleared.get(scope.address, ())
+            types = opened.get(scope.address, {})
+            return replace(
+                graph,
+                node=tuple([_named(node, f"{scope.address}/node/{place}") for place, node in enumerate(graph.node)]),
+                input=tuple([replace(each, type=types.get(each.name or "", each.type)) for each in graph.input]),
+                output=tuple([without_shape(each) if each.name in without else each for each in graph.output]),
+                value_info=tuple([each for each in graph.value_info if each.name not in without]),
+            )
+
+        return rebuild(self._index, change)
+
+
+def _named(node: Node, address: str) -> Node:
+    return replace(node, name=address, metadata_props=(), doc_string=None)
+
+
+def _is_enough(stated: Type) -> bool:
+    """Whether the inference needs nothing else than the type of a value: it is known, and the value is not a shape."""
+    return is_complete(stated) and not may_be_shape(stated)
+
+
+def _by_address(model: Model) -> dict[str, dict[str, Type]]:
+    """Return the types of a part by the addresses of its graphs in the whole model."""
+
+    def known(dimension: Dimension) -> Dimension:
+        invented = (dimension.dim_param or "").startswith(INVENTED)
+        return replace(dimension, dim_param=None) if invented else dimension
+
+    found: dict[str, dict[str, Type]] = {}
+    for scope in Index(replace_records(model, Dimension, known)).scopes:
+        address = scope.address
+        if scope.owner is not None:
+            address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)
+        found[address] = scope.types
+    return found
+
+
+def _complaints(messages: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    following: dict[str, str] = {}
+    for message in messages:
+        place = _NODE.match(message)
+        if _HARMLESS.search(message):
+            return {}
+        if place is not None:
+            text = message[place.end() :].split("(op_type:")[0].strip(" :,")
+            # Messages about nodes around the wrong node, and after it, are only consequences.
+            (following if text.endswith(FOLLOWING) else found).setdefault(place["address"], text)
+    return found or following

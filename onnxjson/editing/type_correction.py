@@ -1,0 +1,420 @@
+"""Correct the stated types that edits make wrong.
+
+Types follow from the changed nodes, constants and inputs: onnx infers the types of the nodes after them, part by part,
+as long as types change. A type that is not known to be as before becomes the inferred one; what the inference leaves
+open is removed.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from onnxjson.editing.model_difference import Difference, root_of
+from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values
+from onnxjson.editing.size_conflicts import size_conflict
+from onnxjson.editing.type_relations import (
+    Dims,
+    dims_of,
+    is_complete,
+    is_same_type,
+    may_be_shape,
+    refine_type,
+    with_type,
+)
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.display import visible
+from onnxjson.model.document import Dimension, Function, Model, Node, TensorShape, Type, ValueInfo
+from onnxjson.model.errors import WorkerError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import OperatorKey, function_key, operator_key
+from onnxjson.model.types import format_type
+from onnxjson.model.walking import Body, rebuild
+
+_SHOWN: Final = 6
+_FIRST_PART: Final = 32
+_GROWTH: Final = 8
+_ROUNDS: Final = 4
+"""Maximum number of times that a part is inferred."""
+
+
+class Corrected(NamedTuple):
+    """A model with correct types."""
+
+    model: Model
+    notes: tuple[str, ...] = ()
+    """Remarks for the user."""
+    complaints: Mapping[str, str] = {}
+    """New mistakes of types and shapes by address of the node."""
+
+
+def correct_types(before: Model, after: Model, folder: Path | None) -> Corrected:
+    """Return `after` with the types that follow from its difference to `before`.
+
+    Args:
+        before: a model.
+        after: the same model after an edit.
+        folder: the folder of small external data.
+
+    Raises:
+        EditError, UntrustedError: see `Part.infer`.
+    """
+    if after.graph is None or (before.graph is after.graph and before.functions is after.functions):
+        return Corrected(after)
+    return _Correction(Difference(Index(before), Index(after)), folder).correct()
+
+
+class Followed(NamedTuple):
+    """Types of all values as they follow from the inputs."""
+
+    types: Mapping[Scope, Mapping[str, Type | None]]
+    """The types that differ from the stated ones; the inference leaves open what is None."""
+    conflicts: Mapping[Scope, Mapping[str, Type]]
+    """Those that contradict the stated ones."""
+
+
+def types_that_follow(index: Index, folder: Path | None) -> Followed:
+    """Return the types of all values; what the inference leaves open is as the model states it.
+
+    Raises:
+        WorkerError, EditError, UntrustedError: see `Part.infer`.
+    """
+    found = _Correction(Difference(Index(Model()), index), folder)
+    if index.main is not None:
+        found.settle(index.main, set(range(len(index.main.graph.node))))
+    return Followed(found.types, found.conflicts)
+
+
+class _Correction:
+    """Types of one model that change."""
+
+    def __init__(self, difference: Difference, folder: Path | None) -> None:
+        self.difference = difference
+        self.new = difference.new
+        self.folder = folder
+        self.live: dict[Scope, set[str]] = {scope: set() for scope in self.new.scopes}
+        """Values whose consumers may have other types."""
+        self.types: dict[Scope, dict[str, Type | None]] = {scope: {} for scope in self.new.scopes}
+        """New types; None for unknown ones."""
+        self.decided: dict[Scope, set[str]] = {scope: set() for scope in self.new.scopes}
+        """Values whose types were inferred."""
+        self.causes: dict[tuple[Scope, str], str] = {}
+        """The first node after which a type is open, by value."""
+        self.conflicts: dict[Scope, dict[str, Type]] = {scope: {} for scope in self.new.scopes}
+        """Inferred types that contradict the stated ones."""
+        self.calls: set[OperatorKey] = set()
+        """Operators that are called with other types."""
+        self.sizes = Sizes()
+        self._notes: list[str] = []
+        self._dropped = 0
+
+    def correct(self) -> Corrected:
+        """Return the model with the types that follow."""
+        main = self.new.main
+        assert main is not None
+        pending, size = set(self.difference.around[main]), _FIRST_PART
+        complaints: dict[str, str] = {}
+        done: set[int] = set()
+        while pending:
+            positions = self._next_part(main, pending, size) - done
+            done |= positions
+            complaints.update(self.settle(main, positions))
+            for position in positions:
+                for name in self.live[main].intersection(main.graph.node[position].output):
+                    users = self.new.consuming_nodes(main, name)
+                    pending.update([each for each in users if each is not None])
+            pending -= done
+            size *= _GROWTH
+        model = rebuild(self.new, self._restated)
+        if self._dropped:
+            self._notes.append(f"{self._dropped:,} stale entries of value_info are removed")
+        more = len(self._notes) - _SHOWN
+        notes = (*self._notes[:_SHOWN], *([f"{more:,} more types changed"] if more > 0 else []))
+        return Corrected(model, notes, complaints)
+
+    def _next_part(self, main: Scope, pending: set[int], size: int) -> set[int]:
+        """Return the first nodes that depend on some nodes, and those among them."""
+        heap = sorted(pending)
+        seen, found = set(heap), set[int]()
+        while heap and len(found) < size:
+            position = heapq.heappop(heap)
+            found.add(position)
+            for name in main.graph.node[position].output:
+                for each in self.new.consuming_nodes(main, name) if name else ():
+                    if each is not None and each not in seen:
+                        seen.add(each)
+                        heapq.heappush(heap, each)
+        return found
+
+    def settle(self, main: Scope, positions: set[int]) -> dict[str, str]:
+        """Determine the types of the values of some nodes of the main graph, and return new mistakes."""
+        cleared = {main: {name for each in positions for name in main.graph.node[each].output if name}}
+        for scope in self.new.scopes:
+            owner = scope.owner
+            if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in cleared):
+                cleared[scope] = {*scope.producers}
+        opened: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
+        for _ in range(_ROUNDS):
+            step = _Step(self, positions, cleared, opened)
+            evaluated = {scope: (step.decided[scope] & names) - step.given[scope] for scope, names in cleared.items()}
+            if (not step.is_open or evaluated == cleared) and step.opened == opened:
+                break
+            # Types of other values help the inference.
+            cleared, opened = evaluated if step.is_open else cleared, step.opened
+        for scope in cleared:
+            self.types[scope].update(step.types[scope])
+            self.live[scope].update(step.live[scope])
+            self.decided[scope] |= step.decided[scope]
+            self.conflicts[scope].update(step.conflicts[scope])
+        self.causes.update(step.causes)
+        self.calls |= step.calls
+        return step.new_complaints()
+
+    def _restated(self, scope: Scope, graph: Body) -> Body:
+        """Return the graph with its new types."""
+        root, types = root_of(scope), self.types[scope]
+        if root.kind != "main":
+            is_called = isinstance(root.graph, Function) and function_key(root.graph) in self.calls
+            is_other = is_called or self.difference.around[root]
+            return replace(graph, value_info=()) if is_other and graph.value_info else graph
+        if not self.decided[scope] or isinstance(graph, Function):
+            return graph
+        infos = []
+        for each in graph.value_info:
+            if each.name not in types or types[each.name] is not None:
+                infos.append(with_type(each, types.get(each.name or "", each.type)))
+            else:
+                self._dropped += 1
+        outputs = [with_type(each, types[each.name]) if each.name in types else each for each in graph.output]
+        if scope is root:
+            outputs = [self._result(scope, stated, each) for stated, each in zip(graph.output, outputs, strict=True)]
+            inputs = graph.input
+        else:
+            inputs = tuple([with_type(each, types[each.name]) if each.name in types else each for each in graph.input])
+        if (inputs, tuple(outputs), tuple(infos)) == (graph.input, graph.output, graph.value_info):
+            return graph
+        return replace(graph, input=inputs, output=tuple(outputs), value_info=tuple(infos))
+
+    def _result(self, scope: Scope, stated: ValueInfo, value: ValueInfo) -> ValueInfo:
+        """Return an output of the model with a rank if it had one before, and report a change of its type."""
+        name, assumed = value.name or "", ""
+        tensor = value.type.tensor_type if value.type is not None else None
+        dims = dims_of(stated.type)
+        if dims is not None and tensor is not None and tensor.shape is None:
+            shape = TensorShape(dim=(Dimension(),) * len(dims))
+            value = with_type(value, Type(tensor_type=replace(tensor, shape=shape)))
+            assumed = "; that it still has this rank is assumed"
+        there = self.difference.twins.get(scope)
+        old = there.types.get(name) if there is not None and name in there.output_names else stated.type
+        if name in self.decided[scope] and old is not None and value.type is not None and old != value.type:
+            now, was = (visible(format_type(each) or "another type") for each in (value.type, old))
+            note = f'the output "{visible(name)}" is {now} now, and was {was} before{assumed}'
+            cause = self.causes.get((scope, name))
+            self._notes.append(f"{note}; not all of it is known after {cause}" if cause is not None else note)
+        return value
+
+
+class _Step:
+    """The nodes of one part, followed in their order."""
+
+    def __init__(
+        self,
+        whole: _Correction,
+        positions: set[int],
+        cleared: Mapping[Scope, set[str]],
+        opened: Mapping[Scope, Mapping[str, Type]],
+    ) -> None:
+        self._whole = whole
+        self._difference = whole.difference
+        self._positions = sorted(positions)
+        self._cleared = cleared
+        main = whole.new.main
+        assert main is not None
+        self._part = Part(whole.new, positions, whole.types[main])
+        self._names = {scope.address: names for scope, names in cleared.items()}
+        self._opened = {scope.address: types for scope, types in opened.items()}
+        self._found = _inferred(self._part, self._names, self._opened, whole)
+        self.types: dict[Scope, dict[str, Type | None]] = {scope: {} for scope in cleared}
+        self.decided: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        self.opened: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
+        """Inputs of subgraphs whose sizes may be others."""
+        self.causes: dict[tuple[Scope, str], str] = {}
+        self.live: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        self.calls: set[OperatorKey] = set()
+        self.conflicts: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
+        self.given: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        """Values whose stated types are right, since nothing else is known."""
+        self.is_open = False
+        """Whether the inference leaves types open."""
+        self._blank: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        self._followed: list[NodeRef] = []
+        for position in self._positions:
+            self._follow(main, position)
+
+    def _follow(self, scope: Scope, position: int) -> None:
+        """Determine the types of the results of a node."""
+        node = scope.graph.node[position]
+        is_live = position in self._difference.changed[scope] or self._is_live(scope, node.input)
+        for child in [each for each in scope.children if each.owner is not None and each.owner.position == position]:
+            self._open_inputs(child, scope, node)
+            for place in range(len(child.graph.node)):
+                self._follow(child, place)
+            is_live = is_live or self._is_live(child, child.output_names)
+        if not is_live or any([name and scope.producers[name][0] != position for name in node.output]):
+            return
+        self._followed.append(NodeRef(scope, position))
+        for name in node.output:
+            if name:
+                self._decide(NodeRef(scope, position), name)
+        if self._is_live(scope, node.input):
+            self.calls.add(operator_key(node))
+
+    def _open_inputs(self, child: Scope, scope: Scope, node: Node) -> None:
+        """Open the sizes of inputs of a subgraph that correspond to inputs of its node with other types."""
+        for outer, name in zip(node.input, child.inputs, strict=False):
+            around, stated = Index.defining_scope(scope, outer), child.types.get(name)
+            tensor = stated.tensor_type if stated is not None else None
+            there = self._difference.twins.get(around) if around is not None else None
+            if around is None or there is None or stated is None or tensor is None:
+                continue
+            known = {**self._whole.types[around], **self.types.get(around, {})}
+            before = there.types.get(self._difference.former_name(around, outer))
+            new, dims = known.get(outer, around.types.get(outer)), dims_of(stated)
+            if outer not in known and (new is None or before is None or is_same_type(new, before)):
+                continue
+            ranks = [len(dims_of(each) or ()) for each in (new, before)]
+            shape = TensorShape(dim=(Dimension(),) * len(dims)) if dims is not None and ranks[0] == ranks[1] else None
+            kind = new.tensor_type.elem_type if new is not None and new.tensor_type is not None else None
+            opened = replace(tensor, elem_type=kind or tensor.elem_type, shape=shape)
+            self.types[child][name] = self.opened[child][name] = replace(stated, tensor_type=opened)
+            self.live[child].add(name)
+
+    def _is_live(self, scope: Scope, names: Iterable[str | None]) -> bool:
+        around = [
+            each for graph in scope.chain() for each in (self.live.get(graph), self._whole.live.get(graph)) if each
+        ]
+        return bool(around) and any([name in each for each in around for name in names])
+
+    def _decide(self, ref: NodeRef, name: str) -> None:
+        scope = ref.scope
+        found, stated = self._found.types.get(scope.address, {}).get(name), scope.types.get(name)
+        self.decided[scope].add(name)
+        is_blank = found is None or not is_complete(found)
+        if is_blank:
+            self._blank[scope].add(name)
+        if stated is not None and found is not None and refine_type(stated, found) is None:
+            self.conflicts[scope][name] = found
+        if name in self._difference.stated[scope] and stated is not None:
+            # The edit states what the inference leaves open.
+            if is_blank and name in self._cleared[scope] and not self._follows_blank(ref):
+                self.given[scope].add(name)
+                self.is_open = True
+            found = refine_type(stated, found) or found if found is not None else stated
+        is_same = self._is_same(scope, name, found, stated)
+        is_open = found is None or not is_complete(found)
+        if not is_same:
+            self.types[scope][name] = found
+            self.is_open = self.is_open or is_open
+            if is_open:
+                self.causes[scope, name] = self._cause(ref)
+        if not is_same or found is None or may_be_shape(found):
+            self.live[scope].add(name)
+
+    def _follows_blank(self, ref: NodeRef) -> bool:
+        """Whether the inference knows too little about what a node consumes."""
+        scopes = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
+        return any([scope is not None and name in self._blank.get(scope, ()) for scope, name in scopes])
+
+    def _cause(self, ref: NodeRef) -> str:
+        """Return the first node after which types are open."""
+        for name in consumed_names(ref.node):
+            scope = Index.defining_scope(ref.scope, name)
+            if scope is not None:
+                cause = self.causes.get((scope, name)) or self._whole.causes.get((scope, name))
+                if cause is not None:
+                    return cause
+        return f"{visible(ref.node.op_type or '')} @{ref.address}"
+
+    def _is_same(self, scope: Scope, name: str, found: Type | None, stated: Type | None) -> bool:
+        """Whether a value is known to have its old type."""
+        if stated is not None and found is not None and is_complete(found):
+            if is_same_type(stated, found):
+                return True
+            if refine_type(stated, found) is None:
+                return False
+        there = self._difference.twins.get(scope)
+        now = self._sized.get(scope.address, {}).get(name) if there is not None else None
+        if now is None or there is None or not is_complete(now):
+            return False
+        former = self._sized_before.get(there.address, {}).get(self._difference.former_name(scope, name))
+        is_fitting = stated is None or found is None or refine_type(stated, found) is not None
+        return is_fitting and former is not None and is_same_type(former, now)
+
+    @cached_property
+    def _sized(self) -> Mapping[str, Mapping[str, Type]]:
+        """Types with sizes instead of names: the inference leaves less of them open."""
+        return _inferred(self._part, self._names, self._opened, self._whole, self._whole.sizes).types
+
+    @cached_property
+    def _before(self) -> tuple[Part, dict[str, set[str]]]:
+        """The part before the edit, and the values there whose types are ignored."""
+        difference = self._difference
+        main = self._whole.new.main
+        assert main is not None
+        positions = [
+            twin.position for each in self._positions if (twin := difference.counterpart(main, each)) is not None
+        ]
+        names = {
+            difference.twins[scope].address: {difference.former_name(scope, name) for name in cleared}
+            for scope, cleared in self._cleared.items()
+            if scope in difference.twins
+        }
+        return Part(difference.old, positions, {}), names
+
+    @cached_property
+    def _sized_before(self) -> Mapping[str, Mapping[str, Type]]:
+        part, names = self._before
+        return _inferred(part, names, {}, self._whole, self._whole.sizes).types
+
+    def new_complaints(self) -> dict[str, str]:
+        """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
+        found = {ref: text for ref in self._followed if (text := self._complaint(self._found, ref)) is not None}
+        if (crash := self._found.complaints.get("")) is not None and self._followed:
+            found[self._followed[0]] = crash
+        if not found:
+            return {}
+        part, names = self._before
+        before = _inferred(part, names, {}, self._whole)
+        new: dict[str, str] = {}
+        for ref, text in found.items():
+            twin = self._difference.counterpart(*ref)
+            if twin is None or (self._complaint(before, twin) is None and "" not in before.complaints):
+                name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
+                new[ref.address] = f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
+        return new
+
+    def _complaint(self, found: InferredPart, ref: NodeRef) -> str | None:
+        def dims(name: str) -> Dims | None:
+            scope = Index.defining_scope(ref.scope, name)
+            if scope is None:
+                return None
+            constant = scope.initializer(name) if name not in scope.inputs else None
+            inferred = found.types.get(scope.address, {}).get(name)
+            return tuple(constant.dims) if constant is not None else dims_of(inferred)
+
+        return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
+
+
+def _inferred(
+    part: Part, cleared: Names, opened: Values, whole: _Correction, sizes: Sizes | None = None
+) -> InferredPart:
+    """Infer the types of a part; nothing is known of a change if the inference crashes."""
+    try:
+        return part.infer(cleared, opened, whole.folder, sizes)
+    except WorkerError as error:
+        if not whole.difference.twins:
+            raise
+        return InferredPart({}, {"": str(error)})

@@ -1,0 +1,147 @@
+"""Types compared, completed and changed: what a model states, and what the inference of onnx says."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from onnxjson.editing.sandbox import INVENTED
+from onnxjson.model.dimensions import size_of, with_dimension
+from onnxjson.model.document import Dimension, SparseTensorType, TensorShape, TensorType, Type, ValueInfo
+from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.walking import replace_records
+
+_SHAPE_ELEMENTS: Final = 1024
+"""Maximum number of elements of a value that may be a shape."""
+
+Dims = tuple[int | str | None, ...]
+"""Sizes, names, or None for unknown."""
+
+
+def dims_of(value: Type | None) -> Dims | None:
+    """Return the dims of a type; names that the inference invented count as unknown."""
+    tensor = None if value is None else value.tensor_type or value.sparse_tensor_type
+    if tensor is None or tensor.shape is None:
+        return None
+    sizes = map(size_of, tensor.shape.dim)
+    return tuple([None if isinstance(each, str) and each.startswith(INVENTED) else each for each in sizes])
+
+
+def refine_type(stated: Type, inferred: Type) -> Type | None:
+    """Fill gaps of a stated type with the inferred one; None if they contradict each other."""
+    one, other = tensor_of(stated), tensor_of(inferred)
+    if one is None or other is None:
+        kinds = [_kind(each) for each in (stated, inferred)]
+        return stated if kinds[0] == kinds[1] or not all(kinds) else None
+    if type(one) is not type(other) or (one.elem_type and other.elem_type and one.elem_type != other.elem_type):
+        return None
+    shape = one.shape
+    if other.shape is not None:
+        if shape is None:
+            shape = _without_invented(other.shape)
+        elif len(shape.dim) != len(other.shape.dim):
+            return None
+        else:
+            dims = [_dimension(a, b) for a, b in zip(shape.dim, other.shape.dim, strict=True)]
+            known = [each for each in dims if each is not None]
+            if len(known) != len(dims):
+                return None
+            shape = replace(shape, dim=tuple(known))
+    tensor = replace(one, elem_type=one.elem_type or other.elem_type, shape=shape)
+    if isinstance(tensor, SparseTensorType):
+        return replace(stated, sparse_tensor_type=tensor)
+    return replace(stated, tensor_type=tensor)
+
+
+def _dimension(stated: Dimension, inferred: Dimension) -> Dimension | None:
+    if stated.dim_value is not None:
+        return stated if inferred.dim_value in (None, stated.dim_value) else None
+    if stated.dim_param:
+        # A name stays a name: its author allows more than the size that is inferred here.
+        return stated
+    if inferred.dim_value is not None:
+        return replace(stated, dim_value=inferred.dim_value, dim_param=None)
+    if inferred.dim_param and not inferred.dim_param.startswith(INVENTED):
+        return replace(stated, dim_param=inferred.dim_param)
+    return stated
+
+
+def without_invented_names(inferred: Type) -> Type:
+    """Return a type without the dimension names that the shape inference invents."""
+    tensor = inferred.tensor_type
+    if tensor is None or tensor.shape is None:
+        return inferred
+    changed = replace(tensor, shape=_without_invented(tensor.shape))
+    return replace(inferred, tensor_type=changed)
+
+
+def _without_invented(shape: TensorShape) -> TensorShape:
+    dims = [Dimension() if (each.dim_param or "").startswith(INVENTED) else each for each in shape.dim]
+    return replace(shape, dim=tuple(dims))
+
+
+def tensor_of(value: Type) -> TensorType | SparseTensorType | None:
+    """Return the dtype and shape of a dense or sparse tensor; None for other types."""
+    return value.tensor_type or value.sparse_tensor_type
+
+
+def _kind(value: Type) -> str:
+    fields = ("tensor_type", "sequence_type", "map_type", "opaque_type", "sparse_tensor_type", "optional_type")
+    return next((field for field in fields if getattr(value, field) is not None), "")
+
+
+def is_complete(known: Type) -> bool:
+    """Whether a type leaves nothing open."""
+    tensor = known.tensor_type or known.sparse_tensor_type
+    if tensor is not None:
+        dims = None if tensor.shape is None else tensor.shape.dim
+        return bool(tensor.elem_type) and dims is not None and all([size_of(each) is not None for each in dims])
+    held = known.sequence_type or known.optional_type
+    inner = held.elem_type if held is not None else known.map_type.value_type if known.map_type is not None else None
+    return inner is not None and is_complete(inner)
+
+
+def may_be_shape(known: Type) -> bool:
+    """Whether a value of a type may be a shape, or something else with which the inference computes."""
+    tensor = known.tensor_type
+    if tensor is None or tensor.shape is None:
+        return tensor is not None
+    dims = tensor.shape.dim
+    if tensor.elem_type in (DATA_TYPES["bool"], DATA_TYPES["string"]):
+        return False
+    return not dims or (len(dims) == 1 and (dims[0].dim_value or 0) <= _SHAPE_ELEMENTS)
+
+
+def without_shape(value: ValueInfo) -> ValueInfo:
+    """Return a value without the shape of its type."""
+    tensor = value.type.tensor_type if value.type is not None else None
+    if value.type is None or tensor is None or tensor.shape is None:
+        return value
+    return replace(value, type=replace(value.type, tensor_type=replace(tensor, shape=None)))
+
+
+def is_same_type(one: Type, other: Type) -> bool:
+    """Whether two types are equal, without their denotations."""
+    if one.tensor_type is None or other.tensor_type is None:
+        plain = [replace_records(each, Dimension, _without_denotation) for each in (one, other)]
+        return plain[0] == replace(plain[1], denotation=plain[0].denotation)
+    return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
+
+
+def _without_denotation(dimension: Dimension) -> Dimension:
+    return replace(dimension, denotation=None)
+
+
+def with_type(value: ValueInfo, new: Type | None) -> ValueInfo:
+    """Return a value with another type (None: of unknown shape); denotations of dimensions stay if the rank does."""
+    old = value.type
+    if old is None or new is None:
+        return without_shape(value)
+    before, after = old.tensor_type, new.tensor_type
+    if before is not None and after is not None and before.shape is not None and after.shape is not None:
+        dims = after.shape.dim
+        if len(dims) == len(before.shape.dim):
+            pairs = zip(before.shape.dim, dims, strict=True)
+            dims = tuple([with_dimension(each, size_of(other)) for each, other in pairs])
+        after = replace(before, elem_type=after.elem_type, shape=replace(before.shape, dim=dims))
+    new = replace(old, tensor_type=after) if before is not None and after is not None else new
+    return value if new == old else replace(value, type=new)
