@@ -5,7 +5,7 @@ Used by the commands of a merge, and by git for a file with conflicts. Every tex
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from onnxjson.diffing.details import attribute_value_text, node_label, type_text
 from onnxjson.merging.conflicted_files import value_text
@@ -27,15 +27,6 @@ _LONGEST: Final = 160
 _IN_NODE: Final = re.compile(r"(.*/node/(?:0|[1-9][0-9]*))(?:/(.*))?", re.DOTALL)
 
 
-class _Words(NamedTuple):
-    """What one place of a conflict is about; places with equal words share a line."""
-
-    what: str
-    """``LayerNormalization.epsilon``, visible."""
-    values: tuple[str, str, str]
-    """The values of base, ours and theirs, visible."""
-
-
 def conflict_lines(model: Model, conflicts: Sequence[Conflict]) -> Iterator[str]:
     """Yield ``13x LayerNormalization.epsilon 1e-12: ours 0.0001, theirs 1e-05`` and places, for all conflicts.
 
@@ -44,11 +35,12 @@ def conflict_lines(model: Model, conflicts: Sequence[Conflict]) -> Iterator[str]
         conflicts: its conflicts.
     """
     nodes = {ref.address: ref for ref in Index(model).nodes()}
-    groups: dict[_Words, list[tuple[Conflict, str]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[Conflict, str]]] = {}
     for conflict in conflicts:
-        words, place = _words(conflict, nodes)
-        groups.setdefault(words, []).append((conflict, place))
-    for (what, (base, ours, theirs)), members in groups.items():
+        what, place = _subject(conflict, nodes)
+        values = [_value(conflict, side) for side in ("base", "ours", "theirs")]
+        groups.setdefault((what, *values), []).append((conflict, place))
+    for (what, base, ours, theirs), members in groups.items():
         ids = list(dict.fromkeys([visible(conflict.id) for conflict, _ in members]))
         times = f"{len(members):,}x " if len(members) > 1 else ""
         before = "" if base == "nothing" else f" {base}"
@@ -73,20 +65,18 @@ def side_values(conflict: Conflict) -> dict[str, str]:
     return {side: "nothing" if text is None else visible(text, _LONGEST) for side, text in texts.items()}
 
 
-def _words(conflict: Conflict, nodes: dict[str, NodeRef]) -> tuple[_Words, str]:
+def _subject(conflict: Conflict, nodes: dict[str, NodeRef]) -> tuple[str, str]:
+    """Return what a conflict is about, such as ``Conv.pads``, and its place; "" if that is the same. Both visible."""
     at = visible(conflict.at, None)
-    values = [_value(conflict, side) for side in ("base", "ours", "theirs")]
     found = _IN_NODE.fullmatch(conflict.at)
     ref = nodes.get(found[1]) if found is not None else None
-    if found is None or (ref is None and found[2] is not None):
-        what, place = f"@{at}" if at else "the whole model", ""
-    elif ref is not None and found[2]:
-        field = found[2].removeprefix("attribute/")
-        what, place = visible(f"{operator_of(ref)}.{field}", None), f"{visible(node_label(ref.node), None)} @{at}"
-    else:
-        node = next(each for each in (conflict.base, conflict.ours, conflict.theirs, Node()) if isinstance(each, Node))
-        what, place = "node", f"{visible(node_label(node), None)} @{at}"
-    return _Words(what, (values[0], values[1], values[2])), place
+    if found is None or (ref is None and found[2]):
+        return f"@{at}" if at else "the whole model", ""
+    if ref is not None and found[2]:
+        what = f"{operator_of(ref)}.{found[2].removeprefix('attribute/')}"
+        return visible(what, None), f"{visible(node_label(ref.node), None)} @{at}"
+    node = next(each for each in (conflict.base, conflict.ours, conflict.theirs, Node()) if isinstance(each, Node))
+    return "node", f"{visible(node_label(node), None)} @{at}"
 
 
 def _value(conflict: Conflict, side: str) -> str:

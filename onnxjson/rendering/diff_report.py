@@ -103,7 +103,8 @@ class Report(NamedTuple):
     def by_weight(self) -> tuple[list[Event], list[Event]]:
         """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
         quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]
-        return sorted([event for event in self.events if EFFECTS[event.kind] != "quiet"], key=_weight), quiet
+        loud = [event for event in self.events if EFFECTS[event.kind] != "quiet"]
+        return sorted(loud, key=_is_rewrite), quiet
 
 
 class SizeTexts(NamedTuple):
@@ -141,9 +142,9 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
     return [*rows, SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text)]
 
 
-def _weight(event: Event) -> int:
-    is_certain = EFFECTS[event.kind] == "changed" and event.kind != "opset-changed"
-    return 0 if is_certain or event.verdict == "different" else 1
+def _is_rewrite(event: Event) -> bool:
+    """Whether an event may leave all results unchanged."""
+    return (EFFECTS[event.kind] != "changed" or event.kind == "opset-changed") and event.verdict != "different"
 
 
 def places_of(events: Iterable[Event]) -> Counter[Kind]:

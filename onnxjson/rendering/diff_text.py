@@ -178,15 +178,10 @@ def _folded(text: str, width: int) -> list[str]:
     """Wrap a pattern between operators into `_MOST_TITLE_LINES` lines; shortened in the middle to fit."""
     if is_whole():
         return [text]
-    lines = [""]
-    for part in re.findall(r"[^+ ]*[+ ]?", shortened(text, width * _MOST_TITLE_LINES - _MOST_TITLE_LINES)):
-        if cells(lines[-1] + part.rstrip()) <= width or not lines[-1]:
-            lines[-1] += part
-        elif len(lines) < _MOST_TITLE_LINES:
-            lines.append(part)
-        else:
-            return [lines[0].rstrip(), shortened(lines[-1] + part + ELLIPSIS, width)]
-    return [shortened(line.rstrip(), width) for line in lines]
+    short = shortened(text, width * _MOST_TITLE_LINES - _MOST_TITLE_LINES)
+    lines = re.findall(rf".{{1,{width}}}(?:(?<=[+ ])|\Z)|.{{1,{width}}}", short) or [""]
+    last = _MOST_TITLE_LINES - 1
+    return [shortened(line.rstrip(), width) for line in [*lines[:last], "".join(lines[last:])] if line]
 
 
 def title_of(event: Event) -> str:

@@ -105,12 +105,7 @@ def cut(text: str, limit: int, share: float = 1 / 3) -> str:
     if cells(text) <= limit:
         return text
     start = int(limit * share)
-    head = ""
-    for character in text:
-        if cells(head + character) > start:
-            break
-        head += character
-    return head + ELLIPSIS + _end(text, limit - 1 - start)
+    return _end(text[::-1], start)[::-1] + ELLIPSIS + _end(text, limit - 1 - start)
 
 
 def shortened_name(text: str, limit: int) -> str:
