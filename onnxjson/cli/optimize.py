@@ -1,7 +1,7 @@
 """``onnxjson optimize``: passes run one after the other on one or many models."""
 
 import shlex
-import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from onnxjson.cli import changing, feeding, options, output
+from onnxjson.cli import changing, feeding, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.editing.script import Script
 from onnxjson.model.display import listed, suggest, visible
@@ -219,7 +219,7 @@ class _Change:
             output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
 
     def _report(self, path: Path, made: Made) -> None:
-        width = shutil.get_terminal_size((80, 24)).columns
+        width = reports.width(sys.maxsize, sys.stderr)
         for line in lines(made):
             for piece in wrapped(line, width, indent=0, whole_words=True) if line.startswith(" ") else [line]:
                 self._talk(path, piece)

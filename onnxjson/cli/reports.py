@@ -192,11 +192,11 @@ def is_coloured(color: Color, stream: object = None) -> bool:
     )
 
 
-def width(widest: int = _WIDEST) -> int:
-    """Columns of a text: those of the terminal, at least 60, at most `widest`; 80 for a pipe."""
+def width(widest: int = _WIDEST, stream: object = None) -> int:
+    """Columns of a text on `stream`, by default standard output: at least 60, at most `widest`; 80 off a terminal."""
     import shutil
 
-    columns = shutil.get_terminal_size((80, 24)).columns if output.is_terminal(sys.stdout) else 80
+    columns = shutil.get_terminal_size((80, 24)).columns if output.is_terminal(stream or sys.stdout) else 80
     return min(max(columns, 60), widest)
 
 

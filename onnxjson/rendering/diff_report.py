@@ -104,7 +104,7 @@ class Report(NamedTuple):
         """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
         quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]
         loud = [event for event in self.events if EFFECTS[event.kind] != "quiet"]
-        return sorted(loud, key=_is_rewrite), quiet
+        return sorted(loud, key=_weight), quiet
 
 
 class SizeTexts(NamedTuple):
@@ -142,9 +142,11 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
     return [*rows, SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text)]
 
 
-def _is_rewrite(event: Event) -> bool:
-    """Whether an event may leave all results unchanged."""
-    return (EFFECTS[event.kind] != "changed" or event.kind == "opset-changed") and event.verdict != "different"
+def _weight(event: Event) -> int:
+    """Position in a report: changes of results, rewrites that may preserve them, operator sets added or removed."""
+    if event.kind == "opset-changed":
+        return 1 if any(detail.base and detail.target for member in event.members for detail in member.details) else 2
+    return 0 if EFFECTS[event.kind] == "changed" or event.verdict == "different" else 1
 
 
 def places_of(events: Iterable[Event]) -> Counter[Kind]:

@@ -253,8 +253,10 @@ def _step(stage: Stage) -> Iterator[str]:
     step, notes = stage.step, stage.notes
     if step.failure is not None:
         yield f"\n❌ {code(step.failure, 400)}\n"
+    has_parts = any(part.name for part in step.parts)
+    names = {part.name: f"{code(part.name) if part.name else ''} | " if has_parts else "" for part in step.parts}
     rows = [
-        f"| {code(part.name) if part.name else ''} | {_cells(event, _LONGEST_PATTERN)} |\n"
+        f"| {names[part.name]}{_cells(event, _LONGEST_PATTERN)} |\n"
         for part in step.parts
         for event in loud(part.events)
     ]
@@ -263,7 +265,7 @@ def _step(stage: Stage) -> Iterator[str]:
     yield f"\n#### {code(step.name)}\n\n"
     yield from (f"- {code(note, 400)}\n" for note in notes)
     if rows:
-        yield "\n| part | kind | what | where |\n|---|---|---|---|\n"
+        yield f"\n| part {_HEAD[:-1]}---|\n" if has_parts else f"\n{_HEAD}"
         yield from rows[:_MOST_ROWS]
         if len(rows) > _MOST_ROWS:
             yield f"\n*{counted(len(rows) - _MOST_ROWS, 'more row')} omitted.*\n"

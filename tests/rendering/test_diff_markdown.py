@@ -145,3 +145,16 @@ def test_same_models() -> None:
 def test_what_was_not_compared_is_said() -> None:
     text = diff_markdown(report(example()._replace(incomplete=("weights not compared: m.data",)), "a", "b"))
     assert "⚠️ `weights not compared: m.data`" in text
+
+
+def test_added_operator_sets_come_after_rewrites_and_changed_ones_before() -> None:
+    def opset(pattern: str, base: str | None, target: str | None) -> Event:
+        return Event(
+            "opset-changed", pattern, (Member((), ("/opset_import/0",), "", (Detail("version", base, target),)),)
+        )
+
+    model, _ = networks()
+    fused = Event("fused", "MatMul+Add -> Gemm", (Member(("/graph/node/0",), ("/graph/node/0",)),))
+    made = Made(align(model, model), [opset("com.microsoft added", None, "1"), opset("ai.onnx", "13", "20"), fused])
+    text = diff_markdown(report(made, "a", "b"))
+    assert text.index("`version: 13 -> 20`") < text.index("| fused |") < text.index("| `com.microsoft added`")
