@@ -202,8 +202,9 @@ def _members(event: Event, width: int) -> Iterator[str]:
     is_common = len({member.details for member in members}) == 1
     if len(members) > 1 and (is_common or len(members) > _MOST_MEMBERS):
         yield from _places(members, width)
-        if is_common:
-            yield from _details(event, members[0], width)
+        distinct = tuple(dict.fromkeys([detail for member in members for detail in member.details]))
+        if is_common or len(distinct) < _MOST_DETAILS:
+            yield from _details(event, members[0] if is_common else Member((), (), details=distinct), width)
         return
     for member in members:
         if _is_nameless(event):

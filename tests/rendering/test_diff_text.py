@@ -127,6 +127,16 @@ def test_a_long_detail_is_wrapped_and_names_in_it_are_whole() -> None:
     ]
 
 
+def test_few_different_values_at_many_places_are_shown_once() -> None:
+    members = tuple(
+        Member((f"/graph/node/{n}",), (), f"/layer.{n}", (Detail("pads", "[0]", f"[{n % 2 + 1}]"),)) for n in range(6)
+    )
+    assert one(Event("attribute-changed", "Conv.pads", members))[-2:] == [
+        "                     pads: [0] -> [1]",
+        "                     pads: [0] -> [2]",
+    ]
+
+
 def test_equal_places_are_counted() -> None:
     members = tuple(Member((f"/graph/node/{n}",), (), f"/layer.{n // 2}", (Detail("was", str(n)),)) for n in range(6))
     assert one(Event("eliminated", "Identity", members))[1] == "            2x /layer.0, 2x /layer.1, 2x /layer.2"
