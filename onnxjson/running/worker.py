@@ -1,20 +1,16 @@
 """Client of the guarded process: native code runs there, so that no model can crash this process.
 
 The checker and the shape inference of onnx are C++ that crashes, hangs or fills the memory on some unfinished models.
-`Worker` starts a small server (`onnxjson.running.worker_server`) on first use. For each job the server forks a
-child with limits (2 ms), so that a crash results in an error message.
+`Worker` uses a small server (`onnxjson.running.worker_server`). For each job the server forks a child with limits
+(2 ms), so that a crash results in an error message.
 """
 
-import atexit
 import os
-import secrets
 import stat
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -24,27 +20,13 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.running.box import warn_once
-from onnxjson.running.box_processes import end_marked
-from onnxjson.running.environment import SERVER_MARK, server_environment, trusted_environment, user_packages
+from onnxjson.running.environment import trusted_environment
+from onnxjson.running.server_process import ServerProcess, idle_or_new_server
 from onnxjson.running.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
 from onnxjson.storage.identity import reading_error
 
 _GRACE_SECONDS: Final = 15.0
 """Additional time for the server: to start, to import onnx and to forward the answer."""
-
-# -I excludes the current folder and PYTHONPATH, so that a json.py next to a model is never imported. The folder of the
-# package is passed explicitly, since with -I Python may not find it (for example in a checkout).
-_START: Final = """
-import importlib.util, sys
-folder = sys.argv[1]
-spec = importlib.util.spec_from_file_location("onnxjson", f"{folder}/__init__.py", submodule_search_locations=[folder])
-sys.modules["onnxjson"] = package = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(package)
-sys.path += sys.argv[2:]
-from onnxjson.running.worker_server import main
-main()
-"""
 
 _NAMES: Final[dict[Job, str]] = {
     "check": "the checker of onnx",
@@ -57,44 +39,6 @@ _NAMES: Final[dict[Job, str]] = {
     "pass_stages": "the pass",
     "run": "the run",
 }
-
-
-class _Server(NamedTuple):
-    """Running server."""
-
-    process: "subprocess.Popen[bytes]"
-    started_as: tuple[int, list[str], dict[str, str]]
-    """Process that started it, its command and its environment."""
-    mark: str
-    """Value of `SERVER_MARK` in its environment."""
-
-    def end(self) -> None:
-        """End it with everything that its jobs started."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                if pipe:
-                    pipe.close()
-        # Its input is closed, so it kills its child and ends.
-        try:
-            self.process.wait(2)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.process.returncode != 0:  # It could not end what its jobs started.
-            end_marked(f"{SERVER_MARK}={self.mark}".encode())
-
-
-_idle: Final[list[_Server]] = []
-"""The server of the last `Worker` that was closed, for the next one: starting it takes longer than most jobs."""
-
-
-@atexit.register
-def end_idle_server() -> None:
-    """End the server that waits for the next worker of this process, if there is one."""
-    while _idle:
-        server = _idle.pop()
-        if server.started_as[0] == os.getpid():
-            server.end()
 
 
 class PassAnswer(NamedTuple):
@@ -121,8 +65,7 @@ class Worker:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._server: _Server | None = None
-        self._interrupted = False
+        self._server: ServerProcess | None = None
         self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -136,26 +79,15 @@ class Worker:
     def close(self) -> None:
         """Stop using the process; a later job uses another one."""
         with self._turn:
-            server = self._server
-            if server is None or self._interrupted or server.process.poll() is not None or _idle:
-                self._stop()
-            else:
-                self._server = None
-                _idle.append(server)
+            server, self._server = self._server, None
+            if server is not None:
+                server.leave()
 
     def interrupt(self) -> None:
         """End the running job of another thread; that thread gets a WorkerError."""
-        self._interrupted = True
-        server = None if self._server is None else self._server.process
-        if server is None or server.stdin is None or server.stdin.closed:
-            return
-        # The server and its child end when the input of the server is closed. The descriptor itself stays open, since
-        # the other thread may be about to write to it.
-        nothing = os.open(os.devnull, os.O_RDWR)
-        try:
-            os.dup2(nothing, server.stdin.fileno(), inheritable=False)
-        finally:
-            os.close(nothing)
+        server = self._server
+        if server is not None:
+            server.interrupt()
 
     def check(
         self,
@@ -290,16 +222,7 @@ class Worker:
         answer, made = self._exchange(request, blob)
         if answer.outcome == "done":
             return PassAnswer(made, "", answer.output, answer.remarks)
-        detail = f": {answer.detail}" if answer.detail else ""
-        problem = {
-            "memory": f"needs more than {request.limits.memory / 2**30:.1f} GiB of memory",
-            "time": f"does not finish{detail}",
-            "crashed": f"crashed{detail}",
-            "exited": f"ended its process{detail}",
-            "failed": f"failed{detail}",
-            "unavailable": f"cannot be used{detail}",
-        }[answer.outcome]
-        return PassAnswer(b"", problem, answer.output)
+        return PassAnswer(b"", _problem(answer, request.limits), answer.output)
 
     def _changed(self, job: Job, model: bytes, version: int | None = None) -> bytes:
         answer, changed = self._request(job, model, version=version)
@@ -345,7 +268,8 @@ class Worker:
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_NAMES[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
         if answer.outcome not in {"done", "failed"}:
-            raise WorkerError(_failure(answer, _NAMES[job], limits))
+            problem = _problem(answer, limits, " on this model")
+            raise WorkerError(f"{_NAMES[job]} {problem}; the model itself is untouched")
         return answer, result
 
     def _exchange(self, request: Request, blob: bytes) -> tuple[Answer, bytes]:
@@ -353,11 +277,11 @@ class Worker:
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
             try:
-                server = self._start_server().process
-                assert server.stdin
-                assert server.stdout
-                send(server.stdin.fileno(), request, blob, until=until)
-                found = receive(server.stdout.fileno(), Answer, until=until, blob_bytes=request.limits.answer_bytes)
+                if self._server is None or not self._server.is_running:
+                    self._stop()
+                    self._server = idle_or_new_server()
+                send(self._server.requests, request, blob, until=until)
+                found = receive(self._server.answers, Answer, until=until, blob_bytes=request.limits.answer_bytes)
             except (BrokenConversationError, EOFError) as error:
                 self._stop()
                 reason = str(error) or "it has ended"
@@ -373,40 +297,8 @@ class Worker:
             )
         return found
 
-    def _start_server(self) -> _Server:
-        if self._server is not None and self._server.process.poll() is None:
-            return self._server
-        self._stop()
-        warn_once()
-        package = str(Path(__file__).resolve().parents[1])
-        command = [sys.executable, "-I", "-c", _START, package, *user_packages()]
-        started_as = (os.getpid(), command, server_environment())
-        with suppress(IndexError):
-            self._server = _idle.pop()
-            if self._server.started_as == started_as and self._server.process.poll() is None:
-                return self._server
-            self._stop()
-        mark = secrets.token_hex(16)
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                cwd="/",
-                env={**server_environment(), SERVER_MARK: mark},
-                start_new_session=True,  # Control-C interrupts only the client, which then ends the server.
-            )
-        except OSError as error:
-            raise WorkerError(f"no process can be started with {sys.executable!r}: {error.strerror}") from error
-        assert process.stdin
-        os.set_blocking(process.stdin.fileno(), False)
-        self._server = _Server(process, started_as, mark)
-        return self._server
-
     def _stop(self) -> None:
-        server, self._server, self._interrupted = self._server, None, False
+        server, self._server = self._server, None
         if server is not None:
             server.end()
 
@@ -425,12 +317,14 @@ def _size(path: Path) -> int:
     return status.st_size
 
 
-def _failure(answer: Answer, who: str, limits: Limits) -> str:
-    detail = f": {answer.detail}" if answer.detail else ""
-    texts = {
-        "memory": f"{who} needs more than {limits.memory / 2**30:.1f} GiB of memory for this model",
-        "time": f"{who} does not finish on this model{detail}",
-        "crashed": f"{who} crashed on this model{detail}",
-        "exited": f"{who} ended its process on this model{detail}",
-    }
-    return f"{texts[answer.outcome]}; the model itself is untouched"
+def _problem(answer: Answer, limits: Limits, where: str = "") -> str:
+    """Return why a job failed, as the end of a sentence."""
+    detail = f"{where}: {answer.detail}" if answer.detail else where
+    return {
+        "memory": f"needs more than {limits.memory / 2**30:.1f} GiB of memory{where}",
+        "time": f"does not finish{detail}",
+        "crashed": f"crashed{detail}",
+        "exited": f"ended its process{detail}",
+        "failed": f"failed{detail}",
+        "unavailable": f"cannot be used{detail}",
+    }[answer.outcome]

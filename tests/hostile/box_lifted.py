@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from onnxjson.running import worker
+from onnxjson.running import server_process
 
 _LIFTED = """
 import onnxoptimizer, onnxruntime, onnxruntime.quantization, onnxruntime.transformers.optimizer, onnxscript.optimizer
@@ -20,7 +20,7 @@ from onnxjson.running.worker_server import main
 def box_lifted() -> Iterator[None]:
     """Start guarded processes without the box until the end of the ``with`` statement."""
     last = "\nfrom onnxjson.running.worker_server import main\n"
-    assert worker._START.count(last) == 1
+    assert server_process.START.count(last) == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "_START", worker._START.replace(last, _LIFTED))
+        patch.setattr(server_process, "START", server_process.START.replace(last, _LIFTED))
         yield

@@ -23,8 +23,7 @@ from onnxjson import example
 from onnxjson.model.document import Model
 from onnxjson.model.errors import PassError, WorkerError
 from onnxjson.optimizing.passes import Pipeline, parse_step
-from onnxjson.running import box, box_landlock
-from onnxjson.running import worker as worker_module
+from onnxjson.running import box, box_landlock, server_process
 from onnxjson.running.box import Box
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Answer, Limits
@@ -313,7 +312,7 @@ def test_a_process_that_finds_none_of_it_still_runs_jobs(monkeypatch: pytest.Mon
         "box_landlock.version = lambda: 0\nbox_seccomp.missing = lambda: 'too old'\n"
         "worker_server.adopt_orphans = lambda: False\nmain()\n"
     )
-    monkeypatch.setattr(worker_module, "_START", worker_module._START.replace("main()\n", bare))
+    monkeypatch.setattr(server_process, "START", server_process.START.replace("main()\n", bare))
     data = example.make_example().SerializeToString()
     with Worker() as worker:
         assert worker.check(data, full=True) == ()
@@ -367,7 +366,7 @@ def test_a_protection_that_fails_is_an_error_and_nothing_runs(part: str, monkeyp
         f"from onnxjson.running import {part}\n"
         f"def no(*_, **__):\n    raise OSError(1, 'not today')\n{part}.restrict = no\nmain()\n"
     )
-    monkeypatch.setattr(worker_module, "_START", worker_module._START.replace("main()\n", failing))
+    monkeypatch.setattr(server_process, "START", server_process.START.replace("main()\n", failing))
     model = example.make_example()
     with Worker() as worker, pytest.raises(WorkerError, match=r"did not run: the kernel refuses .* \(not today\)"):
         worker.check(model.SerializeToString())

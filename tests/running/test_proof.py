@@ -459,13 +459,13 @@ def test_evaluation_that_hangs_is_not_run_and_the_others_are() -> None:
 
 
 def test_crash_of_an_evaluator_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson.running import worker
+    from onnxjson.running import server_process
 
-    crashing = worker._START.replace(
+    crashing = server_process.START.replace(
         "main()\n",
         "import os\nfrom onnxjson.running import executing\nexecuting.execute_task = lambda *_: os.abort()\nmain()\n",
     )
-    monkeypatch.setattr(worker, "_START", crashing)
+    monkeypatch.setattr(server_process, "START", crashing)
     found, evidence = verdict(with_norm(), without_norm())
     assert found == "not-run"
     assert "crashed" in evidence

@@ -152,13 +152,13 @@ def test_evaluation_that_hangs_or_fills_the_memory_costs_the_others_nothing(
 
 
 def test_crash_is_named(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson.running import worker as worker_module
+    from onnxjson.running import server_process
 
-    crashing = worker_module._START.replace(
+    crashing = server_process.START.replace(
         "main()\n",
         "import os\nfrom onnxjson.running import executing\nexecuting.execute_task = lambda *_: os.abort()\nmain()\n",
     )
-    monkeypatch.setattr(worker_module, "_START", crashing)
+    monkeypatch.setattr(server_process, "START", crashing)
     with Worker() as fragile:
         results = evaluate_all(fragile, [evaluation_task(RELU, [X])] * 2, timeout=3.0)
     assert [each.engine for each in results] == [None, None]

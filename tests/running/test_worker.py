@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxjson.model.errors import LimitError, MissingInputError, WorkerError
+from onnxjson.running import server_process
 from onnxjson.running import worker as worker_module
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
@@ -224,7 +225,7 @@ def test_a_closed_worker_leaves_its_process_to_the_next_one() -> None:
         third_server = third._server.process
     assert third_server.poll() is None
     assert server.poll() == 0, "one process waits, not two"
-    worker_module.end_idle_server()
+    server_process.end_idle_server()
     assert third_server.poll() == 0
     worker.close()
 
@@ -289,8 +290,8 @@ def test_megabytes_go_through_the_pipes(worker: Worker) -> None:
 
 
 def test_without_onnx_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = "import sys\nsys.modules['onnx'] = None\n" + worker_module._START
-    monkeypatch.setattr(worker_module, "_START", start)
+    start = "import sys\nsys.modules['onnx'] = None\n" + server_process.START
+    monkeypatch.setattr(server_process, "START", start)
     with Worker() as worker, pytest.raises(WorkerError, match="install onnx"):
         worker.check(GOOD)
 
