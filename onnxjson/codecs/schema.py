@@ -11,7 +11,6 @@ from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 from onnxjson.model import document as d
-from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.messages import (
     ATTRIBUTE_PAYLOADS,
@@ -22,6 +21,7 @@ from onnxjson.model.messages import (
     Field,
     Kind,
 )
+from onnxjson.model.operator_table import attribute_table
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -281,7 +281,7 @@ def _attribute_values() -> dict[str, Schema]:
     messages = [_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
     tagged = [_record({name: payload}, required=[name]) for name, payload in by_type.items()]
     full = _record({"AttributeProto": _full_form(d.Attribute, without="name")}, required=["AttributeProto"])
-    tabled = {number for attributes in ATTRIBUTE_TYPES_BY_OPERATOR.values() for number in attributes.values()}
+    tabled = {number for attributes in attribute_table().values() for number in attributes.values()}
     return {
         "attribute_value": {
             "description": "Bare, tagged with the name of its type, or in full.",
@@ -323,7 +323,7 @@ def _value_name(number: int) -> str:
 def _operator_attributes() -> Schema:
     untabled = {"additionalProperties": _reference("untabled_value")}
     branches = []
-    for (domain, op_type), attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():
+    for (domain, op_type), attributes in attribute_table().items():
         values = {name: _reference(_value_name(number)) for name, number in attributes.items()}
         branches.append(
             {
@@ -334,7 +334,7 @@ def _operator_attributes() -> Schema:
                 "then": {"properties": {"attribute": {"properties": values, **untabled}}},
             }
         )
-    op_types = sorted({op_type for _, op_type in ATTRIBUTE_TYPES_BY_OPERATOR})
+    op_types = sorted({op_type for _, op_type in attribute_table()})
     other = {
         "if": {"properties": {"op_type": {"not": {"enum": op_types}}}},
         "then": {"properties": {"attribute": untabled}},

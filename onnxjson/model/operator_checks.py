@@ -15,7 +15,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operator_table import operator_table, table_signature
+from onnxjson.model.operator_table import operator_table
 from onnxjson.model.operators import (
     OperatorKey,
     Signature,
@@ -26,6 +26,7 @@ from onnxjson.model.operators import (
     operator_name,
     operator_signature,
     plain_domain,
+    table_signature,
 )
 from onnxjson.model.structure import check_dims, check_structure
 from onnxjson.model.types import format_data_type

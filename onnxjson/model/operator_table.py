@@ -1,19 +1,22 @@
-"""Signatures of the operators of ONNX from a file of the package: 5 ms, where importing onnx needs 150 ms.
+"""The operators of ONNX from a file of the package, which is read in 1 ms, where importing onnx needs 150 ms.
 
-The file has what nodes are checked for, without documentation and defaults. It is that of one release of onnx; an
-operator or a version that is not in it may still be known to the installed onnx (`onnxjson.model.operators`).
+The file has what nodes are checked for, without documentation and defaults, of all versions of all operators. It is
+that of one release of onnx; an operator or a version that it does not have may still be known to the installed onnx
+(`onnxjson.model.operators`). The attribute table of onnxjson/1 is a part of it that never changes.
 """
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from onnxjson.model.document import Type
-from onnxjson.model.operators import AttributeFormal, Formal, Option, Signature, plain_domain, type_of
-
 PATH: Final = Path(__file__).with_name("operators.json")
+
+_FROZEN: Final = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+"""Domains and versions of onnx 1.23, from which the attribute table of onnxjson/1 was made."""
+
+Option = Literal["single", "optional", "variadic"]
 
 
 class FormalRow(msgspec.Struct, array_like=True, frozen=True):
@@ -37,7 +40,7 @@ class OperatorRow(msgspec.Struct, array_like=True, frozen=True):
     constraints: dict[str, int]
     """Variables and the positions of their sets of types."""
     attributes: dict[str, tuple[int, bool]]
-    """Number of the type, and whether it is required."""
+    """Number of AttributeProto.AttributeType, and whether it is required."""
 
 
 class OperatorTable(msgspec.Struct, frozen=True):
@@ -51,6 +54,11 @@ class OperatorTable(msgspec.Struct, frozen=True):
     operators: dict[str, dict[str, msgspec.Raw]]
     """Domain -> name -> its `OperatorRow` of each version, newest first."""
 
+    def rows(self, domain: str, op_type: str) -> tuple[OperatorRow, ...]:
+        """Return all versions of an operator, newest first; none if it is not known."""
+        raw = self.operators.get(domain, {}).get(op_type)
+        return () if raw is None else msgspec.json.decode(raw, type=tuple[OperatorRow, ...])
+
 
 @lru_cache(maxsize=1)
 def operator_table() -> OperatorTable:
@@ -58,40 +66,23 @@ def operator_table() -> OperatorTable:
     return msgspec.json.decode(PATH.read_bytes(), type=OperatorTable)
 
 
-@lru_cache(maxsize=1024)
-def table_signature(domain: str | None, op_type: str | None, opset: int) -> Signature | None:
-    """Return the signature of an operator as of an opset, or None if the table does not have it."""
-    table = operator_table()
-    domain, op_type = plain_domain(domain), op_type or ""
-    if opset > table.newest.get(domain, 0):
-        return None
-    raw = table.operators[domain].get(op_type, b"[]")
-    rows = msgspec.json.decode(raw, type=tuple[OperatorRow, ...])
-    row = next((each for each in rows if each.since_version <= opset), None)
-    if row is None:
-        return None
-    return Signature(
-        domain=domain,
-        op_type=op_type,
-        since_version=row.since_version,
-        deprecated=row.deprecated,
-        doc="",
-        inputs=tuple([_formal(each, row) for each in row.inputs]),
-        outputs=tuple([_formal(each, row) for each in row.outputs]),
-        attributes={name: AttributeFormal(name, *each, default=None, doc="") for name, each in row.attributes.items()},
-        least_inputs=row.counts[0],
-        most_inputs=row.counts[1],
-        least_outputs=row.counts[2],
-        most_outputs=row.counts[3],
-    )
+@lru_cache(maxsize=4096)
+def frozen_attributes(domain: str, op_type: str) -> dict[str, int]:
+    """Return the attributes of an operator in the table of onnxjson/1 (docs/format.md, section 12), and their types.
+
+    These are the attributes with one type in all versions of the operator up to onnx 1.23, sorted.
+    """
+    types: dict[str, set[int]] = {}
+    for row in operator_table().rows(domain, op_type):
+        if row.since_version <= _FROZEN.get(domain, 0):
+            for name, (kind, _) in row.attributes.items():
+                types.setdefault(name, set()).add(kind)
+    return {name: next(iter(kinds)) for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-def _formal(formal: FormalRow, row: OperatorRow) -> Formal:
-    position = row.constraints.get(formal.variable)
-    types = (type_of(formal.variable),) if position is None else _types(position)
-    return Formal(formal.name, formal.option, formal.variable, types, formal.least, formal.is_homogeneous, doc="")
-
-
-@lru_cache(maxsize=256)
-def _types(position: int) -> tuple[Type, ...]:
-    return tuple([type_of(each) for each in operator_table().types[position]])
+@lru_cache(maxsize=1)
+def attribute_table() -> dict[tuple[str, str], dict[str, int]]:
+    """Return the whole attribute table of onnxjson/1: domain and op_type -> attribute -> number of its type."""
+    operators = operator_table().operators
+    found = {(domain, name): frozen_attributes(domain, name) for domain in operators for name in operators[domain]}
+    return {operator: attributes for operator, attributes in found.items() if attributes}

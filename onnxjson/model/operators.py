@@ -8,9 +8,8 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
 from onnxjson.model.document import (
     Attribute,
     Function,
@@ -24,12 +23,11 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.messages import ATTRIBUTE_TYPES, value_of
+from onnxjson.model.operator_table import FormalRow, OperatorRow, Option, frozen_attributes, operator_table
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
     from onnx.defs import OpSchema
-
-_NONE: Final[Mapping[str, int]] = {}
 
 
 def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int]:
@@ -37,7 +35,7 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
 
     The default domain is ``""`` or absent; ``ai.onnx`` is another name, as it is in protobuf.
     """
-    return ATTRIBUTE_TYPES_BY_OPERATOR.get((domain or "", op_type or ""), _NONE)
+    return frozen_attributes(domain or "", op_type or "")
 
 
 _COMMUTATIVE: Final = frozenset(
@@ -74,9 +72,6 @@ def operator_name(domain: str | None, op_type: str | None, overload: str | None 
     name = op_type or "(no operator)"
     plain = plain_domain(domain)
     return (f"{plain}::{name}" if plain else name) + (f":{overload}" if overload else "")
-
-
-Option = Literal["single", "optional", "variadic"]
 
 
 class Formal(NamedTuple):
@@ -152,13 +147,48 @@ def operator_signature(domain: str | None, op_type: str | None, opset: int | Non
     )
 
 
+@lru_cache(maxsize=1024)
+def table_signature(domain: str | None, op_type: str | None, opset: int) -> Signature | None:
+    """Return the signature of an operator as of an opset without importing onnx, or None if the table lacks it."""
+    table = operator_table()
+    domain, op_type = plain_domain(domain), op_type or ""
+    rows = table.rows(domain, op_type) if opset <= table.newest.get(domain, 0) else ()
+    row = next((each for each in rows if each.since_version <= opset), None)
+    if row is None:
+        return None
+    return Signature(
+        domain,
+        op_type,
+        row.since_version,
+        row.deprecated,
+        "",
+        tuple([_formal_of_row(each, row) for each in row.inputs]),
+        tuple([_formal_of_row(each, row) for each in row.outputs]),
+        {name: AttributeFormal(name, *each, default=None, doc="") for name, each in row.attributes.items()},
+        *row.counts,
+    )
+
+
+def _formal_of_row(formal: FormalRow, row: OperatorRow) -> Formal:
+    position = row.constraints.get(formal.variable)
+    names = (formal.variable,) if position is None else operator_table().types[position]
+    return Formal(
+        formal.name, formal.option, formal.variable, _types(names), formal.least, formal.is_homogeneous, doc=""
+    )
+
+
+@lru_cache(maxsize=256)
+def _types(names: tuple[str, ...]) -> tuple[Type, ...]:
+    return tuple([type_of(each) for each in names])
+
+
 def _formal(formal: "OpSchema.FormalParameter", constraints: dict[str, tuple[str, ...]]) -> Formal:
     option: Option = str(formal.option).rpartition(".")[2].lower()  # type: ignore[assignment]
     return Formal(
         name=formal.name,
         option=option,
         variable=formal.type_str,
-        types=tuple([type_of(each) for each in constraints.get(formal.type_str) or (formal.type_str,)]),
+        types=_types(constraints.get(formal.type_str) or (formal.type_str,)),
         least=int(formal.min_arity),
         is_homogeneous=bool(formal.is_homogeneous),
         doc=formal.description or "",

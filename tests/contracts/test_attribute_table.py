@@ -11,8 +11,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_table import attribute_table
 from onnxjson.model.operators import attribute_types
 
 FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
@@ -70,12 +70,12 @@ def as_markdown(table: dict[tuple[str, str], dict[str, int]]) -> str:
 
 
 def test_the_table_holds_555_attributes() -> None:
-    assert sum(map(len, ATTRIBUTE_TYPES_BY_OPERATOR.values())) == 555
+    assert sum(map(len, attribute_table().values())) == 555
 
 
 def test_onnx_knows_every_attribute_of_the_table_with_that_type() -> None:
     in_onnx = types_in_onnx()
-    for operator, attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():
+    for operator, attributes in attribute_table().items():
         for name, number in attributes.items():
             assert in_onnx[operator][name] == {number}, (operator, name)
 
@@ -84,12 +84,12 @@ def test_the_table_is_the_one_that_onnx_1_23_gives() -> None:
     import onnx
 
     if re.match(r"1\.23\.", onnx.__version__):
-        assert settled_types() == ATTRIBUTE_TYPES_BY_OPERATOR
+        assert settled_types() == attribute_table()
 
 
 def test_the_format_prints_the_same_table() -> None:
     section = FORMAT.read_text(encoding="utf-8").split("\n## 12. The attribute table\n")[1]
-    assert as_markdown(ATTRIBUTE_TYPES_BY_OPERATOR) in section
+    assert as_markdown(attribute_table()) in section
 
 
 def test_the_default_domain_is_empty_or_absent() -> None:
