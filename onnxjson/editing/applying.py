@@ -12,6 +12,7 @@ from onnxjson.editing.propagation import propagate_types
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
@@ -215,6 +216,11 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
     if found and not is_one:
         # Later edits may have corrected mistakes of earlier ones.
         found = dict(correct_types(workspace.before, workspace.model, workspace.model_folder).complaints)
+    if workspace.examples:
+        sized = with_dimension_names(workspace.model, workspace.examples)
+        where = ", ".join([f"{visible(name)}={size}" for name, size in workspace.examples.items()])
+        wrong = correct_types(workspace.before, sized, workspace.model_folder).complaints
+        found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
     if found and not workspace.is_forced:
         what = f"these nodes cannot have the shapes: {listed([*found.values()], _SHOWN, '; ')}"
         raise EditError(f"{what}; changes that belong together can be made in one script", next(iter(found)))

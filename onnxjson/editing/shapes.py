@@ -11,6 +11,7 @@ from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.propagation import propagate_types
+from onnxjson.editing.size_following import follow_sizes
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
@@ -35,8 +36,8 @@ ShapeText = tuple[int | str, ...]
 class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     """Set the shapes of inputs, outputs or values; dependent types are adapted, outdated types removed.
 
-    If nodes cannot have the shape, nothing is changed and the nodes are named. Set shapes that depend on each other
-    together, in `shapes`.
+    Constant shapes of Reshape nodes follow. If nodes cannot have the shape, or other sizes for a name in it, nothing is
+    changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
     """
 
     words: ClassVar = ("tensor", "shape")
@@ -69,8 +70,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
                 raise EditError(f'"{visible(place[1])}" gets two shapes')
             values[place] = dimensions_of(shape)
         workspace.is_forced |= self.anyway
-        _set_shapes(workspace, values, propagate=self.propagate)
-        return Outcome(len(values))
+        return Outcome(len(values), _set_shapes(workspace, values, propagate=self.propagate))
 
 
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
@@ -112,8 +112,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         new = list(shape.dim)
         new[axis] = with_dimension(new[axis], _size(self.size))
         workspace.is_forced |= self.anyway
-        _set_shapes(workspace, {(scope, name): tuple(new)})
-        return Outcome(1)
+        return Outcome(1, _set_shapes(workspace, {(scope, name): tuple(new)}))
 
     def _named(self, workspace: Workspace, name: str) -> Outcome:
         known = dimension_names(workspace.model)
@@ -158,8 +157,8 @@ def _size(size: int | str) -> int | str | None:
 
 def _set_shapes(
     workspace: Workspace, values: Mapping[tuple[Scope, str], tuple[Dimension, ...]], *, propagate: bool = True
-) -> None:
-    """Set the shapes of values."""
+) -> tuple[str, ...]:
+    """Set the shapes of values, and return remarks."""
     inputs: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     others: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     for (scope, name), dims in values.items():
@@ -172,10 +171,16 @@ def _set_shapes(
             raise EditError(f'"{visible(name)}" is not a tensor, so it has no shape')
         is_given = name in scope.inputs and scope.owner is None
         (inputs if is_given else others).setdefault(scope, {})[name] = dims
+    notes: tuple[str, ...] = ()
     if inputs:
+        before = workspace.model
+        examples = _examples(inputs)
         workspace.replace_model(
             rebuild(workspace.index, lambda scope, graph: _with_shapes(graph, inputs.get(scope, {})))
         )
+        if propagate:
+            workspace.examples.update(examples)
+            notes = follow_sizes(workspace, before, examples)
     if others:
         places = {scope.address: shapes for scope, shapes in others.items()}
         if propagate:
@@ -184,6 +189,18 @@ def _set_shapes(
         workspace.replace_model(after)
     if not propagate:
         workspace.keep_types()
+    return notes
+
+
+def _examples(inputs: Mapping[Scope, Mapping[str, tuple[Dimension, ...]]]) -> dict[str, int]:
+    """Return sizes for names that replace sizes: what fits the double size probably fits other sizes."""
+    found: dict[str, int] = {}
+    for scope, shapes in inputs.items():
+        for name, dims in shapes.items():
+            for new, old in zip(dims, dims_of(scope.types.get(name)) or (), strict=False):
+                if new.dim_param and isinstance(old, int):
+                    found.setdefault(new.dim_param, 2 * old)
+    return found
 
 
 def _check_inferred(workspace: Workspace, places: Mapping[str, Mapping[str, tuple[Dimension, ...]]]) -> None:

@@ -320,7 +320,7 @@ class _Step:
             self.is_open = self.is_open or is_open
             if is_open:
                 self.causes[scope, name] = self._cause(ref)
-        if not is_same or found is None or may_be_shape(found):
+        if not is_same or found is None or may_be_shape(found) or name in self._difference.stated[scope]:
             self.live[scope].add(name)
 
     def _follows_blank(self, ref: NodeRef) -> bool:

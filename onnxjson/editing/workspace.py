@@ -61,6 +61,8 @@ class Workspace:
         """The model, as it was when its stated types were correct; see `propagation.propagate_types`."""
         self.complaints: dict[str, str] = {}
         """Mistakes of types and shapes since `before`, by address of the node."""
+        self.examples: dict[str, int] = {}
+        """Sizes with which the nodes must work as well, by new names of dimensions."""
         self.is_forced = False
         """Whether an edit allows such mistakes."""
         self._shifted: set[Scope] = set()

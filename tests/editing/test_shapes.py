@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from onnxjson.editing.applying import apply, run
 from onnxjson.editing.shapes import SetDim, SetShape
+from onnxjson.editing.size_following import regrouped
 from onnxjson.model.dimensions import substitute
 from onnxjson.model.document import Dimension, Model
 from onnxjson.model.errors import EditError, SelectorError
@@ -235,3 +236,76 @@ def test_only_the_nodes_at_fault_are_named_not_those_around_and_behind_them() ->
         "these nodes cannot have the shapes: Add (/graph/node/1/attribute/then_branch/g/node/0): "
         "[ShapeInferenceError] Incompatible dimensions; changes"
     )
+
+
+PATCHES = """g (float[1,3,32,32] x) => (float[1,10] y)
+<int64[3] s = {1,8,16}, int64[4] heads = {1,16,2,4}, int64[3] back = {1,16,8}, int64[1] axes = {1}> {
+   w = RandomNormal <shape = [8,3,8,8], seed = 1.0> () position = RandomNormal <shape = [1,16,8], seed = 1.0> ()
+   fc = RandomNormal <shape = [8,10], seed = 1.0> ()
+   p = Conv <strides = [8,8]> (x, w) r = Reshape(p, s) t = Transpose <perm = [0,2,1]> (r)
+   [embed] a = Add(t, position)
+   h = Reshape(a, heads) q = Transpose <perm = [0,2,1,3]> (h) v = Softmax <axis = -1> (q)
+   k = Transpose <perm = [0,2,1,3]> (v) b = Reshape(k, back) m = ReduceMean <keepdims = 0> (b, axes) y = MatMul(m, fc)
+}"""
+ANY_SIZE = PATCHES.replace("Add(t, position)", "Relu(t)")
+
+
+def _runs(model: Model, rows: int, columns: int) -> None:
+    values = {"x": numpy.ones((1, 3, rows, columns), numpy.float32)}
+    assert computed(model, values)[0].shape == (1, 10)
+
+
+def test_sio4onnx_sizes_are_followed_through_constant_shapes() -> None:
+    result = run(model_of(ANY_SIZE), SetShape(tensor="x", shape=(1, 3, 96, 128)))
+    require_valid(result.model)
+    assert result.outcomes[0].notes == ('constants that changed: "s", "heads", "back"',)
+    _runs(result.model, 96, 128)
+    named = apply(model_of(ANY_SIZE), SetShape(tensor="x", shape=(1, 3, "H", "W")))
+    require_valid(named)
+    for rows, columns in ((32, 32), (64, 48), (96, 128)):
+        _runs(named, rows, columns)
+    _runs(apply(model_of(ANY_SIZE), SetDim(tensor="x", axis=2, size=64)), 64, 32)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 96, 128), (1, 3, "H", "W")])
+def test_sio4onnx_embedded_positions_refuse_other_sizes(shape: tuple[int | str, ...]) -> None:
+    with pytest.raises(EditError, match='cannot have the shapes: Add "embed"'):
+        apply(model_of(PATCHES), SetShape(tensor="x", shape=shape))
+    forced = run(model_of(PATCHES), SetShape(tensor="x", shape=shape, anyway=True))
+    assert any('cannot have the shapes: Add "embed"' in note for note in forced.outcomes[0].notes)
+    assert (_types(forced.model)["x"] or "").endswith(",".join(map(str, shape)) + "]")
+
+
+def test_sio4onnx_axis_that_is_split_is_not_guessed() -> None:
+    model = model_of("g (float[1,64] x) => (float[8,8] y) <int64[2] s = {8,8}> { y = Reshape(x, s) }")
+    for size in (32, "N"):
+        with pytest.raises(EditError, match="cannot have the shapes: Reshape"):
+            apply(model, SetShape(tensor="x", shape=(1, size)))
+
+
+def test_sio4onnx_features_of_a_recurrent_layer_are_compared() -> None:
+    model = model_of(
+        """g (float[5,1,4] x) => (float[5,1,1,3] y) {
+           w = RandomNormal <shape = [1,9,4]> () r = RandomNormal <shape = [1,9,3]> ()
+           y = GRU <hidden_size = 3> (x, w, r)
+        }"""
+    )
+    with pytest.raises(EditError, match="it expects 4 features, and its input has 6"):
+        apply(model, SetShape(tensor="x", shape=(5, 1, 6)))
+
+
+@pytest.mark.parametrize(
+    ("old", "made", "new", "expected"),
+    [
+        ((1, 64, 14, 14), (1, 64, 196), (1, 64, 6, 8), [1, 64, 48]),
+        ((1, 196, 64), (1, 14, 14, 64), (1, 48, 64), None),
+        ((1, 64, 8, 8), (1, 8, 8, 8, 8), (1, 64, 4, 8), [1, 8, 8, 4, 8]),
+        ((1, 14, 14, 8), (1, 196, 8), (2, 14, 14, 8), [2, 196, 8]),
+        ((4, 1, 5), (20,), (4, 2, 5), None),
+        ((4, 5), (1, 20, 1), (8, 5), [1, 40, 1]),
+    ],
+)
+def test_sizes_after_a_reshape(
+    old: tuple[int, ...], made: tuple[int, ...], new: tuple[int, ...], expected: list[int] | None
+) -> None:
+    assert regrouped(old, made, new) == expected
