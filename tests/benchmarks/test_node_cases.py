@@ -19,7 +19,7 @@ KNOWN = (
     "test_stft",
     "test_training_dropout",
 )
-"""What onnxruntime 1.31 gives otherwise: random numbers, other rounding, its own mistakes."""
+"""What onnxruntime computes differently: random numbers, other rounding, its own mistakes."""
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,6 @@ def test_all_cases_that_onnxruntime_loads_come_out_as_recorded(worker: Worker) -
     assert unexpected(verdicts) == []
     assert counts["pass"] > 1400
     passing = {dtype for each in verdicts if each.outcome == "pass" for dtype in each.dtypes}
-    # onnxruntime has no kernels for the other two.
-    assert {dtype for each in verdicts for dtype in each.dtypes} - passing == {"float4_e2m1fn", "float8_e8m0fnu"}
+    # onnxruntime has no kernels for the first, and has them for the second from 1.32 on.
+    assert {dtype for each in verdicts for dtype in each.dtypes} - passing <= {"float4_e2m1fn", "float8_e8m0fnu"}
     assert next(iter(table(verdicts))).split() == ["dtype", "cases", "pass", "fail", "cannot", "load"]

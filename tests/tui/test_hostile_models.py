@@ -168,7 +168,12 @@ def _no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkbenchApp, "bell", ring)
 
 
-@pytest.mark.parametrize("name", MODELS)
+_ALWAYS = ("names", "undefined", "empty")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in _ALWAYS else pytest.param(name, marks=pytest.mark.exhaustive) for name in MODELS]
+)
 def test_every_page_at_two_sizes_and_every_key(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = saved(tmp_path / FILES.get(name, "m.onnx"), MODELS[name]())
@@ -194,6 +199,21 @@ def test_every_page_at_two_sizes_and_every_key(name: str, tmp_path: Path, monkey
                 await seen.leave_screens()
             await found.settle()
             seen.look("at the end")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in _ALWAYS])
+def test_every_page_is_drawn(name: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / FILES.get(name, "m.onnx"), MODELS[name]())
+
+    async def go() -> None:
+        async with bench(path, (80, 24)) as found:
+            seen = _Seen(found)
+            for page in found.bench.drawer.pages:
+                found.bench.drawer.open(page)
+                await found.settle()
+                seen.look(f"page {page}")
 
     asyncio.run(go())
 
