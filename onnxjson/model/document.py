@@ -33,8 +33,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Record(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """The base of all records."""
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults, with long lists as their lengths, so that a model fits on a screen."""
+        fields = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
+        shown = [(name, getattr(self, name)) for name, default in fields if getattr(self, name) != default]
+        return f"{type(self).__name__}({', '.join([f'{name}={_shown(value)}' for name, value in shown])})"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        items = ", ".join(map(_shown, value)) if len(value) <= 8 else ""
+        if len(items) > 200 or len(value) > 8:
+            return f"<{len(value)} item{'s' * (len(value) > 1)}>"
+        return f"({items}{',' * (len(value) == 1)})"
+    shown = repr(value)
+    return f"{shown[:60]}..." if isinstance(value, str | bytes) and len(shown) > 80 else shown
 
 
 class StringStringEntry(Record, frozen=True, gc=False):

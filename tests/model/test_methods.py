@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxjson
-from onnxjson import Attribute, Dimension, Model, Node, Tensor, TensorShape, TensorType, Type
+from onnxjson import Attribute, Dimension, Graph, Model, Node, Tensor, TensorShape, TensorType, Type
 from onnxjson.example import make_example
 from onnxjson.storage.external_files import externalize
 
@@ -142,3 +142,5 @@ def test_nothing_is_known_of_what_is_not_stated() -> None:
 
 def test_records_show_what_they_have() -> None:
     assert repr(Dimension(dim_param="N")) == "Dimension(dim_param='N')"
+    assert repr(Graph(node=(Node(),) * 9, name="g")) == "Graph(node=<9 items>, name='g')"
+    assert repr(Graph(doc_string="d" * 99, node=(Node(),))) == f"Graph(node=(Node(),), doc_string='{'d' * 59}...)"
