@@ -10,7 +10,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -45,12 +46,16 @@ from onnxjson.running.tasks import (
     Subject,
     Task,
     Timed,
+    Timing,
     write_report,
 )
-from onnxjson.running.timing import Collected, profiles, run_race, timed
+from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 
 _SIDES: Final = (0, 1)
+
+_COLLECTED: Final = 0.1
+"""Seconds after which times of runs are written."""
 
 
 def execute_task(task: bytes, sanitize: Sanitizer) -> None:
@@ -60,11 +65,7 @@ def execute_task(task: bytes, sanitize: Sanitizer) -> None:
         msgspec.MsgspecError: the bytes are not a task.
     """
     found: Task = msgspec.msgpack.decode(task, type=Task)
-    with Path(REPORTS).open("ab", buffering=0) as file:
-
-        def emit(report: Report) -> None:
-            write_report(report, file)
-
+    with Path(REPORTS).open("ab", buffering=0) as file, collected(lambda report: write_report(report, file)) as emit:
         match found:
             case RunTask():
                 _run(found, emit, sanitize)
@@ -78,6 +79,29 @@ def execute_task(task: bytes, sanitize: Sanitizer) -> None:
                 run_race(found, emit, sanitize)
             case ScoreTask():
                 run_script(found, emit, sanitize)
+
+
+@contextmanager
+def collected(write: Emit) -> Iterator[Emit]:
+    """Yield a function that writes reports, those of timed runs later: writing would slow down the next run."""
+    pending: list[Report] = []
+    until = time.monotonic() + _COLLECTED
+
+    def flush() -> None:
+        while pending:
+            write(pending.pop(0))
+
+    def emit(report: Report) -> None:
+        nonlocal until
+        pending.append(report)
+        if not isinstance(report, Timed | Timing) or time.monotonic() > until:
+            flush()
+            until = time.monotonic() + _COLLECTED
+
+    try:
+        yield emit
+    finally:
+        flush()
 
 
 def _open(
@@ -116,11 +140,10 @@ def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
     values = unpacked_values(task.feeds[0])
     if task.repeat:
         once = model.repeated(values)
-        for _ in range(task.warm_up):
-            once()
-        with Collected(emit) as collected:
-            for _ in range(task.repeat):
-                collected.add(Timed(seconds=timed(once)))
+        for number in range(-task.warm_up, task.repeat):
+            seconds = timed(once)
+            if number >= 0:
+                emit(Timed(seconds=seconds))
         del once
     if task.profiled and model.engine == "onnxruntime":
         del model

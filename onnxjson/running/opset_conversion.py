@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.constants import RANDOM
+from onnxjson.model.operators import operator_signature
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto
-    from onnx.defs import OpSchema
 
 OLDEST: Final = 13
 """The oldest version for which `EXTENDED` is true."""
@@ -81,26 +81,17 @@ def _typed(model: "ModelProto") -> "ModelProto":
 
 def _expanded(model: "ModelProto", old: int, version: int) -> "ModelProto":
     """Replace nodes whose operators do not exist in an older version by their definitions, except random ones."""
-    from onnx import inliner
+    from onnx import defs, inliner
 
     own = {each.name for each in model.functions if not each.domain}
     missing = []
     for name in sorted({node.op_type for node in _nodes(model.graph) if not node.domain}.difference(own, RANDOM)):
-        schema = _schema(name, old)
-        if schema is None or _schema(name, version) is not None:
+        if operator_signature("", name, old) is None or operator_signature("", name, version) is not None:
             continue
+        schema = defs.get_schema(name, old, "")
         if schema.has_function or schema.has_context_dependent_function:  # type: ignore[attr-defined]
             missing.append(("", name))
     return inliner.inline_selected_functions(model, missing, inline_schema_functions=True) if missing else model
-
-
-def _schema(name: str, version: int) -> "OpSchema | None":
-    from onnx import defs
-
-    try:
-        return defs.get_schema(name, version, "")
-    except defs.SchemaError:
-        return None
 
 
 def _nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
@@ -135,11 +126,11 @@ def _hide(
             for inner in (attribute.g, *attribute.graphs):
                 _hide(inner, version, constants, shapes)
         nodes.append(node)
-        schema = _schema(node.op_type, version)
-        if node.domain or node.op_type not in EXTENDED or schema is None:
+        older = operator_signature("", node.op_type, version)
+        if node.domain or node.op_type not in EXTENDED or older is None:
             continue
         node.domain = _HIDDEN
-        lost = {each.name: each.i for each in node.attribute if each.name not in schema.attributes}
+        lost = {each.name: each.i for each in node.attribute if each.name not in older.attributes}
         if node.op_type == "Reshape" and lost.get("allowzero") and _has_no_zero(constants.get(node.input[1])):
             _remove(node, ["allowzero"])
         elif node.op_type == "Split" and "num_outputs" in lost and _is_even(node, shapes.get(node.input[0])):

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +23,6 @@ from onnxjson.running.tasks import (
     Settings,
     Started,
     Subject,
-    Timed,
     Timing,
 )
 from onnxjson.running.values import Values, unpacked_values
@@ -80,9 +79,6 @@ def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
 
 _OFF: Final = "off"
 
-_COLLECTED: Final = 0.1
-"""Seconds after which timed runs are reported."""
-
 _BLOCKS: Final = 5
 """Number of turns of each session, if only one is open at a time."""
 
@@ -136,30 +132,6 @@ def timed(once: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-class Collected:
-    """Reports of timed runs, emitted together: writing after each run would slow down the next one."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._reports: list[Timing | Timed] = []
-        self._until = time.monotonic() + _COLLECTED
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for report in self._reports:
-            self._emit(report)
-        self._reports.clear()
-
-    def add(self, report: Timing | Timed) -> None:
-        """Add a report, and emit all if the first is too old."""
-        self._reports.append(report)
-        if time.monotonic() > self._until:
-            self.__exit__()
-            self._until = time.monotonic() + _COLLECTED
-
-
 def _race(task: RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -> None:
     """Run all models in each round."""
     order = list(racing)
@@ -168,13 +140,12 @@ def _race(task: RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -
         for number in order:
             racing[number]()
     until = time.monotonic() + task.seconds
-    with Collected(emit) as collected:
-        for lap in range(task.rounds):
-            if lap and time.monotonic() > until:
-                break
-            chance.shuffle(order)
-            for number in order:
-                collected.add(Timing(runner=number, seconds=timed(racing[number])))
+    for lap in range(task.rounds):
+        if lap and time.monotonic() > until:
+            break
+        chance.shuffle(order)
+        for number in order:
+            emit(Timing(runner=number, seconds=timed(racing[number])))
 
 
 def _race_in_blocks(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
@@ -193,11 +164,10 @@ def _race_in_blocks(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sa
             for _ in range(task.warm_up):
                 once()
             until = time.monotonic() + share
-            with Collected(emit) as collected:
-                for lap in range(laps):
-                    if (lap or block) and time.monotonic() > until:
-                        break
-                    collected.add(Timing(runner=number, seconds=timed(once)))
+            for lap in range(laps):
+                if (lap or block) and time.monotonic() > until:
+                    break
+                emit(Timing(runner=number, seconds=timed(once)))
             del model, once
 
 

@@ -16,6 +16,7 @@ from onnxjson.model.errors import EditError, OnnxJsonError, ParameterError
 from onnxjson.model.operators import all_operators, operator_signature
 from onnxjson.model.structure import check_structure
 from onnxjson.model.types import format_type
+from tests.editing.attribute_values import changed_attributes
 
 
 def graph_of(model: Model) -> Graph:
@@ -81,6 +82,60 @@ def test_models_run_in_onnxruntime() -> None:
         ran += 1
     assert ran >= 165, ran
     assert other == []
+
+
+UNSUPPORTED = {
+    ("GRU", "layout"),
+    ("GroupNormalization", "stash_type"),
+    ("ImageDecoder", "pixel_format"),
+    ("LSTM", "layout"),
+    ("RNN", "layout"),
+}
+"""Operators and attributes that onnxruntime does not implement."""
+
+
+def require_consistent(op_type: str, attribute: str, value: Any) -> None:
+    """One attribute is given; onnx accepts the model, and onnxruntime runs it if it implements that."""
+    model = make_operator(OperatorSpec(op_type, attributes={attribute: value}))
+    proto = onnxjson.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    assert attribute in [each.name for each in graph_of(model).node[0].attribute]
+    if (op_type, attribute) in UNSUPPORTED:
+        return
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    inputs = session.get_inputs()
+    if not any("float8" in each.type for each in inputs):  # numpy has no such values
+        session.run(None, {each.name: random_value(each, numpy.random.default_rng(0)) for each in inputs})
+
+
+def test_inputs_fit_a_given_attribute() -> None:
+    require_consistent("Gemm", "transB", 1)
+    for op_type, attribute, value in list(changed_attributes())[::32]:
+        require_consistent(op_type, attribute, value)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(8))
+def test_inputs_fit_every_attribute(part: int) -> None:
+    for op_type, attribute, value in list(changed_attributes())[part::8]:
+        require_consistent(op_type, attribute, value)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "shapes"),
+    [
+        ("Gemm", {"transA": 1, "transB": 1}, ["3,2", "4,3", "4"]),
+        ("Conv", {"kernel_shape": [3], "group": 2}, ["1,4,7", "6,2,3"]),
+        ("LSTM", {"hidden_size": 2, "direction": "bidirectional"}, ["3,2,4", "2,8,4", "2,8,2"]),
+        ("Einsum", {"equation": "ab,bc,cd->ad"}, ["4,5", "5,6", "6,2"]),
+        ("Transpose", {"perm": [1, 2, 0]}, ["2,3,4"]),
+    ],
+)
+def test_shapes_follow_the_attributes(op_type: str, attributes: dict[str, Any], shapes: list[str]) -> None:
+    graph = made(op_type, **attributes)
+    assert [format_type(each.type) for each in graph.input if each.type] == [f"float32[{shape}]" for shape in shapes]
 
 
 def random_value(value: Any, generator: numpy.random.Generator) -> Any:

@@ -16,7 +16,7 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import parse_type
-from onnxjson.running import engines, sandbox, timing
+from onnxjson.running import engines, executing, sandbox, timing
 from onnxjson.running.input_files import (
     DataSet,
     data_sets,
@@ -220,9 +220,9 @@ def test_timed_runs_call_the_session_as_programs_do() -> None:
 
 def test_times_are_reported_together() -> None:
     found: list[object] = []
-    with timing.Collected(found.append) as collected:
+    with executing.collected(found.append) as emit:
         for number in range(3):
-            collected.add(Timed(seconds=number))
+            emit(Timed(seconds=number))
         assert not found
     assert [each.seconds for each in found if isinstance(each, Timed)] == [0, 1, 2]
 

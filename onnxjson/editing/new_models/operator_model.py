@@ -1,10 +1,12 @@
 """Build a model of one operator from its schema."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
-from onnxjson.editing.new_models.recipes import Recipe, bodies, recipe_for
+from onnxjson.editing.new_models.fitting import fitted
+from onnxjson.editing.new_models.recipes import Recipe, bodies, recipe_for, recipes_for
 from onnxjson.editing.new_models.slot_types import (
     InputSpec,
     check_outputs,
@@ -15,12 +17,11 @@ from onnxjson.editing.new_models.slot_types import (
     static_shape,
     with_shape,
 )
-from onnxjson.editing.spelling import json_or_text
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
-from onnxjson.model.errors import ParameterError
+from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES
 from onnxjson.model.operators import (
     Formal,
@@ -68,10 +69,23 @@ def make_operator(wanted: OperatorSpec) -> Model:
     """
     signature = find_signature(wanted.op_type, wanted.domain, wanted.opset)
     opset = wanted.opset if wanted.opset is not None else default_opset(signature)
-    recipe = recipe_for(signature.op_type, signature.since_version, signature.domain)
-    if wanted.inputs or wanted.attributes:
+    if not wanted.inputs and not wanted.attributes:
+        return _made(signature, opset, wanted, recipe_for(signature.op_type, signature.since_version))
+    failures = []
+    for recipe in recipes_for(signature.op_type, signature.since_version, wanted.attributes):
         # The output types of a recipe are only valid for its own inputs.
         recipe = recipe._replace(outputs=("",) * len(recipe.outputs))
+        if recipe.inputs and not wanted.inputs and not signature.domain:
+            with suppress(TypeError, ValueError, LookupError, ArithmeticError):  # the builder reports wrong attributes
+                recipe = fitted(recipe, signature.op_type, {**recipe.values(), **wanted.attributes})
+        try:
+            return _made(signature, opset, wanted, recipe)
+        except EditError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def _made(signature: Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> Model:
     builder = _Builder(signature, opset, wanted, recipe)
     return check_outputs(builder.build(), signature, builder.expected_outputs())
 
@@ -294,8 +308,7 @@ class _Builder:
         # A Constant has only one of its attributes.
         has_value = any(name.startswith(("value", "sparse_value")) for name in self.wanted.attributes)
         if not self.wanted.inputs and not has_value:
-            pairs = [text.partition("=") for text in self.recipe.attributes]
-            specs = {name: json_or_text(value) for name, _, value in pairs if name in known}
+            specs = {name: value for name, value in self.recipe.values().items() if name in known}
         specs |= self.wanted.attributes
         found: list[Attribute] = []
         for name, value in specs.items():

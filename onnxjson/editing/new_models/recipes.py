@@ -3,16 +3,18 @@
 A line of the table is an operator with the versions that it applies to, then inputs ``name:[shape]`` or
 ``name:[shape]=values``, after ``|`` attributes ``name=value``, and after ``>`` the outputs: their number, or their
 types in case onnx infers none. A shape has no dtype if the operator leaves a choice; an input with values is a
-constant. If several lines apply to a version, the first one is used.
+constant. If several lines apply to a version, the first one is used; with attributes of the user, the one that has most
+of them, or the next one with which onnx accepts the model.
 """
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.new_models.slot_types import innermost, static_shape, with_shape
+from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.document import (
     Attribute,
     Graph,
@@ -37,6 +39,11 @@ class Recipe(NamedTuple):
     outputs: tuple[str, ...] = ()
     """Types or shapes of outputs that onnx does not infer; none for the required number of outputs."""
 
+    def values(self) -> dict[str, Any]:
+        """Return the attributes as JSON values."""
+        pairs = [text.partition("=") for text in self.attributes]
+        return {name: json_or_text(value) for name, _, value in pairs}
+
 
 _HEAD: Final = re.compile(r"(?:(?P<domain>[a-z.]+):)?(?P<name>\w+)(?:@(?P<first>\d+)?-(?P<last>\d+)?)?")
 _NEWEST: Final = 1 << 30
@@ -60,12 +67,19 @@ def _recipes() -> dict[str, list[tuple[int, int, Recipe]]]:
     return found
 
 
-def recipe_for(op_type: str, version: int, domain: str = "") -> Recipe:
+def recipe_for(op_type: str, version: int) -> Recipe:
     """Return the call of a version of an operator; an empty one if nothing special is known."""
-    for first, last, recipe in _recipes().get(op_type, ()):
-        if first <= version <= last:
-            return recipe
-    return Recipe()
+    return recipes_for(op_type, version, {})[0]
+
+
+def recipes_for(op_type: str, version: int, attributes: Mapping[str, Any]) -> list[Recipe]:
+    """Return the calls of a version of an operator, those first that have most of some attributes."""
+    found = [recipe for first, last, recipe in _recipes().get(op_type, ()) if first <= version <= last]
+
+    def alike(recipe: Recipe) -> int:
+        return sum([value == attributes[name] for name, value in recipe.values().items() if name in attributes])
+
+    return sorted(found, key=alike, reverse=True) or [Recipe()]
 
 
 _TABLE: Final = """
@@ -74,13 +88,18 @@ Attention Q:[1,2,4,8] K:[1,2,4,8] V:[1,2,4,8] > [1,2,4,8]
 AveragePool X:[1,2,6,6] | kernel_shape=[2,2] > [1,2,5,5]
 BatchNormalization@-5 X:[1,2,3,3] scale:[2] B:[2] mean:[2] var:[2] | is_test=1 consumed_inputs=[0,0,0,1,1] > [1,2,3,3]
 BatchNormalization X:[1,2,3,3] scale:[2] B:[2] mean:[2] var:[2] | is_test=1 > [1,2,3,3]
+BatchNormalization X:[1,2,3,3] scale:[2] B:[2] mean:[2] var:[2] | training_mode=1 > 3
 BitCast input:float32[2,3] | to=6
 BitShift | direction=LEFT
 BlackmanWindow size:int32[]=8
 Cast@-5 | to=FLOAT16 > float16[2,3]
 Cast | to=10
+Cast | to=17 saturate=0
+CastLike input:float32[2,3] target_type:float16[2,3]
+CastLike input:float32[2,3] target_type:float8e4m3fn[2,3] | saturate=0
 CausalConvWithState input:[1,2,6] weight:[2,1,3] bias:[2]
 CenterCropPad input_data:[4,6] shape:[2]=[2,8]
+CenterCropPad input_data:[4,6] shape:[1]=[2] | axes=[1]
 Col2Im input:[1,4,9] image_shape:[2]=[4,4] block_shape:[2]=[2,2]
 Compress input:[3,2] condition:[3]=[true,false,true] | axis=0 > [?,2]
 Concat inputs:[2,3] inputs:[2,3] | axis=1 > [2,6]
@@ -90,6 +109,7 @@ ConstantOfShape input:[2]=[2,3]
 Conv X:[1,2,5,5] W:[3,2,3,3] > [1,3,3,3]
 ConvInteger x:[1,2,5,5] w:[3,2,3,3] > [1,3,3,3]
 ConvTranspose X:[1,2,3,3] W:[2,3,3,3] > [1,3,5,5]
+ConvTranspose X:[1,2,3,3] W:[2,3,3,3] | output_padding=[1,1] strides=[2,2] > 1
 CumProd x:[2,3] axis:[]=1
 CumSum x:[2,3] axis:[]=1
 DFT@-19 input:[1,8,1] | axis=1
@@ -110,6 +130,7 @@ GRU X:[3,2,4] W:[1,15,4] R:[1,15,5] | hidden_size=5 output_sequence=1 > [3,1,2,5
 Gather data:[3,4] indices:[2]=[0,2] > [2,4]
 GatherElements data:[2,3] indices:[2,1]=[[0],[1]]
 GatherND data:[2,3] indices:[2,2]=[[0,1],[1,2]]
+GatherND data:[2,3] indices:[2,1]=[[0],[1]] | batch_dims=1
 Gemm@-6 A:[2,3] B:[3,4] C:[4] | broadcast=1 > [2,4]
 Gemm A:[2,3] B:[3,4] C:[4] > [2,4]
 GlobalAveragePool X:[1,2,4,4] > [1,2,1,1]
@@ -135,12 +156,13 @@ MatMul A:[2,3] B:[3,4] > [2,4]
 MatMulInteger A:[2,3] B:[3,4]
 MaxPool X:[1,2,6,6] | kernel_shape=[2,2] > [1,2,5,5]
 MaxRoiPool X:[1,2,6,6] rois:[1,5]=[[0,0,0,3,3]] | pooled_shape=[2,2]
-MaxUnpool X:[1,1,2,2] I:[1,1,2,2]=[[[[0,3],[9,14]]]] | kernel_shape=[2,2] strides=[2,2]
+MaxUnpool X:[1,1,2,2] I:[1,1,2,2]=[[[[0,1],[2,3]]]] | kernel_shape=[2,2] strides=[2,2]
 MeanVarianceNormalization@-12 X:[1,2,3,3] > [1,2,3,3]
 MeanVarianceNormalization X:[1,2,3,3] > [1,2,3,3]
 MelWeightMatrix num_mel_bins:int32[]=4 dft_length:int32[]=16 sample_rate:int32[]=8000 lower_edge_hertz:float32[]=0 \
 upper_edge_hertz:float32[]=4000 > [9,4]
 Mod A:[2,3] B:[2,3] | fmod=1
+Mod A:int32[2,3] B:int32[2,3] | fmod=0
 Multinomial input:[2,3] | sample_size=4
 NegativeLogLikelihoodLoss input:[3,4] target:[3]=[0,1,3] > []
 NonMaxSuppression boxes:[1,6,4] scores:[1,1,6] max_output_boxes_per_class:[]=3 iou_threshold:[]=0.5 > int64[?,3]
@@ -158,6 +180,7 @@ y_zero_point:[]=0
 QLinearMatMul a:[2,3] a_scale:[]=0.5 a_zero_point:[]=0 b:[3,4] b_scale:[]=0.5 b_zero_point:[]=0 y_scale:[]=0.5 \
 y_zero_point:[]=0
 QuantizeLinear x:[2,3] y_scale:[]=0.5 y_zero_point:[]=0
+QuantizeLinear x:[2,3] y_scale:[]=0.5 | output_dtype=3
 RMSNormalization X:[2,3] scale:[3]
 RNN X:[3,2,4] W:[1,5,4] R:[1,5,5] | hidden_size=5 output_sequence=1 > [3,1,2,5]
 RandomNormal | shape=[2,3]
@@ -169,12 +192,19 @@ Reshape data:[2,3] shape:[2]=[3,2] > [3,2]
 Resize@-10 X:[1,1,2,3] scales:[4]=[1,1,2,2] > [1,1,4,6]
 Resize@11-12 X:[1,1,2,3] roi:[0]=[] scales:[4]=[1,1,2,2]
 Resize X:[1,1,2,3] - scales:[4]=[1,1,2,2]
+Resize X:[1,1,2,3] - scales:[2]=[2,2] | axes=[2,3]
+Resize X:[1,1,2,3] - scales:[4]=[1,1,2,2] | antialias=1 mode=linear
+Resize X:[1,1,2,3] - scales:[4]=[1,1,2,2] | exclude_outside=1 mode=cubic
+Resize X:[1,1,2,3] - - sizes:[4]=[1,1,4,6] | keep_aspect_ratio_policy=not_larger
 ReverseSequence input:[4,2] sequence_lens:[2]=[3,4] | time_axis=0 batch_axis=1
+ReverseSequence input:[2,4] sequence_lens:[2]=[3,4] | time_axis=1 batch_axis=0
 RoiAlign X:[1,1,6,6] rois:[1,4]=[[0,0,3,3]] batch_indices:[1]=[0] | output_height=2 output_width=2
 RotaryEmbedding X:[1,2,3,8] cos_cache:[1,3,4] sin_cache:[1,3,4]
 STFT signal:[1,16,1] frame_step:[]=4 - frame_length:[]=8
 Scan@-8 - state:[1,2] scanned:[1,3,2] | num_scan_inputs=1 > [1,2] [1,3,2]
 Scan state:[2] scanned:[3,2] | num_scan_inputs=1 > [2] [3,2]
+Scan state:[3] scanned:[3,2] | num_scan_inputs=1 scan_input_axes=[1] > 2
+Scan scanned:[3,2] scanned:[3,2] | num_scan_inputs=2 > 2
 Scatter data:[3,3] indices:[1,2]=[[0,2]] updates:[1,2]
 ScatterElements data:[3,3] indices:[1,2]=[[0,2]] updates:[1,2]
 ScatterND data:[4,2] indices:[2,1]=[[0],[3]] updates:[2,2]
@@ -196,6 +226,10 @@ StringSplit X:[3] | delimiter="-"
 TensorScatter past_cache:[1,2,4,3] update:[1,2,1,3] write_indices:[1]=[1]
 TfIdfVectorizer X:[6] | mode=TF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0] \
 ngram_indexes=[0,1,2] pool_int64s=[2,3,5]
+TfIdfVectorizer X:[6] | mode=TF min_gram_length=1 max_gram_length=2 max_skip_count=0 ngram_counts=[0,3] \
+ngram_indexes=[0,1,2,3] pool_int64s=[2,3,5,5,4]
+TfIdfVectorizer X:[6] | mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=0 ngram_counts=[0,0] \
+ngram_indexes=[0,1] pool_int64s=[2,3,5,4]
 Tile@-5 input:[2,3] tiles:[]=2 axis:[]=1 > [2,6]
 Tile input:[2,3] repeats:[2]=[1,2]
 TopK@-9 X:[2,4] | k=2 > [2,2] int64[2,2]
