@@ -239,3 +239,18 @@ def test_name_scopes_that_are_no_list_of_names_are_no_place(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert scope_parts(d.Node(op_type="Relu", metadata_props=entries(**{"pkg.torch.onnx.name_scopes": text}))) == ()
+
+
+def test_types_that_one_model_states_change_no_node() -> None:
+    nodes = (
+        d.Node(("x",), ("r",), "/relu", "Relu"),
+        d.Node(("r",), ("c",), "/cast", "Cast", (d.Attribute("to", i=7, type=2),)),
+        d.Node(("c", "c"), ("y",), "/add", "Add"),
+    )
+    stated = d.ValueInfo(name="r", type=d.Type(tensor_type=d.TensorType(elem_type=7)))
+    base = Model(ir_version=8, graph=Graph(name="g", node=nodes))
+    target = Model(ir_version=8, graph=Graph(name="g", node=nodes, value_info=(stated,)))
+    for one, other in ((base, target), (target, base)):
+        found = diff(one, other)
+        assert [event.kind for event in found.events] == ["value-info-changed"]
+        assert found.alignment.matched == 3

@@ -125,8 +125,8 @@ class _Aligner:
         if base is None or target is None:
             return
         inputs, outputs = pair_inputs(base, target), pair_outputs(base, target)
-        mine = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True))
-        its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False))
+        mine = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True), target)
+        its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
         self._fill_defaults(mine, its)
         pairing = match(mine, its, self.interner, outputs)
         if pairing.is_exhausted:
@@ -168,7 +168,12 @@ class _Aligner:
         return leaves, outer
 
     def _columns(
-        self, side: _ModelGraphs, scope: Scope, leaves: dict[str, int], outer: Callable[[str], int]
+        self,
+        side: _ModelGraphs,
+        scope: Scope,
+        leaves: dict[str, int],
+        outer: Callable[[str], int],
+        other: Scope | None = None,
     ) -> Columns:
         children: dict[int, list[Scope]] = {}
         for child in scope.children:
@@ -197,6 +202,7 @@ class _Aligner:
             outer=outer,
             subgraphs=subgraphs,
             operator_key=called,
+            other=other,
         )
         side.columns[scope.address] = columns
         return columns

@@ -114,8 +114,10 @@ class Columns:
         outer: Callable[[str], int],
         subgraphs: Subgraphs,
         operator_key: Callable[[Node], Hashable],
+        other: Scope | None = None,
     ) -> None:
         self.scope = scope
+        self._other = other
         self.nodes = nodes = scope.graph.node
         self.aliases: dict[str, str] = {}
         self.explicit: dict[int, int] = {}
@@ -256,6 +258,11 @@ class Columns:
     def _changes_nothing(self, cast: Node) -> bool:
         to = next((value_of(each) for each in cast.attribute if each.name == "to"), None)
         declared = self.scope.types.get(cast.input[0])
+        if declared is None and self._other is not None:
+            # The same Cast has the same effect; perhaps only the other model states types.
+            position = self._other.producer_position(cast.output[0])
+            if position is not None and self._other.graph.node[position] == cast:
+                declared = self._other.types.get(cast.input[0])
         tensor = None if declared is None else declared.tensor_type
         return to is not None and tensor is not None and tensor.elem_type == to
 
