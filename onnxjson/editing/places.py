@@ -222,6 +222,8 @@ class Places(NodeChanges, tuple[Place, ...]):
 
     @property
     def _places(self) -> Sequence[Place]:
+        if not self:
+            raise EditError("there are no nodes to change")
         return self
 
 

@@ -59,6 +59,14 @@ def test_places_are_a_sequence_in_the_order_of_the_file(model: Model) -> None:
     assert [each.node.op_type for each in places[:2]] == ["Conv", "LeakyRelu"]
 
 
+def test_some_places_are_changed_together(model: Model) -> None:
+    places = model.select("op:*")
+    changed = onnxjson.Places(each for each in places if each.node.op_type != "Conv").update(doc_string="other")
+    assert [node.doc_string for node in changed.graph.node] == [None, *["other"] * 5]  # type: ignore[union-attr]
+    with pytest.raises(EditError, match="there are no nodes to change"):
+        onnxjson.Places().delete()
+
+
 def test_consumers_in_subgraphs_are_found() -> None:
     assert [each.node.name for each in _nested().node("first").consumers] == ["LeakyRelu", "Relu"]
 
@@ -79,7 +87,7 @@ def test_change_returns_a_new_model_and_shares_the_rest(model: Model) -> None:
 
 def test_each_change_of_a_place(model: Model) -> None:
     conv, leaky = model.node("op:Conv"), model.node("op:LeakyRelu")
-    assert "pads" not in conv.remove_attribute("pads").node("op:Conv").node.attributes
+    assert "alpha" not in leaky.remove_attribute("alpha").node("op:LeakyRelu").node.attributes
     assert _operators(leaky.delete())[:2] == ["Conv", "MaxPool"]
     assert conv.update(name="first").node("first").node.op_type == "Conv"
     relu = onnxjson.node("Relu", leaky.node.input, leaky.node.output)
