@@ -3,7 +3,7 @@
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
@@ -12,9 +12,6 @@ from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import Finding, OnnxJsonError, Severity, WorkerError
 from onnxjson.running import checking
-
-if TYPE_CHECKING:
-    from onnxjson.running.worker import Worker
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
@@ -41,7 +38,7 @@ def check_command(
     """
     found: list[Finding] = []
     code = checked = 0
-    with _worker() if deep else nullcontext() as worker:
+    with checking.new_worker() if deep else nullcontext() as worker:
         for path in paths:
             try:
                 with output.working(f"checking {path}"):
@@ -65,12 +62,6 @@ def check_command(
     if not code and (severities["error"] or (strict and severities["warning"])):
         code = 1
     ctx.exit(code)
-
-
-def _worker() -> "Worker":
-    from onnxjson.running.worker import Worker
-
-    return Worker()
 
 
 def _is_unexplained(found: list[Finding]) -> bool:

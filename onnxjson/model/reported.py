@@ -1,7 +1,5 @@
 """Methods of results that have reports: the same texts as those of the commands (`onnxjson.rendering.reports`)."""
 
-import html
-
 import onnxjson
 
 
@@ -29,6 +27,8 @@ class ReportedPage(Reported):
         return onnxjson.report_text(self, "html")
 
     def _repr_html_(self) -> str:
+        import html
+
         # In a frame, the styles of the page do not reach the notebook, nor those of the notebook the page.
         style = "width: 100%; height: 40em; border: 0"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.to_html())}"></iframe>'

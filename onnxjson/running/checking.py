@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,14 +14,15 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, WorkerError
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.reported import Reported
-from onnxjson.running.onnx_findings import onnx_findings
-from onnxjson.running.worker import Worker
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.weights import check_blobs
+
+if TYPE_CHECKING:
+    from onnxjson.running.worker import Worker
 
 UNFINISHED: Final = "check-unfinished"
 """Code of the finding that native analysis did not finish."""
@@ -50,18 +51,27 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
         WorkerError: native analysis of a model in memory did not finish; for a file, that is a finding.
         LimitError: the model is too big.
     """
-    with Worker() if deep else nullcontext() as worker:
+    with new_worker() if deep else nullcontext() as worker:
         if not isinstance(model, Model):
             return Findings(of_file(Path(model), worker))
         found = check_model(model)
         if worker is None:
             return Findings(found)
+        from onnxjson.running.onnx_findings import onnx_findings
+
         file = file_of(model)
         folder = None if file is None else file.parent
         return Findings(onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder)))
 
 
-def of_file(path: Path, worker: Worker | None, *, drop_orphans: bool = False) -> list[Finding]:
+def new_worker() -> "Worker":
+    """Return a worker; most checks need none, and importing it takes as long as checking a small model."""
+    from onnxjson.running.worker import Worker
+
+    return Worker()
+
+
+def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) -> list[Finding]:
     """Findings of the model in a file; with a worker, also those of native analysis."""
     try:
         # A missing blob is a finding; with `bind` the first one would end the check.
@@ -138,13 +148,15 @@ def _without_weights(path: Path) -> bytes:
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
-def _with_native_analysis(path: Path, loaded: Loaded, worker: Worker, others: list[Finding]) -> list[Finding]:
+def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
     """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.onnx_findings`.
 
     Raises:
         WorkerError: the analysis crashed, hung or ran out of memory.
         LimitError: the model is too big for it.
     """
+    from onnxjson.running.onnx_findings import onnx_findings
+
     is_binary = loaded.format == "onnx"
     model = loaded.model
     if not is_binary:
