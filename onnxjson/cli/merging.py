@@ -22,7 +22,7 @@ from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
-from onnxjson.rendering.conflict_text import conflict_lines, count, headline, side_values
+from onnxjson.rendering.conflict_text import conflict_lines, headline, side_values
 from onnxjson.running import checking
 from onnxjson.storage import files
 
@@ -139,9 +139,10 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
         model = files.bind_digests(model, folder=path.resolve().parent, weights_from=None)
     with checking.of_failed_writing(path, loaded), output.working(f"writing {path}"):
         save(model, left, path, form, expect=loaded.identity, backup=True)
-    resolved = output.counted(count(loaded.conflicts) - count(left), "conflict")
+    left_ids = {conflict.id for conflict in left}
+    resolved = headline([conflict for conflict in loaded.conflicts if conflict.id not in left_ids])
     if left:
-        output.talk(f"resolved {resolved} of {path}; {count(left):,} left: onnxjson conflicts {path}")
+        output.talk(f"resolved {resolved} of {path}; {len(left_ids):,} left: onnxjson conflicts {path}")
         return
     errors = checking.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
     if errors:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -15,8 +14,6 @@ from onnxjson.rendering.diff_text import changes_text
 from onnxjson.rendering.tables import size
 from onnxjson.storage import files
 from onnxjson.storage.state import History, history, restore
-
-_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 
 @options.command("undo-save")
@@ -58,7 +55,7 @@ def undo_save_command(path: Path, *, lists: bool, number: int | None, redo: bool
 def _lines(path: Path, found: History) -> Iterator[str]:
     """Yield a line for each version, newest first; the present content is one even if no backup has it."""
     places = [backup.file for backup in found.kept]
-    replaced = [time.strftime(_TIME, time.localtime(backup.time_ns / 1e9)) for backup in found.kept]
+    replaced = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(backup.time_ns / 1e9)) for backup in found.kept]
     if found.sha256 and found.present == len(places):
         places.append(path)
         replaced.append("not replaced")

@@ -49,14 +49,9 @@ def conflict_lines(model: Model, conflicts: Sequence[Conflict]) -> Iterator[str]
             yield f"       {listed(places, _MOST_PLACES)}"
 
 
-def count(conflicts: Sequence[Conflict]) -> int:
-    """Return the number of conflicts; one may have several places."""
-    return len({conflict.id for conflict in conflicts})
-
-
 def headline(conflicts: Sequence[Conflict]) -> str:
-    """Return ``15 conflicts``."""
-    return counted(count(conflicts), "conflict")
+    """Return ``15 conflicts``; one may have several places."""
+    return counted(len({conflict.id for conflict in conflicts}), "conflict")
 
 
 def side_values(conflict: Conflict) -> dict[str, str]:

@@ -148,9 +148,15 @@ def diff_html(report: Report) -> Iterator[str]:
 
 
 def html_page(title: str, content: Iterable[str], command: str) -> Iterator[str]:
-    """Yield a page in pieces; `command` is what writes it."""
-    yield page_head(title)
-    yield "<body>\n"
+    """Yield a page with one style sheet and one script, in pieces; `command` is what writes it."""
+    policy = f"style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
+    yield (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{page_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
     yield from content
     yield f"<footer>{command}</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
 
@@ -184,21 +190,6 @@ def page_code(text: str, limit: int | None = _LONGEST) -> str:
 
 def _hash(content: str) -> str:
     return f"'sha256-{pybase64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def page_head(title: str) -> str:
-    """Return the head of a page with one style sheet and one script."""
-    policy = (
-        f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{page_text(title)}</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n"
-    )
 
 
 def page_table(headings: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
@@ -283,7 +274,7 @@ class _Section:
             rows = (row for row in rows if row.state != "same")
             note = f"changed nodes of {total:,}, at most {MOST_ROWS:,} rows"
         shown = (self._row(row) for row in itertools.islice(rows, MOST_ROWS))
-        yield from page_nodes(note, ("event", "address"), STATES, shown)
+        yield from page_nodes(note, ("event", "address"), shown)
 
     def _row(self, row: NodeRow) -> str:
         badges = [self._badge(self._report.events[position]) for position in row.events]
@@ -373,16 +364,15 @@ def _detail(event: Event, detail: Detail) -> str:
     return f"<tr><td>{page_text(detail.what)}</td>{cells}</tr>\n"
 
 
-def page_nodes(note: str, words: tuple[str, str], states: Iterable[State], rows: Iterable[str]) -> Iterator[str]:
+def page_nodes(note: str, words: tuple[str, str], rows: Iterable[str]) -> Iterator[str]:
     """Yield the table of nodes with its search field.
 
     Args:
         note: about the rows; already escaped.
         words: what can be searched in addition to operators, names and addresses; the heading of the last column.
-        states: the changes that can be searched.
         rows: see `page_row`.
     """
-    options = "".join(f'<option value="{state}">{state}</option>' for state in states)
+    options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
     yield '<div class="search" hidden><input type="search" '
     yield f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'

@@ -95,11 +95,6 @@ class Report(NamedTuple):
     """Stored size of initializers."""
 
     @property
-    def places(self) -> Counter[Kind]:
-        """Number of places by kind of event, in the order of the first event."""
-        return places_of(self.events)
-
-    @property
     def by_weight(self) -> tuple[list[Event], list[Event]]:
         """Events that can change results, those that do first, then rewrites; and events that leave all unchanged."""
         quiet = [event for event in self.events if EFFECTS[event.kind] == "quiet"]

@@ -15,7 +15,7 @@ from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
-from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, size_rows
+from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, places_of, size_rows
 from onnxjson.rendering.spans import Line, Span, paragraph
 from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_name, table
 
@@ -88,7 +88,7 @@ def match_lines(report: Report) -> Iterator[Line]:
 def headline(report: Report, width: int) -> Iterator[str]:
     """Yield ``119 nodes before, 107 after, 100 matched``, and ``7 changes: 4 fused, 3 renamed`` if any."""
     yield nodes_text(report)
-    places = report.places
+    places = places_of(report.events)
     if not places:
         return
     line = f"{counted(sum(places.values()), 'change')}:"

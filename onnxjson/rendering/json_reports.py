@@ -16,7 +16,7 @@ from onnxjson.optimizing.provenance import Provenance, Story
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import FORMAT as TRACE_FORMAT
 from onnxjson.optimizing.trace_storing import tree
-from onnxjson.rendering.diff_report import Report
+from onnxjson.rendering.diff_report import Report, places_of
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.trace_text import Subject
 
@@ -38,7 +38,7 @@ def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
         "base_nodes": report.nodes.before,
         "target_nodes": report.nodes.after,
         "matched_nodes": report.matched,
-        "events": dict(report.places),
+        "events": dict(places_of(report.events)),
     }
     yield "{" + ",\n".join(f"{_line(key)}: {_line(value)}" for key, value in head.items())
     if with_matches:

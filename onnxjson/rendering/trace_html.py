@@ -153,7 +153,7 @@ def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
         note = f"changed nodes of {note}, at most {MOST_ROWS:,} rows"
     note += "; origins of the nodes of the result, then removed nodes"
     shown = (_row(trace, *row) for row in rows)
-    yield from page_nodes(note, ("pass", "from"), ("changed", "added", "removed", "same"), shown)
+    yield from page_nodes(note, ("pass", "from"), shown)
 
 
 def _row(trace: Trace, state: State, ref: NodeRef, story: Story) -> str:

@@ -11,7 +11,7 @@ from tests.cli.running import run
 def versions(binary: Path) -> list[bytes]:
     """The contents of `binary` before and after two edits."""
     found = [binary.read_bytes()]
-    for words in (["set-attribute", "op:Conv", "pads", "[0,0,0,0]"], ["set-name", "op:Conv", "renamed"]):
+    for words in (["set-attribute", "op:LeakyRelu", "alpha", "0.2"], ["set-name", "op:Conv", "renamed"]):
         assert run("rewrite", words[0], binary, *words[1:], "-i").exit_code == 0
         found.append(binary.read_bytes())
     return found
@@ -22,7 +22,7 @@ def test_undoing_goes_back_and_redoing_forward_and_both_say_what_changed(binary:
     assert (first.exit_code, first.stdout, binary.read_bytes()) == (0, "", versions[1])
     assert first.stderr.startswith(f"restored {binary} (")
     assert first.stderr.endswith("), version 2 of 3: renamed nodes\n")
-    assert run("undo-save", binary).stderr.endswith("version 1 of 3: attribute-changed Conv.pads\n")
+    assert run("undo-save", binary).stderr.endswith("version 1 of 3: attribute-changed LeakyRelu.alpha\n")
     assert binary.read_bytes() == versions[0]
     end = run("undo-save", binary)
     assert (end.exit_code, binary.read_bytes()) == (66, versions[0])
@@ -37,7 +37,7 @@ def test_list_says_what_each_version_changed_and_which_is_present(binary: Path, 
     lines = run("undo-save", binary, "--list").stdout.splitlines()
     assert [(line[:5], line.split("  ")[-1]) for line in lines[1:]] == [
         ("*  3 ", "renamed nodes"),
-        ("   2 ", "attribute-changed Conv.pads"),
+        ("   2 ", "attribute-changed LeakyRelu.alpha"),
         ("   1 ", "oldest"),
     ]
     assert run("undo-save", binary, "--to", "1").exit_code == 0
