@@ -75,7 +75,7 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
         ),
         (script('{"edit": "prune", "expect": -1}'), "4:31: found the number -1, expected a whole number from 0"),
         (script('{"edit": "prune", "edit": "strip"}'), '4:21: the key "edit"'),
-        (script('{"edit": "prune"'), "5:1: "),
+        (script('{"edit": "prune"'), "4:3: this `{` is not closed"),
     ],
 )
 def test_mistake_is_named_with_its_line_and_column(text: str, says: str) -> None:
