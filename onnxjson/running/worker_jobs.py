@@ -84,6 +84,10 @@ def infer_types(model: bytes | str) -> tuple[Answer, bytes]:
     answer = Answer(outcome="done")
     try:
         inferred: ModelProto = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        known = {each.name for each in inferred.graph.value_info if each.type.tensor_type.HasField("shape")}
+        if any(name not in known for node in inferred.graph.node for name in node.output):
+            # With known values, the inference sometimes gives up where it continues without them.
+            shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except shape_inference.InferenceError as error:
         head, *each = _INFERENCE_ERROR.split(str(error))
         answer, _ = _findings("check-shapes", each or [head])
