@@ -44,7 +44,10 @@ def check_command(
                 with output.working(f"checking {path}"):
                     of_file = checking.of_file(path, worker, drop_orphans=drop_orphans)
             except OnnxJsonError as error:
-                code = output.report_failure(error)
+                failure = output.leave_or_report(path, error)
+                if not failure:
+                    continue
+                code = failure
                 found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
                 continue
             checked += 1

@@ -11,11 +11,13 @@ from onnxjson.cli import external_data, options, output
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
+from onnxjson.codecs.text_file import is_other_json
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
 from onnxjson.running import checking
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
+from onnxjson.storage.identity import open_source
 from onnxjson.storage.pruning import prune_blobs
 
 
@@ -100,6 +102,9 @@ def _place(
         # Without -o, an existing file is not replaced, since the user did not name it.
         place = adjacent if destination is None else destination / adjacent.name
         if os.path.lexists(place):
+            is_other = place.is_file() and is_other_json(open_source(place))
+            if is_other:
+                raise OutputError(f"{place} is JSON of another program; name another file with -o OUT")
             raise OutputError(f"{place} already exists; to replace it: -o {place}")
         return place
     if target is None and not destination.name.lower().endswith(KNOWN_ENDINGS):
@@ -157,7 +162,7 @@ def fmt_command(
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
-            code = output.report_failure(error)
+            code = output.leave_or_report(path, error) or code
     ctx.exit(code)
 
 

@@ -18,7 +18,7 @@ from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.revisions import is_range, is_revision_spec
 from onnxjson.model.display import listed
 from onnxjson.model.document import Node
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import OnnxJsonError, OtherJsonError
 from onnxjson.model.walking import walk
 from onnxjson.rendering.exact import as_json
 
@@ -131,7 +131,8 @@ def run(request: Request, options: Options) -> int:
     _check_count(changes, options)
     if not changes:
         output.talk("no models changed")
-    found = [_compared(change, replace(options, prefix=f"m{number}")) for number, change in enumerate(changes)]
+    compared = [_compared(change, replace(options, prefix=f"m{number}")) for number, change in enumerate(changes)]
+    found = [each for each in compared if each is not None]
     for each in found:
         for problem in each.problems:
             if not each.failure:
@@ -169,7 +170,8 @@ def _check_count(changes: list[Change], options: Options) -> None:
         )
 
 
-def _compared(change: Change, options: Options) -> _Compared:
+def _compared(change: Change, options: Options) -> _Compared | None:
+    """Compare both sides; None if they are JSON of another program."""
     status = _status(change)
     try:
         if change.old is not None and change.new is not None:
@@ -180,7 +182,20 @@ def _compared(change: Change, options: Options) -> _Compared:
             text = _whole(side, status, options)
             return _Compared(change, status, text, True, side.problems, 0)
     except OnnxJsonError as error:
+        if isinstance(error, OtherJsonError) and all(map(_is_other_json, filter(None, change))):
+            output.talk(f"{_path_of(change)} is JSON of another program, left out; git diff shows it")
+            return None
         return _Compared(change, status, "", True, (str(error),), output.report_failure(error))
+
+
+def _is_other_json(version: Version) -> bool:
+    try:
+        with _opened(version, bind=False):
+            return False
+    except OtherJsonError:
+        return True
+    except OnnxJsonError:
+        return False
 
 
 def _both(change: Change, old: Version, new: Version, status: Status, options: Options) -> _Compared:

@@ -109,7 +109,7 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
             with output.working(f"comparing {binary} and {text}"):
                 agree = _agree(binary, text)
         except OnnxJsonError as error:
-            code = output.report_failure(error)
+            code = output.leave_or_report(text, error) or code
             continue
         if not agree:
             hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
@@ -134,7 +134,7 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             with output.working(f"reading {path}"):
                 found = _inline_weights(path, limit)
         except OnnxJsonError as error:
-            code = output.report_failure(error)
+            code = output.leave_or_report(path, error) or code
             continue
         if found:
             what = f"{output.counted(len(found), 'tensor')}, {sum(found):,} bytes"

@@ -20,13 +20,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 import click
 
 from onnxjson.model.display import counted as counted
 from onnxjson.model.display import unprintable, visible
-from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonError, OutputError
+from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonError, OtherJsonError, OutputError
 from onnxjson.rendering import tables
 
 PATIENCE: Final = 1.0
@@ -240,6 +241,14 @@ def report_failure(error: Exception) -> int:
             text = _many(error.findings)
     failure(code, text)
     return code
+
+
+def leave_or_report(path: Path, error: OnnxJsonError) -> int:
+    """Report a failure, or that a file is left alone: other programs use the ending .onnx.json too."""
+    if not isinstance(error, OtherJsonError) or not path.name.endswith(".onnx.json"):
+        return report_failure(error)
+    talk(f"{error}; left alone")
+    return 0
 
 
 def _many(found: Sequence[Finding]) -> str:

@@ -21,6 +21,10 @@ from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, Sour
 _BOM: Final = b"\xef\xbb\xbf"
 _CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
 
+_CONFLICT_MARKER: Final = re.compile(rb"^<{7,} ", re.MULTILINE)
+_MODEL_KEY: Final = re.compile(rb'"(?:graph|ir_?version|opset_?import|onnxjson[^"\s]*)"', re.IGNORECASE)
+"""Keys that a ModelProto has in both forms of JSON, and formats of this package."""
+
 
 class Read(NamedTuple):
     """The result of reading a text."""
@@ -46,6 +50,30 @@ def looks_like_text(head: bytes) -> bool:
 def is_printable(head: bytes) -> bool:
     """Whether the first bytes of a file that is not a ModelProto look like a text with a mistake."""
     return _CONTROL.search(head) is None
+
+
+def is_other_json(source: SourceFile) -> bool:
+    """Whether a file is a JSON object of another program: no key at its top level is one of a model.
+
+    A file with conflict markers of git counts if it has no such key at any level.
+    """
+    import json
+
+    if not 0 < source.size < CUT_FROM:
+        return False
+    text = source.read_at(0, source.size)
+    if _CONFLICT_MARKER.search(text):
+        return looks_like_text(text[:4096]) and is_printable(text) and _MODEL_KEY.search(text) is None
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(tree, dict) and bool(tree) and not _MODEL_KEY.search(b" ".join(_quoted_keys(tree)))
+
+
+def _quoted_keys(tree: dict[str, object]) -> list[bytes]:
+    words = (*tree, str(tree.get("format", "")))
+    return [f'"{word}"'.encode(errors="replace") for word in words]
 
 
 def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:

@@ -20,11 +20,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onnxjson.codecs.text_file import is_other_json
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.revisions import PARENT, is_range, literal_path, range_ends, revisions_like
 from onnxjson.model.display import visible
-from onnxjson.model.errors import FileError, MissingInputError
+from onnxjson.model.errors import FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import CHUNK
+from onnxjson.storage.identity import open_source
 
 ENDINGS: Final = (b".onnx", b".onnx.json", b".onnxjson")
 """Endings of the names of models; files of other names count if they are named explicitly."""
@@ -331,7 +333,7 @@ def unmerged(folder: Path) -> Unmerged:
         # Texts with conflicts are recognized by their content, so they may have any name of a JSON file.
         if (is_model or path.endswith(b".json")) and _begins_with_conflicts(place):
             models.append(shown)
-        elif is_model and path in stages:
+        elif is_model and path in stages and not _is_other_json(place):
             leftovers.append(_leftover(git, os.fsdecode(path), shown, place, stages[path]))
     return Unmerged(sorted(models), leftovers)
 
@@ -385,6 +387,13 @@ def _has_markers(path: Path) -> bool:
                 return True
             end = (end + piece)[-len(_MARKER) :]
     return False
+
+
+def _is_other_json(path: Path) -> bool:
+    try:
+        return is_other_json(open_source(path))
+    except OnnxJsonError:
+        return False
 
 
 def _begins_with_conflicts(path: Path) -> bool:

@@ -142,6 +142,21 @@ class Git:
                 "git fsck shows more, git fetch --refetch gets it"
             )
 
+    def merge_file(self, ours: Path, base: Path, theirs: Path, marker_size: str) -> int:
+        """Merge the lines of three files into `ours`, with markers; return the number of conflicts.
+
+        Raises:
+            FileError: git cannot merge them.
+        """
+        labels = ("-L", "ours", "-L", "base", "-L", "theirs")
+        files = map(os.fsencode, (ours, base, theirs))
+        with self._start("merge-file", "-q", f"--marker-size={marker_size}", *labels, "--", *files) as process:
+            _, message = process.communicate()
+        if not 0 <= process.returncode < 128:
+            text = visible(" ".join(message.decode("utf-8", "replace").split()), _ERROR_LENGTH)
+            raise FileError(f"git cannot merge the lines: {text or process.returncode}")
+        return process.returncode
+
     def _start(self, *arguments: bytes | str, file: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
         from subprocess import PIPE, Popen
 

@@ -2,8 +2,9 @@
 
 The exit code is 0 if the merge is clean and checked, and 16 if both sides of every conflict are recorded; the result is
 then in the file %A. Any other exit code must stop git: the line that `onnxjson git install` writes ensures that, and
-passes ours as an open file without a name. The driver never asks, and writes only %A, except for Git LFS: the file of
-the pointer in the result is added to the local store.
+passes ours as an open file without a name. JSON of other programs is merged by lines, as git does without a driver. The
+driver never asks, and writes only %A, except for Git LFS: the file of the pointer in the result is added to the local
+store.
 """
 
 import os
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from onnxjson.codecs.text_file import is_other_json
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
@@ -58,9 +60,8 @@ def main(arguments: Sequence[str]) -> int:
         _say("usage: python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A; onnxjson git install writes the line")
         return _USAGE
     base, ours, theirs, marker_size, name, result = arguments
-    is_virtual = marker_size.isdigit() and int(marker_size) >= _VIRTUAL
     try:
-        return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result), is_virtual=is_virtual)
+        return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result), marker_size)
     except OnnxJsonError as error:
         # A conflict inside a side must not look like one that was recorded here.
         code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
@@ -81,16 +82,22 @@ def _say(text: str) -> None:
     sys.stderr.write(f"onnxjson: {text}\n")
 
 
-def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> int:
+def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
+    is_virtual = marker_size.isdigit() and int(marker_size) >= _VIRTUAL
     sides = [_version(path, what) for path, what in zip(paths, _NAMES, strict=True)]
     as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
     # git resolves this itself, but not if the driver is called without it, or a pointer hides that contents are equal.
     sha256 = _merged_value(*[side.sha256 for side in sides])
     with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as folder:
-        count = 0
+        conflicts = ""
         if sha256 is None:
             result = Path(folder) / "result"
-            count = _merged(sides, result, name, is_virtual=is_virtual)
+            try:
+                conflicts = _merged(sides, result, name, is_virtual=is_virtual)
+            except DecodeError:
+                if not _are_other_json(sides[1:]):
+                    raise
+                conflicts = _merged_lines(sides, result, name, marker_size)
             found = _Version("the result", result, result, "", is_pointer=False, is_empty=False)
         else:
             same = [side for side in sides[1:] if side.sha256 == sha256]
@@ -98,14 +105,34 @@ def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> i
         content = _in_form(found, as_pointer, Path(folder))
         if content != target:
             _replace(target, content)
-    if not count:
+    if not conflicts:
         return CLEAN
-    if is_virtual:
-        return CONFLICTS  # of a common ancestor, which the user does not resolve
-    number = "a conflict" if count == 1 else f"{count:,} conflicts"
-    shown = visible(name, None)
-    _say(f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` resolves them")
+    if not is_virtual:  # The user does not resolve conflicts of a common ancestor.
+        _say(conflicts)
     return CONFLICTS
+
+
+def _are_other_json(sides: Sequence[_Version]) -> bool:
+    """Whether versions are JSON of other programs, or empty."""
+    found = [is_other_json(open_source(side.path)) for side in sides if not side.is_empty]
+    return bool(found) and all(found)
+
+
+def _merged_lines(sides: Sequence[_Version], result: Path, name: str, marker_size: str) -> str:
+    """Write git's own merge of the lines of three files; describe its conflicts, "" for none."""
+    copies = [result, result.with_name("base"), result.with_name("theirs")]
+    for copy, side in zip(copies, (sides[1], sides[0], sides[2]), strict=True):
+        copy.touch()
+        if not side.is_empty:
+            _replace(copy, side.path)
+    count = Git(Path.cwd()).merge_file(*copies, marker_size)
+    if not count:
+        return ""
+    return f"{visible(name, None)} is JSON of another program, merged by lines, and has {_conflicts(count)}"
+
+
+def _conflicts(count: int) -> str:
+    return "a conflict" if count == 1 else f"{count:,} conflicts"
 
 
 def _in_form(side: _Version, as_pointer: bool, folder: Path) -> Path:
@@ -159,8 +186,8 @@ def _lfs_storage() -> Path:
         raise FileError(f"git cannot find the store of Git LFS: {error}") from error
 
 
-def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> int:
-    """Write the merge of three files; return the number of its conflicts."""
+def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> str:
+    """Write the merge of three models; describe its conflicts, "" for none."""
     from onnxjson.merging.conflicted_files import save
     from onnxjson.merging.merge import Merged, merge_uncertain
 
@@ -174,7 +201,10 @@ def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: b
     found = merge_uncertain(base, ours, theirs)
     form = next(each.format for each in loaded[1:] if each is not None and (not each.conflicts or each is loaded[2]))
     save(found.model, found.conflicts, result, form)
-    return len({conflict.id for conflict in found.conflicts})
+    if not found.conflicts:
+        return ""
+    number, shown = _conflicts(len({conflict.id for conflict in found.conflicts})), visible(name, None)
+    return f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` resolves them"
 
 
 def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | None":

@@ -4,9 +4,10 @@ git runs this for every version of a model that it shows, and aborts all of its 
 fails: any error becomes a line with the SHA-256 of the file, which changes when the file does, and exit code 0. The
 lines in git's settings (`onnxjson.git.driver_lines`) do the same if not even Python starts.
 
-The text is canonical, without the bytes of weights and without most of the metadata. Every change of the model changes
-at least one line: weights are shown as dtype, shape and SHA-256, the metadata of elements as one line with its count
-and SHA-256. All other lines are those of the file if the file is canonical, so that line numbers in diffs lead to them.
+JSON of another program is printed as it is. The text of a model is canonical, without the bytes of weights and without
+most of the metadata. Every change of the model changes at least one line: weights are shown as dtype, shape and
+SHA-256, the metadata of elements as one line with its count and SHA-256. All other lines are those of the file if the
+file is canonical, so that line numbers in diffs lead to them.
 
 Texts that took long are kept in the user's cache folder::
 
@@ -35,7 +36,7 @@ from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, Pointer, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.model.display import visible, whole_texts
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ConflictError, FileError, LimitError, OnnxJsonError
+from onnxjson.model.errors import ConflictError, FileError, LimitError, OnnxJsonError, OtherJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
 from onnxjson.model.payloads import CHUNK, Data, Digest
 from onnxjson.storage import files
@@ -113,6 +114,8 @@ def _model_text(path: Path) -> Pieces:
     except ConflictError:
         _write_conflicted(path, write)
         return pieces
+    except OtherJsonError:
+        return [path.read_bytes()]
     except OnnxJsonError as error:
         lines = _readable_lines(path)
         if lines is None:

@@ -95,6 +95,10 @@ class DecodeError(OnnxJsonError):
         self.findings = tuple(findings)
 
 
+class OtherJsonError(DecodeError):
+    """A file is a JSON object of another program, with no key of a model."""
+
+
 class WireError(DecodeError):
     """Bytes are not a serialised message; ``offset`` is the position of the first wrong byte."""
 

@@ -11,7 +11,7 @@ import msgspec
 from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.model.document import Model
-from onnxjson.model.errors import DecodeError, EncodeError, Finding, WorkerError
+from onnxjson.model.errors import DecodeError, EncodeError, Finding, OtherJsonError, WorkerError
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.reported import Reported
 from onnxjson.storage import files
@@ -48,6 +48,7 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        OtherJsonError: the file is JSON of another program.
         WorkerError: native analysis of a model in memory did not finish; for a file, that is a finding.
         LimitError: the model is too big.
     """
@@ -72,10 +73,16 @@ def new_worker() -> "Worker":
 
 
 def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) -> list[Finding]:
-    """Findings of the model in a file; with a worker, also those of native analysis."""
+    """Findings of the model in a file; with a worker, also those of native analysis.
+
+    Raises:
+        OtherJsonError: it is JSON of another program.
+    """
     try:
         # A missing blob is a finding; with `bind` the first one would end the check.
         loaded = files.load(path, bind=False, drop_orphans=drop_orphans)
+    except OtherJsonError:
+        raise
     except DecodeError as error:
         if not error.findings:
             return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]

@@ -20,6 +20,7 @@ from onnxjson.model.errors import (
     DecodeError,
     Finding,
     LimitError,
+    OtherJsonError,
     OutputError,
     WeightsMissingError,
     WireError,
@@ -71,6 +72,7 @@ def load(
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         UntrustedError: a text must not name the file of a blob.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        OtherJsonError: it is JSON of another program.
         DecodeError: it is not a model; ``findings`` has all reasons with their places.
         LimitError: it is too big or nests too deep.
     """
@@ -90,7 +92,12 @@ def load(
         except DecodeError:
             if not text_file.is_printable(head):
                 raise
-    read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
+    try:
+        read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
+    except DecodeError as error:
+        if text_file.is_other_json(source):
+            raise OtherJsonError(f"{name} is JSON of another program, not a model") from error
+        raise
     model = read.model
     if read.has_digests:
         model = bind_digests(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
