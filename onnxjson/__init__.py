@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         DifferenceError as DifferenceError, EditError as EditError, EncodeError as EncodeError,
         EvaluationError as EvaluationError, FeedError as FeedError, FileError as FileError, Finding as Finding,
         LimitError as LimitError, MissingInputError as MissingInputError, NoMatchError as NoMatchError,
-        OnnxJsonError as OnnxJsonError, OutputError as OutputError, ParameterError as ParameterError,
-        PassError as PassError, PatchError as PatchError, SelectorError as SelectorError,
-        UntrustedError as UntrustedError, WeightsMissingError as WeightsMissingError, WireError as WireError,
-        WorkerError as WorkerError,
+        OnnxJsonError as OnnxJsonError, OtherJsonError as OtherJsonError, OutputError as OutputError,
+        ParameterError as ParameterError, PassError as PassError, PatchError as PatchError,
+        SelectorError as SelectorError, UntrustedError as UntrustedError, WeightsMissingError as WeightsMissingError,
+        WireError as WireError, WorkerError as WorkerError,
     )
     from onnxjson.model.index import Index as Index, index_of as index_of
     from onnxjson.model.messages import value_of as value_of
@@ -82,9 +82,9 @@ _NAMES: Final = {
     "onnxjson.editing.places": "Editor Place Places TensorPlace",
     "onnxjson.model.index": "Index",
     "onnxjson.model.errors": (
-        "OnnxJsonError ConflictError DecodeError WireError EncodeError MissingInputError LimitError OutputError "
-        "FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
+        "OnnxJsonError ConflictError DecodeError OtherJsonError WireError EncodeError MissingInputError LimitError "
+        "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError "
+        "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError Finding"
     ),
     "onnxjson.patching.patch": "Patch",

@@ -12,8 +12,11 @@ from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_
 from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.text_file import is_other_json
+from onnxjson.model.dataflow import sort_nodes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.running import checking
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
@@ -137,27 +140,29 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
 @options.command("fmt")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.option("--check", "Write nothing; list the files that would change and exit 1.", "only_check")
+@options.option("--sort", "Put nodes after those whose outputs they use; others keep their order.", "sorts")
 @options.option("--prune-blobs", "Delete blobs that no text in the folder refers to.", "prunes")
 @options.drop_orphans
 @click.pass_context
 def fmt_command(
-    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, prunes: bool, drop_orphans: bool
+    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, sorts: bool, prunes: bool, drop_orphans: bool
 ) -> None:
     """Convert model texts to their canonical form.
 
     Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file is left
-    alone. The model stays the same, bit for bit; comments are dropped.
+    alone. The model stays the same, bit for bit, except for the order of nodes with --sort; comments are dropped.
 
     \b
     onnxjson fmt m.onnx.json
     onnxjson fmt --check models/*.onnx.json
+    onnxjson fmt --sort m.onnx.json
     """
     if only_check and prunes:
         raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")
     code = 0
     for path in paths:
         try:
-            if _format(path, only_check=only_check, drop_orphans=drop_orphans) and only_check:
+            if _format(path, only_check=only_check, sorts=sorts, drop_orphans=drop_orphans) and only_check:
                 code = code or 1
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
@@ -166,13 +171,15 @@ def fmt_command(
     ctx.exit(code)
 
 
-def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
+def _format(path: Path, *, only_check: bool, sorts: bool, drop_orphans: bool) -> bool:
     """Format one file, or only check it; return whether it was not canonical."""
     with output.working(f"reading {path}"):
         loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
     if loaded.format != "json":
         kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
         raise EncodeError(f"{path} is {kind}, and fmt formats .onnx.json; first run: onnxjson convert {path}")
+    if sorts:
+        loaded = loaded._replace(model=_sorted(loaded.model, path))
     if files.is_canonical(path, loaded):
         return False
     output.findings(loaded.warnings, limit=output.SHOWN)
@@ -183,3 +190,15 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
         files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
     output.talk(f"formatted {path}")
     return True
+
+
+def _sorted(model: Model, path: Path) -> Model:
+    """Return a model with the nodes of all graphs and functions in topological order."""
+
+    def change(scope: Scope, graph: Body) -> Body:
+        nodes = sort_nodes(graph.node)
+        if nodes is None:
+            raise EncodeError(f"{path}: the nodes of {scope.address} depend on each other in a cycle; check lists them")
+        return graph if nodes is graph.node else msgspec.structs.replace(graph, node=nodes)
+
+    return rebuild(Index(model), change)

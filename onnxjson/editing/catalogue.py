@@ -13,6 +13,7 @@ from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
+from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
@@ -35,6 +36,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     InlineFunctions,
     ConvertOpset,
     StampOpset,
+    SetIrVersion,
     SetMetadata,
     SetDoc,
     Extract,

@@ -20,6 +20,7 @@ from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
+from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
@@ -33,6 +34,6 @@ __all__ = [
     "DeduplicateInitializers", "DeleteNode", "Edit", "Extract", "InferShapes", "InitializersToConstants",
     "InitializersToInputs", "InlineFunctions", "NameNodes", "Outcome", "Prefix", "Prune", "RemoveAttribute",
     "RemoveInput", "RemoveOutput", "Rename", "ReplaceNode", "Result", "Rewire", "Script", "SetAttribute",
-    "SetBatchSize", "SetDim", "SetDoc", "SetMetadata", "SetName", "SetShape", "SetTensor", "StampOpset", "Strip",
-    "SwapInputs", "TransposeInput", "Workspace", "apply", "plan", "run",
+    "SetBatchSize", "SetDim", "SetDoc", "SetIrVersion", "SetMetadata", "SetName", "SetShape", "SetTensor",
+    "StampOpset", "Strip", "SwapInputs", "TransposeInput", "Workspace", "apply", "plan", "run",
 ]  # fmt: skip

@@ -142,7 +142,7 @@ class Git:
                 "git fsck shows more, git fetch --refetch gets it"
             )
 
-    def merge_file(self, ours: Path, base: Path, theirs: Path, marker_size: str) -> int:
+    def merge_file(self, ours: Path, base: Path, theirs: Path, *, marker_size: str) -> int:
         """Merge the lines of three files into `ours`, with markers; return the number of conflicts.
 
         Raises:

@@ -120,12 +120,12 @@ def _are_other_json(sides: Sequence[_Version]) -> bool:
 
 def _merged_lines(sides: Sequence[_Version], result: Path, name: str, marker_size: str) -> str:
     """Write git's own merge of the lines of three files; describe its conflicts, "" for none."""
-    copies = [result, result.with_name("base"), result.with_name("theirs")]
-    for copy, side in zip(copies, (sides[1], sides[0], sides[2]), strict=True):
+    base, theirs = result.with_name("base"), result.with_name("theirs")
+    for copy, side in zip((base, result, theirs), sides, strict=True):
         copy.touch()
         if not side.is_empty:
             _replace(copy, side.path)
-    count = Git(Path.cwd()).merge_file(*copies, marker_size)
+    count = Git(Path.cwd()).merge_file(result, base, theirs, marker_size=marker_size)
     if not count:
         return ""
     return f"{visible(name, None)} is JSON of another program, merged by lines, and has {_conflicts(count)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Node, Type
+from onnxjson.model.document import Attribute, Node, SparseTensorType, TensorType, Type
 from onnxjson.model.dtypes import float32_text
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
@@ -14,7 +14,7 @@ from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_data_type, format_type
 
-KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "scope")
+KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope")
 """The keys of terms, besides ``in``."""
 
 _KEY: Final = re.compile(rf"({'|'.join((*KEYS, 'in'))}):")
@@ -196,6 +196,8 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
             return (domain_name(node.domain),)
         case "dtype":
             return [_dtype(Index.type_of(ref.scope, name)) for name in node.output if name]
+        case "shape":
+            return [_shape(Index.type_of(ref.scope, name)) for name in node.output if name]
         case _:
             return scopes_of(node)
 
@@ -231,15 +233,37 @@ def scopes_of(node: Node) -> list[str]:
 
 
 def _dtype(value_type: Type | None) -> str:
+    leaf = _leaf(value_type)
+    return "" if leaf is None else format_data_type(leaf.elem_type or 0)
+
+
+def _shape(value_type: Type | None) -> str:
+    """Return the dims of a type: ``1,N,32``, ``?`` for an unknown one, ``[]`` for a scalar; "" without a shape."""
+    leaf = _leaf(value_type)
+    if leaf is None or leaf.shape is None:
+        return ""
+    dims = [str(each.dim_value) if each.dim_value is not None else each.dim_param or "?" for each in leaf.shape.dim]
+    return ",".join(dims) or "[]"
+
+
+def has_dims(shape: str, wanted: str) -> bool:
+    """Whether a shape has the wanted dims, of which ``*`` is any one dim: ``1,*,32``, also in brackets."""
+    dims = [each.strip() for each in wanted.strip("[]").split(",")]
+    found = shape.strip("[]").split(",")
+    is_like = len(found) == len(dims) and all([one in (other, "*") for one, other in zip(dims, found, strict=True)])
+    return is_like and bool(shape) and (shape == "[]") == (dims == [""])
+
+
+def _leaf(value_type: Type | None) -> TensorType | SparseTensorType | None:
     while value_type is not None:
         for leaf in (value_type.tensor_type, value_type.sparse_tensor_type):
             if leaf is not None:
-                return format_data_type(leaf.elem_type or 0)
+                return leaf
         inner = value_type.sequence_type or value_type.optional_type or value_type.map_type
         if inner is None:
             break
         value_type = inner.value_type if value_type.map_type is inner else inner.elem_type  # type: ignore[union-attr]
-    return ""
+    return None
 
 
 def attribute_text(attribute: Attribute) -> str | None:

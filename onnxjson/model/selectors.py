@@ -7,10 +7,10 @@
     op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
     /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has exactly that name
 
-Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:``
-(of an output, if the model states it), ``scope:`` (what the node belongs to, by its name or by the exporter's
-metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may be among them. A value with
-spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
+Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:`` and
+``shape:`` (of an output, if the model states them; ``shape:1,*,32``), ``scope:`` (what the node belongs to, by its name
+or by the exporter's metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may be among
+them. A value with spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
 
 Names and regular expressions are looked for among node names, then output tensors; if they find different nodes
 in the two ways, the user has to choose. Nothing found is always an error that suggests similar names.
@@ -34,6 +34,7 @@ from onnxjson.model.selector_terms import (
     Value,
     attribute_text,
     domain_name,
+    has_dims,
     has_value,
     nodes_having,
     parse,
@@ -211,6 +212,10 @@ class _Search:
             value = Value(domain_name(value.text), value.quoted)
         elif term.key == "scope":
             value = Value(plain_scope(value.text), value.quoted)
+        elif term.key == "shape":
+            return [
+                ref for ref in self._refs if any(has_dims(each, value.text) for each in property_texts(ref, "shape"))
+            ]
         for exact, fits in _ways(value):
             if exact is not None:
                 found = self._in_scopes(nodes_having(self._index, term.key, exact))
@@ -295,7 +300,7 @@ class _Search:
             texts = {attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
         texts = {text for ref in self._refs for text in property_texts(ref, term.key) if text}
-        if term.key == "dtype" and not texts:
+        if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"
         return suggest(term.value.text, texts) or _some("values", texts)
 

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+from msgspec import structs
+
+from onnxjson.model.document import Graph, Model, Node, ValueInfo
 from onnxjson.storage import api
 from tests.cli.running import run
 
@@ -77,3 +80,22 @@ def test_formatting_changes_no_bit_of_the_model(text: Path) -> None:
     text.write_text(text.read_text().replace("\n", "\n "))
     run("fmt", text)
     assert api.load(text) == before
+
+
+def test_sort_puts_nodes_after_their_producers(tmp_path: Path) -> None:
+    text = tmp_path / "m.onnx.json"
+    nodes = [Node(op_type="Abs", input=(one,), output=(other,)) for one, other in ("bc", "ab", "xa", "xd")]
+    graph = Graph(name="g", node=tuple(nodes), input=(ValueInfo(name="x"),), output=(ValueInfo(name="c"),))
+    api.save(Model(ir_version=8, graph=graph), text)
+    assert run("fmt", "--check", text).exit_code == 0
+    assert run("fmt", "--check", "--sort", text).exit_code == 1
+    assert run("fmt", "--sort", text).exit_code == 0
+    sorted_graph = api.load(text).graph
+    assert sorted_graph is not None
+    assert sorted_graph == structs.replace(graph, node=(nodes[2], nodes[1], nodes[0], nodes[3]))
+    assert run("fmt", "--check", "--sort", text).exit_code == 0
+    cyclic = structs.replace(graph, node=(nodes[0], Node(op_type="Abs", input=("c",), output=("b",))))
+    api.save(Model(ir_version=8, graph=cyclic), text)
+    result = run("fmt", "--sort", text)
+    assert result.exit_code == 65
+    assert "the nodes of /graph depend on each other in a cycle" in result.stderr

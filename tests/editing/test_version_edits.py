@@ -8,10 +8,13 @@ import pytest
 import onnxjson
 from onnxjson.editing.annotations import SetMetadata
 from onnxjson.editing.edits import apply, plan, run
+from onnxjson.editing.ir_version import SetIrVersion, needs_of
 from onnxjson.editing.opsets import StampOpset
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Function, Graph, Model, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.types import parse_type
 
+APART = [(4, "an initializer that is not an input (2)")]
 MODELS = Path(__file__).parent.parent / "models"
 
 
@@ -91,6 +94,40 @@ def test_metadata_of_tensors_values_and_graphs(exported: Model) -> None:
     (said,) = [each for each in graph.value_info if each.name == value]
     assert said.metadata_props[-1].value == "v"
     assert graph.metadata_props[-1].value == "v"
+
+
+def test_newer_ir_version_is_set_and_nothing_else(exported: Model) -> None:
+    result = run(exported, SetIrVersion(version=12))
+    assert result.model == msgspec.structs.replace(exported, ir_version=12)
+    assert result.outcomes[0].notes == (f"ir_version: {exported.ir_version} became 12",)
+
+
+def test_older_ir_version_is_refused_with_what_needs_a_newer_one(exported: Model) -> None:
+    with pytest.raises(
+        EditError, match=r"metadata_props of a Node \([0-9,]+\) needs 10.*oldest possible is 10"
+    ) as raised:
+        apply(exported, SetIrVersion(version=7))
+    assert "version 20 of the default domain needs 9" in str(raised.value)
+    result = run(exported, SetIrVersion(version=7, anyway=True))
+    assert result.model == msgspec.structs.replace(exported, ir_version=7)
+    assert "too old" in result.outcomes[0].notes[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (Model(opset_import=(OperatorSetId(version=21),)), [(10, "version 21 of the default domain")]),
+        (Model(functions=(Function(name="f"),)), [(8, "functions of a Model")]),
+        (Model(graph=Graph(initializer=(Tensor(name="w", data_type=22),) * 2)), [(10, "int4 (2)"), *APART]),
+        (Model(graph=Graph(initializer=(Tensor(name="w", data_type=1),), input=(ValueInfo(name="w"),))), []),
+        (
+            Model(graph=Graph(input=(ValueInfo(name="x", type=parse_type("float8_e8m0fnu[2]")),))),
+            [(12, "float8_e8m0fnu")],
+        ),
+    ],
+)
+def test_what_needs_a_newer_ir_version(model: Model, expected: list[tuple[int, str]]) -> None:
+    assert needs_of(model) == expected
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from onnxjson.model.document import (
 from onnxjson.model.errors import AddressError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.selectors import TensorRef, select, select_nodes, select_tensor
+from onnxjson.model.types import parse_type
 
 
 def _value(name: str, elem_type: int) -> ValueInfo:
@@ -37,6 +38,13 @@ def _conv(name: str, output: str, group: int) -> Node:
 
 ALPHA = Attribute(name="alpha", type=1, f=struct.pack("<f", 0.1))
 BRANCH = Graph(node=(_conv("/inner/Conv", "inner", 1),))
+
+
+def _shaped() -> list[ValueInfo]:
+    texts = {"c": "float32[1,N,32]", "d": "float32[1,3,32]", "clash": "seq(float32[1,?,?])", "e[0]": "float32[]"}
+    return [ValueInfo(name=name, type=parse_type(text)) for name, text in texts.items()]
+
+
 CONSTANT = Tensor(dims=(1,), data_type=1, raw_data=bytes(4))
 MAIN = Graph(
     node=(
@@ -62,7 +70,7 @@ MAIN = Graph(
     output=(_value("f", 10),),
     initializer=(Tensor(name="w"), Tensor(name="if")),
     sparse_initializer=(SparseTensor(values=Tensor(name="s")),),
-    value_info=(_value("a", 10), _value("b", 1)),
+    value_info=(_value("a", 10), _value("b", 1), *_shaped()),
 )
 FUNCTION = Function(name="fn", input=("x",), output=("y",), node=(Node(op_type="Relu", input=("x",), output=("y",)),))
 MODEL = Model(graph=MAIN, functions=(FUNCTION,))
@@ -113,6 +121,12 @@ INSIDE = INNER.removeprefix("/graph/node/")
         ("domain:ai.onnx op:If", ["3"]),
         ('domain:"" op:If', ["3"]),
         ("dtype:float16", ["0", "8"]),
+        ("shape:1,*,32", ["2", "3"]),
+        ("shape:[1,N,32]", ["2"]),
+        ("shape:1,3,*", ["3"]),
+        ("shape:1,?,*", ["5"]),
+        ("shape:[]", ["6"]),
+        ("!shape:*,*,* in:main", ["0", "1", "4", "6", "7", "8"]),
         ("scope:layer1", ["0", "1", "2"]),
         ("scope:/layer1/", ["0", "1", "2"]),
         ("scope:layer1/conv2", ["1"]),
@@ -154,6 +168,7 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
         ("attr:group=7", 'no node has attr:group=7; values are "1", "2"'),
         ('attr:"group"="1 "', 'no node has attr:"group"="1 "; did you mean "1"?'),
         ('op:"Con*"', 'no node has op:"Con*"; did you mean "Conv"?'),
+        ("shape:1,32", 'no node has shape:1,32; did you mean "1,N,32" or "1,3,32"'),
         ("dtype:flaot16", 'did you mean "float16"?'),
         ("op:Conv op:If", "no node fits all of op:Conv op:If; nodes that have each: op:Conv 3, op:If 1"),
         ("op:", 'nothing follows op: (for an empty text write op:"")'),

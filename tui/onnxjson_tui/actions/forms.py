@@ -29,7 +29,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("interface", ("add-input", "remove-input", "add-output", "remove-output", "transpose-input")),
     ("shapes", ("set-shape", "set-dim", "set-batch-size", "infer-shapes")),
     ("names", ("rename", "set-name", "prefix", "set-metadata", "set-doc", "strip")),
-    ("model", ("extract", "combine", "prune", "convert-opset", "stamp-opset")),
+    ("model", ("extract", "combine", "prune", "convert-opset", "stamp-opset", "set-ir-version")),
 )  # fmt: skip
 
 

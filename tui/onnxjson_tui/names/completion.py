@@ -16,7 +16,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.selector_terms import KEYS, Value, parse, spelled
+from onnxjson.model.selector_terms import KEYS, Value, parse, property_texts, spelled
 from onnxjson_tui.keys.action import Action
 from onnxjson_tui.names.editable_names import constant_of, is_plain, value_selector
 from onnxjson_tui.names.form_filling import Filling
@@ -148,6 +148,9 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
             return list(islice(_value_names(index, value), MOST))
         case "dtype":
             return _beginning([name for number, name in DATA_TYPE_NAMES.items() if number], value)
+        case "shape":
+            refs = islice(index.node_refs, _NAMES_LOOKED_AT)
+            return _beginning(sorted({text for ref in refs for text in property_texts(ref, "shape")}), value)
         case "domain":
             return _beginning([each.domain or "ai.onnx" for each in index.model.opset_import], value)
         case "attr":
