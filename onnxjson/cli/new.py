@@ -20,8 +20,12 @@ from onnxjson.storage import files
 from onnxjson.storage.files import Format
 
 
+def _operators() -> list[str]:
+    return sorted({op_type for _, op_type, _ in all_operators()})
+
+
 @options.command("new")
-@click.argument("op_type", metavar="[NAME]", required=False)
+@click.argument("op_type", metavar="[NAME]", required=False, type=options.Parsed("name", str, _operators))
 @options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
 @options.option("--domain NAME", "Domain of the operator, if several domains have an operator of that name.")
 @options.several(
@@ -38,7 +42,11 @@ from onnxjson.storage.files import Format
     "types",
 )
 @options.option("--name NAME", "Name of the node.")
-@options.option("--component NAME", "Create this ready-made component; --list shows all.")
+@options.option(
+    "--component NAME",
+    "Create this ready-made component; --list shows all.",
+    type=options.Parsed("name", str, lambda: [each.name for each in components()]),
+)
 @options.option("--all DIR", "Create every version of every operator.", "catalogue")
 @options.option("--list", "List the components and operators.", "lists")
 @options.out("Write the model to OUT; - is standard output.")

@@ -15,13 +15,15 @@ A failure becomes one line on standard error and an exit code.
 """
 
 import io
+import itertools
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import click
 
@@ -38,6 +40,13 @@ QUIET: Final = "onnxjson.cli.output.quiet"
 
 _REFRESH: Final = 0.25
 """Seconds between two updates of the text of work in progress."""
+
+_CLEAR: Final = "\r\x1b[2K"
+"""Empties the line of a terminal."""
+
+_drawing: Final = threading.RLock()
+_shown: Final[list[str]] = []
+"""The text in progress that is on the terminal now, if any."""
 
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
@@ -69,15 +78,25 @@ def quoted(name: object) -> str:
     return f"'{visible(str(name), None)}'"
 
 
+def _echo(text: str, **settings: Any) -> None:
+    """Print a line, in place of the line that shows what is in progress."""
+    with _drawing:
+        if _shown:
+            _shown.clear()
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+        click.echo(text, **settings)
+
+
 def data(text: str) -> None:
     """One line of a command's result, on standard output."""
-    click.echo(line(text))
+    _echo(line(text))
 
 
 def talk(text: str, *, always: bool = False) -> None:
     """One line of progress or advice, on standard error; not with ``--quiet``, unless `always` is true."""
     if always or not is_quiet():
-        click.echo(line(text), err=True, color=None)
+        _echo(line(text), err=True, color=None)
 
 
 def is_quiet() -> bool:
@@ -98,12 +117,12 @@ def wrote(path: os.PathLike[str]) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    click.echo(click.style("onnxjson: warning", fg="yellow") + ": " + line(text), err=True, color=_colour())
+    _echo(click.style("onnxjson: warning", fg="yellow") + ": " + line(text), err=True, color=_colour())
 
 
 def failure(code: int, text: str) -> None:
     """The last line of every failure."""
-    click.echo(click.style(f"onnxjson: error[{code}]", fg="red") + ": " + line(text), err=True, color=_colour())
+    _echo(click.style(f"onnxjson: error[{code}]", fg="red") + ": " + line(text), err=True, color=_colour())
 
 
 def finding_line(finding: Finding) -> str:
@@ -121,7 +140,7 @@ def finding_line(finding: Finding) -> str:
 def findings(found: Sequence[Finding], *, limit: int | None = None) -> None:
     """A line for each, on standard error, at most `limit`."""
     for finding in found[:limit]:
-        click.echo(finding_line(finding), err=True, color=_colour())
+        _echo(finding_line(finding), err=True, color=_colour())
     if limit is not None and len(found) > limit:
         talk(f"... and {len(found) - limit:,} more; `onnxjson check` lists all")
 
@@ -129,7 +148,7 @@ def findings(found: Sequence[Finding], *, limit: int | None = None) -> None:
 def findings_data(found: Sequence[Finding], *, coloured: bool) -> None:
     """A line for each, on standard output."""
     for finding in found:
-        click.echo(finding_line(finding), color=coloured)
+        _echo(finding_line(finding), color=coloured)
 
 
 def size(path: os.PathLike[str]) -> str:
@@ -170,36 +189,49 @@ def abandon_stdout() -> None:
 def working(text: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    Yields a function that replaces the text; any thread may call it.
+    Yields a function that replaces the text; any thread may call it. Within another one, the inner text is shown.
     """
     current = [line(text)]
 
     def update(other: str) -> None:
         current[0] = line(other)
 
-    if not is_terminal(sys.stderr) or is_quiet():
+    if not is_terminal(sys.stderr) or is_quiet() or os.environ.get("TERM") == "dumb":
         yield update
         return
+    _in_progress.append(current)
     done = threading.Event()
-    thread = threading.Thread(target=_show_after_a_second, args=(current, done), daemon=True)
-    thread.start()
+    thread = threading.Thread(target=_show_after_a_second, args=(done,), daemon=True)
+    if len(_in_progress) == 1:
+        thread.start()
     try:
         yield update
     finally:
         done.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
+        _in_progress[:] = [each for each in _in_progress if each is not current]
 
 
-def _show_after_a_second(current: list[str], done: threading.Event) -> None:
+_in_progress: Final[list[list[str]]] = []
+"""The text of each `working`, the inner ones last; one line shows the last."""
+
+
+def _show_after_a_second(done: threading.Event) -> None:
     if done.wait(PATIENCE):
         return
-    from rich.console import Console
-    from rich.text import Text
-
-    # A spinner of ASCII characters, which every terminal has.
-    with Console(stderr=True).status(Text(current[0]), spinner="line") as status:
-        while not done.wait(_REFRESH):
-            status.update(Text(current[0]))
+    for frame in itertools.cycle("-\\|/"):
+        with _drawing:
+            text = tables.cut(_in_progress[-1][0], shutil.get_terminal_size().columns - len("- x"))
+            _shown[:] = [text]
+            sys.stderr.write(f"{_CLEAR}{frame} {text}")
+            sys.stderr.flush()
+        if done.wait(_REFRESH):
+            break
+    with _drawing:
+        _shown.clear()
+        sys.stderr.write(_CLEAR)
+        sys.stderr.flush()
 
 
 def _colour() -> Literal[False] | None:

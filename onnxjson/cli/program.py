@@ -9,6 +9,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from onnxjson.cli import options, output, reports
+from onnxjson.cli.completion import BASH
 from onnxjson.codecs import schema
 from onnxjson.model.errors import ParameterError
 
@@ -107,6 +108,9 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     onnxjson completion zsh >> ~/.zshrc
     onnxjson completion fish > ~/.config/fish/completions/onnxjson.fish
     """
+    if shell == "bash":
+        output.Stdout().write(BASH.encode())
+        return
     completion_class = get_completion_class(shell)
     assert completion_class is not None, shell
     completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
+from onnxjson.cli.completion import Words
 from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath
 from onnxjson.editing.applying import files_written, run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
@@ -39,7 +39,7 @@ class EditCommand(options.Command):
         taken = {option_of(each) for each in self.parameters}
         common = changing.request_options(taken)
         self.common = click.command()(common(lambda: None)).params
-        arguments = click.Argument(["words"], nargs=-1, type=_Words(), metavar=_arguments(edit))
+        arguments = click.Argument(["words"], nargs=-1, type=Words(), metavar=_arguments(edit))
         own = [_option(each) for each in self.parameters]
         super().__init__(
             name_of(edit),
@@ -97,15 +97,6 @@ class EditCommand(options.Command):
             return changing.Changed(result.model, notes, lambda place: files_written(result, place), is_part)
 
         click.get_current_context().exit(changing.run(request, change))
-
-
-class _Words(click.ParamType[str]):
-    """Paths of models, and values of parameters; completed as paths."""
-
-    name = "words"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type="file")]
 
 
 class RewriteGroup(options.Group):

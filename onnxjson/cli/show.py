@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from onnxjson.cli import options, output, reports
+from onnxjson.cli.completion import Words
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
@@ -52,7 +53,7 @@ class _ShowCommand(options.Command):
 
 
 @click.command("show", cls=_ShowCommand)
-@click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True)
+@click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True, type=Words())
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
 @options.weights_from

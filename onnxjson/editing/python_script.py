@@ -95,23 +95,25 @@ class PythonScript:
 
             return self._checked(model, serde.from_proto(made))
         if _is_rules(made):
-            return self._checked(model, self._by_rules(model, made))
+            return self._checked(model, self._by_rules(model, made), _NO_MATCH)
         if isinstance(made, Iterable) and not isinstance(made, str | bytes | Path):
             changes = list(made)
             if all([isinstance(each, Edit | Script | Patch) for each in changes]):
                 return run(model, changes, folder=self.path.parent, model_folder=model_folder)
             if changes and all([_is_rules(each) for each in changes]):
-                return self._checked(model, self._by_rules(model, changes))
+                return self._checked(model, self._by_rules(model, changes), _NO_MATCH)
         what = "nothing" if made is None else f"a {type(made).__name__}"
         raise EditError(
             f"{self.path}: rewrite returned {what}; it must return a model, edits, a patch or rules of onnxscript"
         )
 
-    def _checked(self, before: Model, after: Model) -> Result:
+    def _checked(self, before: Model, after: Model, note: str = "nothing changed") -> Result:
+        """Return the result; `note` is for one that equals the model before."""
         new = new_findings(before, after)
         if new:
             raise EditError(f"{self.path}: the model would be broken: {new[0]}", new[0].address)
-        return Result(after, (Outcome(sum(1 for _ in Patch.between(before, after).units())),), {})
+        count = sum(1 for _ in Patch.between(before, after).units())
+        return Result(after, (Outcome(count, () if count else (note,)),), {})
 
     def _by_rules(self, model: Model, rules: Any) -> Model:
         try:
@@ -133,6 +135,9 @@ class PythonScript:
         graph, _ = reconcile(model.graph, after.graph)
         same = msgspec.structs.replace(model, graph=graph)
         return same if not new_findings(model, same) else after
+
+
+_NO_MATCH: Final = "no rule matched; nothing changed"
 
 
 def _failed(path: Path, error: BaseException) -> EditError:

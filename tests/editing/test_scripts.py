@@ -252,6 +252,9 @@ def test_rules_of_onnxscript_are_made_and_keep_what_they_are_not_about(tmp_path:
     assert after.graph is not None
     assert [node.op_type for node in after.graph.node] == ["Relu", "Neg"]
     assert after.graph.node[1].doc_string == "said"
+    result = python(tmp_path, text).run(after)
+    assert result.model == after
+    assert result.outcomes[0].notes == ("no rule matched; nothing changed",)
 
 
 def test_rules_without_onnxscript_say_what_to_install(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Completion in shells: the script for bash, and the values of selectors."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from onnxjson.cli.paths import KNOWN_ENDINGS
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.selector_terms import KEYS, property_texts
+
+BASH: Final = """\
+_onnxjson_completion() {
+    local IFS=$'\\n' rest=${COMP_LINE:0:COMP_POINT} words=() last=-1 i space part type value response
+    # bash also splits words at : and =; here they are put together again.
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        space=${rest%%[^[:space:]]*}
+        rest=${rest#"$space"}
+        [[ -n $space || $i -eq 0 ]] && words[++last]=
+        part=${COMP_WORDS[i]}
+        [[ $rest == "$part"* ]] || part=$rest
+        words[last]+=$part
+        rest=${rest#"$part"}
+    done
+    [[ $part == [:=]* ]] && part=
+    space=${words[last]%"$part"}  # what bash keeps of the word
+    COMPREPLY=()
+    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last _ONNXJSON_COMPLETE=bash_complete "$1")
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$space"}") ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F _onnxjson_completion onnxjson
+"""
+"""The script for bash: that of click does not complete words with ``:`` or ``=``."""
+
+_HARMLESS: Final = re.compile(r"[A-Za-z0-9_./,-]+")
+"""Texts that a shell takes as they are; names in a model may be anything."""
+
+_MOST: Final = 200
+
+
+class Words(click.ParamType[str]):
+    """Models, then selectors or values: completed as files, terms of a selector with values of the first model."""
+
+    name = "words"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        words = ctx.params.get(param.name or "") or ()
+        before = incomplete[: incomplete.rfind(" ") + 1]
+        last = incomplete[len(before) :]
+        mark = "!" if last.startswith("!") else ""
+        key, colon, value = last.removeprefix("!").partition(":")
+        if not colon or key not in KEYS:
+            return [CompletionItem(incomplete, type="file")]
+        found = [text for text in _texts(words, key) if text.startswith(value) and _HARMLESS.fullmatch(text)]
+        return [CompletionItem(f"{before}{mark}{key}:{text}") for text in found[:_MOST]]
+
+
+def _texts(words: Sequence[str], key: str) -> list[str]:
+    """The values that nodes of the first model have, as a term compares them."""
+    from onnxjson.model.index import Index
+    from onnxjson.storage import files
+
+    model = next((word for word in words if word.lower().endswith(KNOWN_ENDINGS) and Path(word).is_file()), None)
+    if model is None:
+        return []
+    try:
+        index = Index(files.load(model, bind=False).model)
+    except OnnxJsonError:
+        return []
+    if key == "attr":
+        return sorted({each.name or "" for ref in index.node_refs for each in ref.node.attribute})
+    return sorted({text for ref in index.node_refs for text in property_texts(ref, key)})
