@@ -47,18 +47,18 @@ _BATCH: Final = 20
 """Number of calls until the time is checked again."""
 
 
-def _run(watch: Watch, names: Sequence[str], rounds: int, until: float) -> None:
-    for number in range(rounds):
+def _run(watch: Watch, names: Sequence[str], rounds: range, until: float) -> None:
+    for number in rounds:
         for name in names:
             if time.monotonic() > until:
                 return
             if name == "passes":
-                watch.start(partial(passes, parts=(PARTS[number % len(PARTS)],), each_part=number > 0))
+                watch.start(partial(passes, parts=(PARTS[number % len(PARTS)],), each_part=number > 0), number)
             elif name != "calls":
-                watch.start(RUNNERS[name])
+                watch.start(RUNNERS[name], number)
             elif number == 0:
                 watch.start(partial(called, calls=FIRED))
-    calls = islice(every_call(), len(FIRED), None) if rounds > 1 and "calls" in names else iter(())
+    calls = islice(every_call(), len(FIRED), None) if len(rounds) > 1 and "calls" in names else iter(())
     while time.monotonic() < until and (batch := tuple(islice(calls, _BATCH))):
         watch.start(partial(called, calls=batch, names=_EVALUATING))
 
@@ -73,6 +73,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--rounds", type=int, default=1, help=f"rounds, each with other payloads; {len(PAYLOADS)} for every pair"
     )
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first round, to go on with an earlier run (default: 0)"
+    )
     parser.add_argument("--minutes", type=float, default=60, help="start no further runs after this time (default: 60)")
     given = parser.parse_args(arguments)
     names = given.runners or [*RUNNERS, "calls"]
@@ -83,7 +86,8 @@ def main(arguments: Sequence[str]) -> int:
         with mock.patch.dict(os.environ, user), Tripwires(Path(folder) / "wires") as wires:
             (Path(folder) / "work").mkdir()
             watch = Watch(wires, Path(folder) / "work")
-            _run(watch, names, given.rounds, time.monotonic() + 60 * given.minutes)
+            rounds = range(given.first, given.first + given.rounds)
+            _run(watch, names, rounds, time.monotonic() + 60 * given.minutes)
             print(watch)
     for row in watch.rows.values():
         for error in dict.fromkeys(row.errors):

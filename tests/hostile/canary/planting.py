@@ -19,7 +19,7 @@ class Planted(NamedTuple):
 
 
 class Planter:
-    """Source of payloads for positions. Each use of a position gets the next payload, until it has had all of them."""
+    """Source of payloads for positions. In each round a position gets another payload, until it has had all of them."""
 
     def __init__(self, wires: Tripwires, payloads: tuple[Payload, ...] = PAYLOADS) -> None:
         self.wires = wires
@@ -28,6 +28,13 @@ class Planter:
         self._names: set[str] = set()
         self.planted: dict[str, Planted] = {}
         """Planted payloads by mark."""
+        self._round = 0
+
+    def begin(self, number: int) -> None:
+        """Begin new models in a round; they have the same payloads, whatever was planted before."""
+        self._round = number
+        self._uses.clear()
+        self._names.clear()
 
     @contextmanager
     def only(self, payloads: tuple[Payload, ...]) -> Iterator[None]:
@@ -40,7 +47,7 @@ class Planter:
 
     def data(self, position: str) -> bytes:
         """Return the next payload for a position that holds bytes."""
-        number = zlib.crc32(position.encode()) + self._uses[position]
+        number = zlib.crc32(position.encode()) + self._round + self._uses[position]
         self._uses[position] += 1
         payload = self.payloads[number % len(self.payloads)]
         return payload.text(self.add(payload, position), self.wires)

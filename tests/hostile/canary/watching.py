@@ -41,8 +41,9 @@ class Watch:
         self._top = top
         self._planted_before = 0
 
-    def start(self, runner: Callable[["Watch"], None]) -> None:
-        """Start a runner in a new folder, with its own models, and with guarded processes outside the box."""
+    def start(self, runner: Callable[["Watch"], None], number: int = 0) -> None:
+        """Start a runner in a new folder, with models of a round, and with guarded processes outside the box."""
+        self.planter.begin(number)
         self._planted_before = len(self.planter.planted)
         with box_lifted(), tempfile.TemporaryDirectory(dir=self._top) as folder, contextlib.chdir(folder):
             self.folder = Path(folder)
