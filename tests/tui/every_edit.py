@@ -61,6 +61,7 @@ def edits_for(folder: Path) -> tuple[Edit, ...]:
         edits.InlineFunctions(),
         edits.ConvertOpset(version=18),
         edits.StampOpset(version=2, domain="local"),
+        edits.SetIrVersion(version=12),
         edits.SetMetadata(key="stage", value="second", node="op:Relu"),
         edits.SetDoc(text="the sum of both", node="sum"),
         edits.Extract(inputs=("x",), outputs=("c",)),
