@@ -65,7 +65,7 @@ def shortened(text: str, limit: int) -> str:
 def _distinct(text: str, short: str, limit: int) -> str:
     """Return the cut form of a text, another one if the output has it for another text; in full if none is left."""
     shown = _SHOWN.get()
-    if shown is None or ELLIPSIS not in short:
+    if shown is None or ELLIPSIS not in short or limit < _LEAST_END:  # Nobody can tell anything in so few columns.
         return short
     for attempt in range(2 * _MOST_CUTS):
         other = shown.setdefault(short, text)
@@ -153,7 +153,7 @@ def _numbered_part(text: str, mark: str, last: int) -> tuple[str, str]:
 def _end(text: str, width: int) -> str:
     """Return the end of a text, `width` columns wide."""
     if text.isascii():
-        return text[-width:] if width else ""
+        return text[-width:] if width > 0 else ""
     room = width
     for number, character in enumerate(reversed(text)):
         room -= cells(character)

@@ -35,7 +35,7 @@ SINGLE: Final = (
     "replace-node op:LeakyRelu Relu",
     "rewire /layer500/Add_2003 1 x",
     "swap-inputs op:Add",
-    "set-tensor layer7.weight --value [1] --type float32[1]",
+    f"set-tensor layer7.weight --value {[[[[1]]] * 4] * 4} --type float32[4,4,1,1]".replace("], [", "],["),
     "cast-tensor layer7.weight float16 --lossy",
     "rename tensor /layer100/relu_401_output_0 other",
     "rename tensor 're:/layer(\\d+)/(.*)' 'l\\1_\\2'",

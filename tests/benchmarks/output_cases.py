@@ -202,6 +202,7 @@ inline-functions: onnxjson rewrite inline-functions m.onnx -o 16.onnx
 convert-opset: onnxjson rewrite convert-opset m.onnx 21 -o 17.onnx
 convert-opset-down: onnxjson rewrite convert-opset m.onnx 13 -o 18.onnx
 stamp-opset: onnxjson rewrite stamp-opset m.onnx 22 -o 19.onnx
+set-ir-version: onnxjson rewrite set-ir-version m.onnx 11 -o 19b.onnx
 set-metadata: onnxjson rewrite set-metadata m.onnx author --value Ada -o 20.onnx
 set-metadata-nodes: onnxjson rewrite set-metadata m.onnx stage --value 2 --node "op:$OP" -o 21.onnx
 set-doc: onnxjson rewrite set-doc m.onnx 'A text.' --tensor "$INPUT" -o 22.onnx

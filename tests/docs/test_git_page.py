@@ -55,7 +55,7 @@ def test_comment_says_what_the_request_changes_and_no_more(request_of: Repositor
     result = run(steps()["What changed"], request_of)
     assert result.returncode == 0, result.stderr
     comment = (request_of.top / "comment.md").read_text(encoding="utf-8")
-    assert comment.count("| attribute-changed | `Elu.alpha` |") == 2
+    assert comment.count("| attribute-changed | `Elu.alpha`: `alpha: 0.5 -> 0.75` | `second` |") == 2
     assert "LeakyRelu.alpha" not in comment
 
 
