@@ -12,7 +12,7 @@ from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.types import format_data_type, format_type
+from onnxjson.model.types import format_data_type, format_type, innermost
 
 KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope")
 """The keys of terms, besides ``in``."""
@@ -255,15 +255,10 @@ def has_dims(shape: str, wanted: str) -> bool:
 
 
 def _leaf(value_type: Type | None) -> TensorType | SparseTensorType | None:
-    while value_type is not None:
-        for leaf in (value_type.tensor_type, value_type.sparse_tensor_type):
-            if leaf is not None:
-                return leaf
-        inner = value_type.sequence_type or value_type.optional_type or value_type.map_type
-        if inner is None:
-            break
-        value_type = inner.value_type if value_type.map_type is inner else inner.elem_type  # type: ignore[union-attr]
-    return None
+    inner = innermost(value_type)
+    while inner is not None and inner.map_type is not None:
+        inner = innermost(inner.map_type.value_type)
+    return None if inner is None else inner.tensor_type or inner.sparse_tensor_type
 
 
 def attribute_text(attribute: Attribute) -> str | None:

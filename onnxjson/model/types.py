@@ -84,6 +84,14 @@ def parse_type(text: str) -> Type:
     return result
 
 
+def innermost(declared: Type | None) -> Type | None:
+    """Return the type in sequences and optional values: what they are made of, or the type itself."""
+    while declared is not None and (declared.optional_type is not None or declared.sequence_type is not None):
+        outer = declared.optional_type or declared.sequence_type
+        declared = None if outer is None else outer.elem_type
+    return declared
+
+
 def format_tensor_type(data_type: int, dims: tuple[int, ...]) -> str | None:
     """Return ``float32[2,3]`` for a constant; `None` for an undefined data type and for negative dims."""
     name = DATA_TYPE_NAMES.get(data_type)

@@ -18,7 +18,7 @@ from onnxjson.model.errors import FeedError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
-from onnxjson.model.types import format_data_type, format_type
+from onnxjson.model.types import format_data_type, format_type, innermost
 from onnxjson.running.random_values import (
     INDEX_TYPES,
     Spread,
@@ -28,7 +28,7 @@ from onnxjson.running.random_values import (
     role_elements,
     role_of,
 )
-from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, innermost, tensor_type, unknown
+from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, tensor_type, unknown
 from onnxjson.running.values import Value, Values
 from onnxjson.running.worker import Worker
 

@@ -21,7 +21,7 @@ from onnxjson.model.errors import FeedError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external
-from onnxjson.model.types import format_type
+from onnxjson.model.types import format_type, innermost
 from onnxjson.running.random_values import indexed_axis_size
 from onnxjson.running.worker import Worker
 
@@ -357,14 +357,6 @@ def _expression(dimension: Hashable) -> ast.expr | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return tree if isinstance(tree, ast.BinOp) else None
-
-
-def innermost(declared: Type | None) -> Type | None:
-    """Return the type of the tensors in a sequence or an optional value."""
-    while declared is not None and (declared.optional_type is not None or declared.sequence_type is not None):
-        outer = declared.optional_type or declared.sequence_type
-        declared = None if outer is None else outer.elem_type
-    return declared
 
 
 def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:

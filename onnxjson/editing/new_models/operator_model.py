@@ -11,7 +11,7 @@ from onnxjson.editing.new_models.slot_types import (
     InputSpec,
     check_outputs,
     constant,
-    innermost,
+    innermost_tensor,
     preferred_type,
     read_input,
     static_shape,
@@ -332,7 +332,7 @@ class _Builder:
         needed = [_LOWEST_IR, *[ir_version_for(domain, version) for domain, version in domains.items()]]
         used = {each.data_type for each in values if isinstance(each, Tensor)}
         for value in [each.type for each in values if isinstance(each, ValueInfo)] + list(self.bound.values()):
-            tensor = None if value is None else innermost(value)
+            tensor = None if value is None else innermost_tensor(value)
             used |= set() if tensor is None else {tensor.elem_type}
         needed += [dtype.ir_version for dtype in DTYPES.values() if dtype.number in used]
         return max(needed)

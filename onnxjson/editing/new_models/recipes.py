@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from onnxjson.editing.new_models.slot_types import innermost, static_shape, with_shape
+from onnxjson.editing.new_models.slot_types import innermost_tensor, static_shape, with_shape
 from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.document import (
     Attribute,
@@ -315,7 +315,7 @@ def zeros(name: str, data_type: int, dims: tuple[int, ...]) -> Tensor:
 
 def _branch(name: str, value: Type, outputs: int) -> Graph:
     """Build a branch whose outputs depend on no input."""
-    tensor = innermost(value)
+    tensor = innermost_tensor(value)
     data_type = (tensor.elem_type if tensor is not None else None) or 1
     nodes, infos = [], []
     prefix = name.partition("_")[0]

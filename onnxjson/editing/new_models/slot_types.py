@@ -33,7 +33,7 @@ from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import EditError, EncodeError, Finding, ParameterError, WorkerError
 from onnxjson.model.index import Index
 from onnxjson.model.operators import Signature, all_operators
-from onnxjson.model.types import TypeSyntaxError, format_type, parse_type
+from onnxjson.model.types import TypeSyntaxError, format_type, innermost, parse_type
 from onnxjson.storage.constant_reading import Kind, from_json, parse_json
 
 LEFT_OUT: Final = "-"
@@ -90,18 +90,14 @@ def read_input(text: str) -> InputSpec:
 
 def shape_of(value: Type) -> TensorShape | None:
     """Return the shape of a tensor type, or of the tensors in a sequence or optional type."""
-    inner = innermost(value)
+    inner = innermost_tensor(value)
     return None if inner is None else inner.shape
 
 
-def innermost(value: Type) -> TensorType | None:
+def innermost_tensor(value: Type) -> TensorType | None:
     """Return the tensor type in a type."""
-    if value.tensor_type is not None:
-        return value.tensor_type
-    held = value.sequence_type or value.optional_type
-    if held is not None and held.elem_type is not None:
-        return innermost(held.elem_type)
-    return None
+    inner = innermost(value)
+    return None if inner is None else inner.tensor_type
 
 
 def with_shape(value: Type, shape: TensorShape | None) -> Type:
@@ -235,7 +231,7 @@ def _has_rank(value: Type | None) -> bool:
     known = _known(value)
     if known is None:
         return False
-    inner = innermost(known)
+    inner = innermost_tensor(known)
     return inner is None or inner.shape is not None
 
 
@@ -243,7 +239,7 @@ def _known(inferred: Type | None) -> Type | None:
     """Return a type unless it is empty."""
     if inferred is None or inferred == Type():
         return None
-    inner = innermost(inferred)
+    inner = innermost_tensor(inferred)
     return None if inner is not None and not inner.elem_type else inferred
 
 
@@ -273,7 +269,7 @@ def preferred_type(types: Sequence[Type]) -> Type:
     """Return the most common of the types that a schema allows."""
     for name in _PREFERRED:
         for each in types:
-            inner = innermost(each)
+            inner = innermost_tensor(each)
             if inner is not None and inner.elem_type == DATA_TYPES[name]:
                 return each
     return types[0]
