@@ -27,8 +27,8 @@ from typing import Any, BinaryIO, Final, Literal
 
 import click
 
+from onnxjson.model.display import ELLIPSIS, unprintable, visible
 from onnxjson.model.display import counted as counted
-from onnxjson.model.display import unprintable, visible
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonError, OtherJsonError, OutputError
 from onnxjson.rendering import tables
 
@@ -222,7 +222,8 @@ def _show_after_a_second(done: threading.Event) -> None:
         return
     for frame in itertools.cycle("-\\|/"):
         with _drawing:
-            text = tables.cut(_in_progress[-1][0], shutil.get_terminal_size().columns - len("- x"))
+            width = shutil.get_terminal_size().columns - len("- x")
+            text = tables.cut(_in_progress[-1][0], width).replace(ELLIPSIS, "~")  # the Linux console has no ellipsis
             _shown[:] = [text]
             sys.stderr.write(f"{_CLEAR}{frame} {text}")
             sys.stderr.flush()
