@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from onnxjson.cli.paths import KNOWN_ENDINGS
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.selector_terms import KEYS, property_texts
+from onnxjson.patterns.selector_terms import KEYS, property_texts
 
 BASH: Final = """\
 _onnxjson_completion() {

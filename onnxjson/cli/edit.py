@@ -19,7 +19,7 @@ from onnxjson.editing.round_trip import Editing, Proposal
 from onnxjson.model.display import listed
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import select_nodes
+from onnxjson.patterns.selectors import select_nodes
 
 
 @options.command("tui")

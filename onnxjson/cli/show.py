@@ -15,8 +15,8 @@ from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
-from onnxjson.model.selector_terms import spelled
-from onnxjson.model.selectors import TensorRef, select
+from onnxjson.patterns.selector_terms import spelled
+from onnxjson.patterns.selectors import TensorRef, select
 from onnxjson.rendering.node import documentation_fields, node_lines, nodes_lines, opset_of, view_node, view_nodes
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines

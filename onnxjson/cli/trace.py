@@ -9,10 +9,10 @@ from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.selectors import select_nodes
 from onnxjson.optimizing.provenance import Provenance, provenance
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import load_trace
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.json_reports import trace_json
 from onnxjson.rendering.markdown_reports import trace_markdown
 from onnxjson.rendering.spans import Line

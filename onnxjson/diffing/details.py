@@ -32,9 +32,9 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.payloads import Payload, whole
-from onnxjson.model.selector_terms import attribute_text, scopes_of
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_data_type, format_type
+from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 
 _LONGEST: Final = 2000
 """Maximum length of a value in a detail, in characters."""

@@ -25,7 +25,7 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
-from onnxjson.model.selectors import TensorRef
+from onnxjson.patterns.selectors import TensorRef
 
 DescribedTensor = Annotated[
     str | None,

@@ -19,9 +19,9 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.selectors import select_tensor
 from onnxjson.model.tensors import is_external, needed_bytes
 from onnxjson.model.walking import tensors_of
+from onnxjson.patterns.selectors import select_tensor
 
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):

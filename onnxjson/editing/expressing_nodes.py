@@ -17,9 +17,9 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Graph, Node, Type, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.model.selector_terms import spelled
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body
+from onnxjson.patterns.selector_terms import spelled
 
 
 class InexpressibleError(Exception):

@@ -22,9 +22,9 @@ from onnxjson.model.errors import DecodeError, EditError, EncodeError, Parameter
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.payloads import whole
-from onnxjson.model.selectors import TensorRef
 from onnxjson.model.tensors import raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
+from onnxjson.patterns.selectors import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
 from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
 from onnxjson.storage.external import Resolver

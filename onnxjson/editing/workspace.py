@@ -17,8 +17,8 @@ from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Spa
 from onnxjson.model.errors import EditError, SelectorError, UntrustedError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.selectors import TensorRef, select_nodes, select_tensor
 from onnxjson.model.walking import replace_at
+from onnxjson.patterns.selectors import TensorRef, select_nodes, select_tensor
 
 _HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
 """Fields of a model that edits can change without breaking its structure."""

@@ -23,9 +23,9 @@ from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
 from onnxjson.model.operators import Formal, Signature, function_key, operator_key, operator_name, plain_domain
-from onnxjson.model.selector_terms import scopes_of
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
+from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.rendering.values import (

@@ -12,7 +12,6 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import TensorRef
 from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,
@@ -23,6 +22,7 @@ from onnxjson.model.tensor_statistics import (
 )
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
+from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped

@@ -17,9 +17,9 @@ from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, ST
 from onnxjson.model.errors import DecodeError, EncodeError, LimitError, MissingInputError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.scalars import found_text
-from onnxjson.model.selectors import select_tensor
 from onnxjson.model.tensors import tensor_mistakes
 from onnxjson.model.types import parse_data_type, parse_tensor_type
+from onnxjson.patterns.selectors import select_tensor
 from onnxjson.storage.exactness import BeyondBinary64, pack
 from onnxjson.storage.external import Resolver, file_of
 from onnxjson.storage.weights import require_whole
@@ -233,7 +233,7 @@ def find_tensor(model: Model, selector: str) -> Tensor:
 
     Args:
         model: the model.
-        selector: see `onnxjson.model.selectors`. The output of a Constant selects its value. An address can also be
+        selector: see `onnxjson.patterns.selectors`. The output of a Constant selects its value. An address can also be
             that of an attribute whose value is a tensor, a number, a string or a list of those, such as
             ``@/graph/node/0/attribute/pads``.
 

@@ -14,8 +14,8 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import parse_type
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.session.session import Session

@@ -5,7 +5,7 @@ import pytest
 from onnxjson.codecs.serde import parse
 from onnxjson.model.index import Index
 from onnxjson.model.operators import operator_signature
-from onnxjson.model.selectors import select_nodes, select_tensor
+from onnxjson.patterns.selectors import select_nodes, select_tensor
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import documentation_fields, node_lines, opset_of, view_node
 from onnxjson.rendering.summary import Place, summarise

@@ -11,7 +11,7 @@ from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Attribute, Function, Model, Node, Tensor
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.selectors import select_nodes
+from onnxjson.patterns.selectors import select_nodes
 from tests.editing.graphs import EXPORTED, exported, model_of
 
 NESTED = """g (float[N] x, bool c) => (float[N] y) <float[1] w = {1}> {

@@ -8,7 +8,7 @@ from onnxjson.diffing.matching.aligning import align
 from onnxjson.model.constants import Constant, attribute_tensor, constant_value, find_constant, own_constant
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import select_tensor
+from onnxjson.patterns.selectors import select_tensor
 from onnxjson.storage.constant_reading import find_tensor
 
 VALUE = Tensor(dims=(1,), data_type=1, raw_data=struct.pack("<f", 2.0))

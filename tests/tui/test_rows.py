@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from onnxjson.model.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.selector_terms import scopes_of
-from onnxjson.model.selectors import select_nodes
+from onnxjson.patterns.selector_terms import scopes_of
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line

@@ -7,8 +7,8 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError, SelectorError
 from onnxjson.model.index import Scope
-from onnxjson.model.selector_terms import parse
-from onnxjson.model.selectors import select_nodes
+from onnxjson.patterns.selector_terms import parse
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import selector_offers
 from onnxjson_tui.rows.node_text import Direction, NodeText, Wanted, step, wanted

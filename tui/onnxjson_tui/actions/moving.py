@@ -3,7 +3,7 @@
 from typing import Final
 
 from onnxjson.model.operators import operator_name
-from onnxjson.model.selector_terms import spelled
+from onnxjson.patterns.selector_terms import spelled
 from onnxjson_tui.keys.action import Action, Arguments, Run
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row

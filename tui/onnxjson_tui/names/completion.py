@@ -16,7 +16,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.selector_terms import KEYS, Value, parse, property_texts, spelled
+from onnxjson.patterns.selector_terms import KEYS, Value, parse, property_texts, spelled
 from onnxjson_tui.keys.action import Action
 from onnxjson_tui.names.editable_names import constant_of, is_plain, value_selector
 from onnxjson_tui.names.form_filling import Filling

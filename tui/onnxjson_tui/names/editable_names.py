@@ -11,7 +11,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import SparseTensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.selector_terms import Value, parse, spelled
+from onnxjson.patterns.selector_terms import Value, parse, spelled
 from onnxjson_tui.session.selection import selector_of
 from onnxjson_tui.session.session import Session
 

@@ -15,7 +15,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import attribute_types, operator_signature, plain_domain
-from onnxjson.model.selectors import select_nodes
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.node import opset_of
 from onnxjson.rendering.tables import clipped
 from onnxjson_tui.names.form_filling import SELECTION, Filling

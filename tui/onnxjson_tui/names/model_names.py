@@ -9,8 +9,8 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Function
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
-from onnxjson.model.selector_terms import scopes_of
 from onnxjson.model.types import format_type
+from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson_tui.rows.node_text import LineText
 
 MOST: Final = 200

@@ -18,9 +18,9 @@ from onnxjson.model.operators import (
     operator_signature,
     plain_domain,
 )
-from onnxjson.model.selector_terms import attribute_text
-from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import format_type
+from onnxjson.patterns.selector_terms import attribute_text
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
 from onnxjson.rendering.values import value_type
 from onnxjson_tui.names.editable_names import constant_of, node_selector, value_selector

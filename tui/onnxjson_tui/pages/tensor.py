@@ -9,7 +9,6 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import COMPLEX_PARTS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.selectors import TensorRef, select_tensor
 from onnxjson.model.tensor_statistics import (
     Spread,
     Statistics,
@@ -19,6 +18,7 @@ from onnxjson.model.tensor_statistics import (
     statistics,
     string_statistics,
 )
+from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson_tui.rows.tensor_description import (

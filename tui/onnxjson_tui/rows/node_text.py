@@ -8,8 +8,8 @@ from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.index import Scope
-from onnxjson.model.name_patterns import regular_expression
 from onnxjson.model.operators import operator_name
+from onnxjson.patterns.name_patterns import regular_expression
 
 _LONGEST: Final = 10_000
 """Maximum characters of a name that are searched."""

@@ -9,10 +9,10 @@ from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.dtypes import STORAGE
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import TensorRef
 from onnxjson.model.tensor_statistics import Histogram, Spread, Statistics, StringStatistics
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
+from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
 from onnxjson.rendering.values import consumers, source, stored_bytes, tensor_type_text

@@ -22,8 +22,8 @@ from onnxjson.model.errors import (
 )
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
-from onnxjson.model.selectors import select_nodes
 from onnxjson.patching import Patch
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.session.answers import Changed, Exported, Preview
 from onnxjson_tui.session.following import follow
 from onnxjson_tui.session.history import History, Step

@@ -19,8 +19,8 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.errors import AddressError, SelectorError
 from onnxjson.model.index import Index
-from onnxjson.model.selectors import TensorRef, select, select_nodes, select_tensor
 from onnxjson.model.types import parse_type
+from onnxjson.patterns.selectors import TensorRef, select, select_nodes, select_tensor
 
 
 def _value(name: str, elem_type: int) -> ValueInfo:

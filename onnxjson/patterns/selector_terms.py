@@ -1,4 +1,4 @@
-"""Terms of selectors (`onnxjson.model.selectors`): the grammar, and the properties of nodes that terms compare."""
+"""Terms of selectors (`onnxjson.patterns.selectors`): the grammar, and the properties of nodes that terms compare."""
 
 import re
 import struct
@@ -185,7 +185,7 @@ _SEPARATORS: Final = re.compile(r"[/.]+")
 
 
 def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
-    """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.model.selector_terms` has the keys."""
+    """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.patterns.selector_terms` has the keys."""
     node = ref.node
     match key:
         case "op" | "name":

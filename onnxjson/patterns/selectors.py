@@ -3,7 +3,7 @@
 ::
 
     @/graph/node/3            the element at an address (onnxjson.model.addresses)
-    re:/layer[12]/.*          a regular expression for whole names (onnxjson.model.name_patterns)
+    re:/layer[12]/.*          a regular expression for whole names (onnxjson.patterns.name_patterns)
     op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
     /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has exactly that name
 
@@ -27,8 +27,8 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import NoMatchError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.name_patterns import Wildcards, has_wildcards, regular_expression
-from onnxjson.model.selector_terms import (
+from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
+from onnxjson.patterns.selector_terms import (
     Selector,
     Term,
     Value,

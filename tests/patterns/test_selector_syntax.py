@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from onnxjson.model.errors import SelectorError
-from onnxjson.model.selector_terms import Value, parse, spelled
+from onnxjson.patterns.selector_terms import Value, parse, spelled
 
 
 @pytest.mark.parametrize("seed", range(300))
