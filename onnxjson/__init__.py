@@ -107,7 +107,7 @@ _BEHIND_METHODS: Final = {
     "onnxjson.rendering.report_texts": "report_text",
     "onnxjson.storage.constant_reading": "array_of",
 }
-"""Functions that only the methods of records call (`onnxjson.model.document`)."""
+"""Functions that only the methods of records call (`onnxjson.model.methods`)."""
 
 
 def _by_name(names: dict[str, str]) -> dict[str, str]:

@@ -11,18 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import pybase64
 
+from onnxjson.codecs import canonical_values as values
 from onnxjson.codecs import tensor_text
-from onnxjson.codecs.canonical_values import (
-    INDENTS,
-    element_metadata,
-    encode_string,
-    escape,
-    opset_imports,
-    pairs,
-    string,
-    string_or_lines,
-    strings,
-)
 from onnxjson.codecs.short_forms import ShortForms
 from onnxjson.codecs.tensor_text import INLINE, Weights, sha256_of
 from onnxjson.model import document as d
@@ -53,9 +43,9 @@ class _NodeLayout(NamedTuple):
     @lru_cache
     def at(cls, indent: int) -> "_NodeLayout":
         """The layout of nodes at an indentation in spaces."""
-        line = INDENTS[indent + 1]
+        line = values.INDENTS[indent + 1]
         keys = b"]," + line + b'"input": [', b"]," + line + b'"name": ', b"," + line + b'"attribute": '
-        return cls(INDENTS[indent], b"," + INDENTS[indent], *keys)
+        return cls(values.INDENTS[indent], b"," + values.INDENTS[indent], *keys)
 
 
 class TextWriter(ShortForms):
@@ -80,7 +70,7 @@ class TextWriter(ShortForms):
         self.doc_string(model.doc_string, 0)
         if model.opset_import:
             self.key(b'"opset_import": ', line)
-            self.out.append(opset_imports(model.opset_import, self.exact_line))
+            self.out.append(values.opset_imports(model.opset_import, self.exact_line))
         if model.graph is not None:
             self.key(b'"graph": ', line)
             self.graph(model.graph, 0)
@@ -110,10 +100,10 @@ class TextWriter(ShortForms):
             if type(piece) is bytes:
                 batch.append(piece)
                 continue
-            self.write(escape(b"".join(batch)))
+            self.write(values.escape(b"".join(batch)))
             batch = []
             self.write_base64(piece.data)  # type: ignore[union-attr]
-        self.write(escape(b"".join(batch)))
+        self.write(values.escape(b"".join(batch)))
         self.out.clear()
 
     def float_tokens(self, batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
@@ -128,7 +118,7 @@ class TextWriter(ShortForms):
     def graph(self, graph: d.Graph, indent: int) -> None:
         """Write a graph, the value of a key whose line starts at `indent`."""
         inner = indent + 2
-        lines, inline = element_metadata(
+        lines, inline = values.element_metadata(
             (
                 ("node", graph.node),
                 ("input", graph.input),
@@ -138,7 +128,7 @@ class TextWriter(ShortForms):
             )
         )
         self.out.append(b"{")
-        self.scalar("name", graph.name, INDENTS[inner])
+        self.scalar("name", graph.name, values.INDENTS[inner])
         self.doc_string(graph.doc_string, inner)
         self._value_infos(b"input", graph.input, inner, inline)
         self._value_infos(b"output", graph.output, inner, inline)
@@ -155,32 +145,32 @@ class TextWriter(ShortForms):
         self.metadata(record.metadata_props, inner)
         if lines:
             self.element_metadata(lines, inner)
-        self.unknown(record.unknown_fields, INDENTS[inner])
-        self.close(INDENTS[indent])
+        self.unknown(record.unknown_fields, values.INDENTS[inner])
+        self.close(values.INDENTS[indent])
 
     def element_metadata(self, lines: list[bytes], indent: int) -> None:
         """Write the metadata of the elements of a graph or function, a line for each pair; its key is at `indent`."""
-        line = INDENTS[indent + 2]
-        self.key(b'"element_metadata": [', INDENTS[indent])
+        line = values.INDENTS[indent + 2]
+        self.key(b'"element_metadata": [', values.INDENTS[indent])
         for position in range(0, len(lines), BATCH):
             self.out.append((b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH]))
             self.flush_if_free()
-        self.out += (INDENTS[indent], b"]")
+        self.out += (values.INDENTS[indent], b"]")
 
     def _function(self, function: d.Function, indent: int) -> None:
         inner = indent + 2
-        line = INDENTS[inner]
-        lines, inline = element_metadata((("node", function.node), ("value_info", function.value_info)))
+        line = values.INDENTS[inner]
+        lines, inline = values.element_metadata((("node", function.node), ("value_info", function.value_info)))
         self.out.append(b"{")
         for name in ("name", "domain", "overload"):
             self.scalar(name, getattr(function, name), line)
         self.doc_string(function.doc_string, inner)
         if function.opset_import:
             self.key(b'"opset_import": ', line)
-            self.out.append(opset_imports(function.opset_import, self.exact_line))
+            self.out.append(values.opset_imports(function.opset_import, self.exact_line))
         for name in ("input", "output", "attribute"):
             if names := getattr(function, name):
-                self.key(b'"%b": %b' % (name.encode(), strings(names)), line)
+                self.key(b'"%b": %b' % (name.encode(), values.strings(names)), line)
         if function.attribute_proto:
             self.key(b'"attribute_proto": ', line)
             self.attributes(function.attribute_proto, {}, inner)
@@ -189,7 +179,7 @@ class TextWriter(ShortForms):
         self._finish(function, lines, indent)
 
     def _training_info(self, info: d.TrainingInfo, indent: int) -> None:
-        line = INDENTS[indent + 2]
+        line = values.INDENTS[indent + 2]
         self.out.append(b"{")
         for name in ("initialization", "algorithm"):
             graph = getattr(info, name)
@@ -198,9 +188,9 @@ class TextWriter(ShortForms):
                 self.graph(graph, indent + 2)
         for name in ("initialization_binding", "update_binding"):
             if entries := getattr(info, name):
-                self.key(b'"%b": %b' % (name.encode(), pairs(entries, self.exact_line)), line)
+                self.key(b'"%b": %b' % (name.encode(), values.pairs(entries, self.exact_line)), line)
         self.unknown(info.unknown_fields, line)
-        self.close(INDENTS[indent])
+        self.close(values.INDENTS[indent])
 
     def flush_if_free(self) -> None:
         """Write the collected pieces, unless they are part of a block that may be remembered."""
@@ -211,9 +201,9 @@ class TextWriter(ShortForms):
         if not infos:
             return
         out = self.out
-        line = INDENTS[indent + 2]
+        line = values.INDENTS[indent + 2]
         next_line = b"," + line
-        self.key(b'"' + key + b'": [', INDENTS[indent])
+        self.key(b'"' + key + b'": [', values.INDENTS[indent])
         separator = line
         for position, info in enumerate(infos, 1):
             name, type_ = info.name, info.type
@@ -227,17 +217,17 @@ class TextWriter(ShortForms):
                 out.append(separator)
                 self.value_info(info, indent + 2, id(info) in inline)
             else:
-                out += (separator, b'{"name": ', string(name), b', "type": ', self.type_text(type_), b"}")
+                out += (separator, b'{"name": ', values.string(name), b', "type": ', self.type_text(type_), b"}")
             separator = next_line
             if not position % BATCH:
                 self.flush_if_free()
-        out += (INDENTS[indent], b"]")
+        out += (values.INDENTS[indent], b"]")
 
     def _initializers(self, initializers: Sequence[d.Tensor], indent: int, inline: set[int]) -> None:
         if not initializers:
             return
-        self.key(b'"initializer": [', INDENTS[indent])
-        separator = INDENTS[indent + 2]
+        self.key(b'"initializer": [', values.INDENTS[indent])
+        separator = values.INDENTS[indent + 2]
         for start in range(0, len(initializers), BATCH):
             batch = initializers[start : start + BATCH]
             floats = self.float_tokens(batch)
@@ -246,16 +236,16 @@ class TextWriter(ShortForms):
                 self.tensor(
                     tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor))
                 )
-                separator = b"," + INDENTS[indent + 2]
+                separator = b"," + values.INDENTS[indent + 2]
             self.flush_if_free()
-        self.out += (INDENTS[indent], b"]")
+        self.out += (values.INDENTS[indent], b"]")
 
     def _nodes(self, nodes: Sequence[d.Node], indent: int, inline: set[int]) -> None:
         if not nodes:
             return
-        self.key(b'"node": [', INDENTS[indent])
+        self.key(b'"node": [', values.INDENTS[indent])
         out = self.out
-        encode = encode_string
+        encode = values.encode_string
         blocks = self._blocks
         layout = _NodeLayout.at(indent + 2)
         _, between, input_key, name_key, attribute_key = layout
@@ -307,29 +297,29 @@ class TextWriter(ShortForms):
                     out.append(b"}")
             if not position % BATCH:
                 self.flush_if_free()
-        out.append(INDENTS[indent] + b"]")
+        out.append(values.INDENTS[indent] + b"]")
 
     def _rare_node(self, node: d.Node, indent: int, inline: bool) -> None:
         """Write a node that has a rare field; its first key is on the first line."""
         self.out.append(b"{")
-        line = INDENTS[indent + 1]
+        line = values.INDENTS[indent + 1]
         if node.op_type is not None:
-            self.key(b'"op_type": ' + string(node.op_type), None)
+            self.key(b'"op_type": ' + values.string(node.op_type), None)
         if node.output:
-            self.key(b'"output": ' + strings(node.output), None)
+            self.key(b'"output": ' + values.strings(node.output), None)
         if node.input:
-            self._node_key(b'"input": ' + strings(node.input), line)
+            self._node_key(b'"input": ' + values.strings(node.input), line)
         for name in ("name", "domain", "overload"):
             value = getattr(node, name)
             if value is not None:
-                self._node_key(b'"%b": %b' % (name.encode(), string(value)), line)
+                self._node_key(b'"%b": %b' % (name.encode(), values.string(value)), line)
         if node.doc_string is not None:
-            self._node_key(b'"doc_string": ' + string_or_lines(node.doc_string, indent + 1)[0], line)
+            self._node_key(b'"doc_string": ' + values.string_or_lines(node.doc_string, indent + 1)[0], line)
         if node.attribute:
             self._node_key(b'"attribute": ', line)
             self._attribute_block(node, indent + 1)
         if inline:
-            self._node_key(b'"metadata_props": ' + pairs(node.metadata_props, self.exact_line), line)
+            self._node_key(b'"metadata_props": ' + values.pairs(node.metadata_props, self.exact_line), line)
         if node.device_configurations:
             self._node_key(b'"device_configurations": ', line)
             self.items(node.device_configurations, self.exact, indent + 1)
@@ -367,11 +357,5 @@ class TextWriter(ShortForms):
 
 
 def write_text(model: d.Model, write: Callable[[bytes], object], weights: Weights = INLINE) -> None:
-    """Stream the canonical text of `model` to `write` in pieces of UTF-8; `weights` is the form of its big tensors.
-
-    Raises:
-        WeightsMissingError: the text needs bytes of which only the sha256 is available.
-        LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
-    """
+    """Stream the canonical text of `model` to `write` in pieces of UTF-8; `weights` is the form of its big tensors."""
     TextWriter(write, weights).model(model)

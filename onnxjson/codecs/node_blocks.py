@@ -103,12 +103,7 @@ def node_addresses(address: str) -> list[str]:
 
 
 def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
-    """Write the text of some blocks (see `block_addresses`), not inside one another, after a comment, `remark`.
-
-    Raises:
-        AddressError: nothing is at an address.
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
-    """
+    """Write the text of some blocks (see `block_addresses`), not inside one another, after a comment, `remark`."""
     written = _written([(each, node_addresses(each), is_range(each)) for each in addresses], model)
     return b"// " + visible(remark, None).encode() + b"\n" + written
 
@@ -146,9 +141,6 @@ def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> d
     """Read the nodes that replace each of the blocks at `addresses`; `file` is the name of the text in findings.
 
     The nodes of a block that the document does not have are deleted.
-
-    Raises:
-        DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.
     """
     context = Context()
     context.has_digests = True
@@ -205,11 +197,7 @@ class Replaced(NamedTuple):
 
 
 def put_back(model: Model, blocks: Mapping[str, Sequence[Block]]) -> Replaced:
-    """Replace the nodes of blocks in a model; everything else is shared with it.
-
-    Raises:
-        AddressError: nothing is at an address.
-    """
+    """Replace the nodes of blocks in a model; everything else is shared with it."""
     wanted: dict[str, Any] = {}
     for address, replacement in blocks.items():
         first, *others = node_addresses(address)

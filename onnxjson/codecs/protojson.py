@@ -281,11 +281,7 @@ def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
 
 
 def losses(model: d.Model) -> tuple[Finding, ...]:
-    """Return the parts of a model that proto-JSON cannot represent, as warnings: `dumps` with `lossy` omits them.
-
-    Raises:
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
-    """
+    """Return the parts of a model that proto-JSON cannot represent, as warnings: `dumps` with `lossy` omits them."""
     return tuple([_finding("warning", *loss, "--lossy writes the model without it") for loss in _losses(model)])
 
 

@@ -11,16 +11,8 @@ from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 from onnxjson.model import document as d
+from onnxjson.model import messages as m
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.messages import (
-    ATTRIBUTE_PAYLOADS,
-    ATTRIBUTE_TYPE_NAMES,
-    ATTRIBUTE_TYPES,
-    DATA_LOCATIONS,
-    FIELDS,
-    Field,
-    Kind,
-)
 from onnxjson.model.operator_table import attribute_table
 
 Schema: TypeAlias = dict[str, Any]
@@ -90,8 +82,8 @@ _VALUES: Final[dict[str, Schema]] = {
     "data_type": _either(
         {"enum": list(DATA_TYPES)}, {"type": "string", "pattern": r"^dtype\(-?[0-9]+\)$"}, _reference("int32")
     ),
-    "attribute_type": _either({"enum": list(ATTRIBUTE_TYPES)}, {"type": "integer"}),
-    "data_location": _either({"enum": list(DATA_LOCATIONS)}, {"type": "integer"}),
+    "attribute_type": _either({"enum": list(m.ATTRIBUTE_TYPES)}, {"type": "integer"}),
+    "data_location": _either({"enum": list(m.DATA_LOCATIONS)}, {"type": "integer"}),
     "pairs": {
         "description": "Keys and values, in order; a list where a key repeats or is all digits.",
         **_either(
@@ -136,17 +128,17 @@ _VALUES: Final[dict[str, Schema]] = {
 }
 """Definitions of values that are not messages, by name."""
 
-_SCALARS: Final[dict[Kind, str]] = {
-    Kind.INT64: "int64",
-    Kind.UINT64: "uint64",
-    Kind.INT32: "int32",
-    Kind.FLOAT: "float",
-    Kind.DOUBLE: "float",
-    Kind.STRING: "string",
-    Kind.BYTES: "string",
-    Kind.DATA_TYPE: "data_type",
-    Kind.ATTRIBUTE_TYPE: "attribute_type",
-    Kind.DATA_LOCATION: "data_location",
+_SCALARS: Final[dict[m.Kind, str]] = {
+    m.Kind.INT64: "int64",
+    m.Kind.UINT64: "uint64",
+    m.Kind.INT32: "int32",
+    m.Kind.FLOAT: "float",
+    m.Kind.DOUBLE: "float",
+    m.Kind.STRING: "string",
+    m.Kind.BYTES: "string",
+    m.Kind.DATA_TYPE: "data_type",
+    m.Kind.ATTRIBUTE_TYPE: "attribute_type",
+    m.Kind.DATA_LOCATION: "data_location",
 }
 
 _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
@@ -169,7 +161,7 @@ _CONFLICTS: Final[Schema] = {
 
 def document_schema() -> Schema:
     """The schema of an ``onnxjson/1`` document, with one definition for each message."""
-    definitions = {message.__name__: _definition(message) for message in FIELDS if message is not d.Model}
+    definitions = {message.__name__: _definition(message) for message in m.FIELDS if message is not d.Model}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:onnxjson:document-1",
@@ -216,7 +208,7 @@ def _full_form(message: type[d.Record], *, without: str = "") -> Schema:
     properties = _properties(message)
     properties.pop(without, None)
     groups: dict[str, list[str]] = {}
-    for field in FIELDS[message]:
+    for field in m.FIELDS[message]:
         if field.oneof:
             groups.setdefault(field.oneof, []).append(field.name)
     pairs = [pair for members in groups.values() for pair in combinations(members, 2)]
@@ -225,13 +217,13 @@ def _full_form(message: type[d.Record], *, without: str = "") -> Schema:
 
 
 def _properties(message: type[d.Record]) -> dict[str, Schema]:
-    properties = {field.name: _field(message, field) for field in FIELDS[message]}
+    properties = {field.name: _field(message, field) for field in m.FIELDS[message]}
     if message in (d.Graph, d.Function):
         properties["element_metadata"] = _reference("element_metadata")
     return properties | {"unknown_fields": _BASE64}
 
 
-def _field(message: type[d.Record], field: Field) -> Schema:
+def _field(message: type[d.Record], field: m.Field) -> Schema:
     if own := _OWN_FORMS.get((message, field.name)):
         return own
     if field.message is d.StringStringEntry:
@@ -275,8 +267,8 @@ def _type_pattern() -> str:
 
 def _attribute_values() -> dict[str, Schema]:
     """Definitions of attribute values: of any type, and of each type that an operator declares."""
-    payloads = {field.name: _field(d.Attribute, field) for field in FIELDS[d.Attribute]}
-    by_type = {name: payloads[ATTRIBUTE_PAYLOADS[number]] for name, number in ATTRIBUTE_TYPES.items() if number}
+    payloads = {field.name: _field(d.Attribute, field) for field in m.FIELDS[d.Attribute]}
+    by_type = {name: payloads[m.ATTRIBUTE_PAYLOADS[number]] for name, number in m.ATTRIBUTE_TYPES.items() if number}
     numbers = _either(_reference("float"), _reference("int64"))
     messages = [_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
     tagged = [_record({name: payload}, required=[name]) for name, payload in by_type.items()]
@@ -309,7 +301,7 @@ def _attribute_values() -> dict[str, Schema]:
             **_either(*tagged, full),
         },
         **{
-            _value_name(number): _either(by_type[ATTRIBUTE_TYPE_NAMES[number]], _reference("tagged_value"))
+            _value_name(number): _either(by_type[m.ATTRIBUTE_TYPE_NAMES[number]], _reference("tagged_value"))
             for number in sorted(tabled)
         },
     }
@@ -317,7 +309,7 @@ def _attribute_values() -> dict[str, Schema]:
 
 def _value_name(number: int) -> str:
     """The definition of the values of an attribute type, such as ``INTS_value``."""
-    return f"{ATTRIBUTE_TYPE_NAMES[number]}_value"
+    return f"{m.ATTRIBUTE_TYPE_NAMES[number]}_value"
 
 
 def _operator_attributes() -> Schema:

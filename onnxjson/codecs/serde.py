@@ -121,11 +121,7 @@ def to_proto(model: d.Model) -> "onnx.ModelProto":
 
 
 def repeated_top_level(data: Buffer) -> str | None:
-    """The first singular field that occurs twice in a serialised ModelProto, as in two joined models; or None.
-
-    Raises:
-        IndexError, WireError: the bytes are cut off, or are not a message.
-    """
+    """The first singular field that occurs twice in a serialised ModelProto, as in two joined models; or None."""
     from onnxjson.codecs.wire_format import skip_field
     from onnxjson.model.messages import FIELDS
 

@@ -5,22 +5,8 @@ from typing import Any, Final
 
 import pybase64
 
+from onnxjson.codecs import canonical_values as values
 from onnxjson.codecs import tensor_text
-from onnxjson.codecs.canonical_values import (
-    INDENTS,
-    are_object_keys,
-    bytes_value,
-    encode_string,
-    float32,
-    float32_list,
-    integer,
-    integers,
-    is_utf8,
-    pairs,
-    string,
-    string_or_lines,
-    typed_data,
-)
 from onnxjson.model import document as d
 from onnxjson.model import types
 from onnxjson.model.errors import LimitError
@@ -79,18 +65,18 @@ class ShortForms:
     def scalar(self, name: str, value: str | int | None, line: bytes | None) -> None:
         """Write a member that is a string or an integer, if it is present."""
         if value is not None:
-            text = string(value) if isinstance(value, str) else integer(value)
+            text = values.string(value) if isinstance(value, str) else values.integer(value)
             self.key(b'"%b": %b' % (name.encode(), text), line)
 
     def doc_string(self, value: str | None, indent: int) -> None:
         """Write the member `doc_string`, its key at `indent`."""
         if value is not None:
-            self.key(b'"doc_string": ' + string_or_lines(value, indent)[0], INDENTS[indent])
+            self.key(b'"doc_string": ' + values.string_or_lines(value, indent)[0], values.INDENTS[indent])
 
     def metadata(self, entries: Sequence[d.StringStringEntry], indent: int) -> None:
         """Write the member `metadata_props` of a model, graph or function, its key at `indent`."""
         if entries:
-            self.key(b'"metadata_props": ' + pairs(entries, self.exact_line, indent), INDENTS[indent])
+            self.key(b'"metadata_props": ' + values.pairs(entries, self.exact_line, indent), values.INDENTS[indent])
 
     def unknown(self, data: bytes, line: bytes | None) -> None:
         """Write the member `unknown_fields`, if there are any."""
@@ -100,7 +86,7 @@ class ShortForms:
     def list_of(self, key: bytes, items: Sequence[Any], write: Callable[[Any, int], None], indent: int) -> None:
         """Write a member that is a list of elements, one or more lines each; its key is at `indent`."""
         if items:
-            self.key(b'"' + key + b'": ', INDENTS[indent])
+            self.key(b'"' + key + b'": ', values.INDENTS[indent])
             self.items(items, write, indent)
 
     def items(self, items: Sequence[Any], write: Callable[[Any, int], None], indent: int) -> None:
@@ -108,19 +94,19 @@ class ShortForms:
         if not items:
             self.out.append(b"[]")
             return
-        line = INDENTS[indent + 2]
+        line = values.INDENTS[indent + 2]
         self.out.append(b"[")
         for position, item in enumerate(items):
             self.out.append(b"," + line if position else line)
             write(item, indent + 2)
-        self.out.append(INDENTS[indent] + b"]")
+        self.out.append(values.INDENTS[indent] + b"]")
 
     def type_text(self, type_: d.Type) -> bytes:
         """Encode a type: its text, or its full form if the grammar cannot represent it."""
         known = self._types.get(id(type_))
         if known is None:
             text = types.format_type(type_)
-            encoded = self.exact_line(type_) if text is None else encode_string(text)
+            encoded = self.exact_line(type_) if text is None else values.encode_string(text)
             known = self._types[id(type_)] = (type_, encoded)
         return known[1]
 
@@ -135,12 +121,12 @@ class ShortForms:
     def _element_end(self, record: d.ValueInfo | d.Tensor, indent: int, line: bytes | None, inline: bool) -> None:
         """Write the last members of an element; those that span several lines start at `indent`."""
         if record.doc_string is not None:
-            text, spans_lines = string_or_lines(record.doc_string, indent)
+            text, spans_lines = values.string_or_lines(record.doc_string, indent)
             # After a member of several lines, the others are on separate lines.
-            line = INDENTS[indent] if spans_lines else line
+            line = values.INDENTS[indent] if spans_lines else line
             self.key(b'"doc_string": ' + text, line)
         if inline and record.metadata_props:
-            self.key(b'"metadata_props": ' + pairs(record.metadata_props, self.exact_line), line)
+            self.key(b'"metadata_props": ' + values.pairs(record.metadata_props, self.exact_line), line)
         self.unknown(record.unknown_fields, line)
         self.out.append(b"}")
 
@@ -162,8 +148,8 @@ class ShortForms:
         if head is None or body is None:
             self.exact(tensor, indent, without=() if inline else ("metadata_props",))
             return
-        name = b'{"name": ' + string(tensor.name) + b", " if tensor.name is not None else b"{"
-        line = INDENTS[inner] if body.spans_lines else None
+        name = b'{"name": ' + values.string(tensor.name) + b", " if tensor.name is not None else b"{"
+        line = values.INDENTS[inner] if body.spans_lines else None
         storage = b"" if body.storage is None else b', "storage": "%b"' % body.storage.encode()
         self.out.append(name + b'"type": ' + head + storage + (b"," + line if line else b", "))
         if body.payload is not None:
@@ -171,7 +157,7 @@ class ShortForms:
         else:
             self.out.append(body.key)
         if tensor.external_data:
-            self.out.append(pairs(tensor.external_data, self.exact_line))
+            self.out.append(values.pairs(tensor.external_data, self.exact_line))
         self._element_end(tensor, inner, line, inline)
 
     def tensor_body(self, tensor: d.Tensor, indent: int, tokens: list[bytes] | None) -> tensor_text.Body | None:
@@ -188,16 +174,16 @@ class ShortForms:
 
     def attributes(self, attributes: Sequence[d.Attribute], table: Mapping[str, int], indent: int) -> None:
         """Write the attributes of a node or function, the value of a key at `indent`; types in `table` need no tag."""
-        if not are_object_keys(tuple([attribute.name for attribute in attributes])):
+        if not values.are_object_keys(tuple([attribute.name for attribute in attributes])):
             self.items(attributes, self.exact, indent)
             return
         out = self.out
-        line = INDENTS[indent + 2]
+        line = values.INDENTS[indent + 2]
         separator = b"{" + line
         for attribute in attributes:
             name = attribute.name
             assert name is not None
-            out.append(separator + encode_string(name) + b": ")
+            out.append(separator + values.encode_string(name) + b": ")
             separator = b"," + line
             short = short_payload(attribute)
             if short is None:
@@ -206,7 +192,7 @@ class ShortForms:
                 out.append(b"}")
             else:
                 self._attribute_value(*short, table.get(name), indent + 2)
-        out.append(INDENTS[indent] + b"}")
+        out.append(values.INDENTS[indent] + b"}")
 
     def _attribute_value(self, kind: int, payload: Any, expected: int | None, indent: int) -> None:
         """Write a payload: bare if the table has its type or the value shows it, else tagged."""
@@ -234,7 +220,7 @@ class ShortForms:
                 self._tensor_data(field, value)
             else:
                 self._value(field, value, indent)
-        self.unknown(record.unknown_fields, None)  # type: ignore[attr-defined]
+        self.unknown(record.unknown_fields, None)
         self.out.append(b"}")
 
     def exact_line(self, record: d.Record) -> bytes:
@@ -249,27 +235,27 @@ class ShortForms:
         if field.name == "raw_data":
             self.out += (b'{"base64": "', Base64Payload(data), b'"}')
         else:
-            self.out.append(typed_data(field.kind, data))
+            self.out.append(values.typed_data(field.kind, data))
 
     def _value(self, field: Field, value: Any, indent: int) -> None:
         """Write the value of a field, in a full form or as the payload of an attribute."""
         if field.kind is Kind.MESSAGE:
             self._messages(field, value, indent)
         elif field.kind is Kind.FLOAT:
-            self.out.append(float32_list(value) if field.repeated else float32(value))
+            self.out.append(values.float32_list(value) if field.repeated else values.float32(value))
         elif field.kind in (Kind.STRING, Kind.BYTES):
-            write = string if field.kind is Kind.STRING else bytes_value
+            write = values.string if field.kind is Kind.STRING else values.bytes_value
             items = [write(item) for item in (value if field.repeated else (value,))]
             self.out.append(b"[" + b", ".join(items) + b"]" if field.repeated else items[0])
         elif field.repeated:
-            self.out.append(integers(value))
+            self.out.append(values.integers(value))
         else:
             self.out.append(_named(field.kind, value))
 
     def _messages(self, field: Field, value: Any, indent: int) -> None:
         write = self._writers.get(field.message)  # type: ignore[arg-type]
         if field.message is d.StringStringEntry:
-            self.out.append(pairs(value, self.exact_line))
+            self.out.append(values.pairs(value, self.exact_line))
         elif not field.repeated:
             if field.message is d.Tensor:
                 self.tensor(value, indent)
@@ -302,11 +288,11 @@ class ShortForms:
 _ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
 _TAGS: Final = {number: b'{"%b": ' % name.encode() for number, name in ATTRIBUTE_TYPE_NAMES.items()}
 _SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
-    1: float32,
-    2: integer,
-    3: bytes_value,
-    6: float32_list,
-    7: integers,
+    1: values.float32,
+    2: values.integer,
+    3: values.bytes_value,
+    6: values.float32_list,
+    7: values.integers,
 }
 """The encoders of payloads that are not messages, by AttributeType."""
 
@@ -316,10 +302,10 @@ def _is_bare(kind: int, payload: Any) -> bool:
     if kind == 2:
         return bool(-LARGEST_PLAIN <= payload <= LARGEST_PLAIN)
     if kind == 3:
-        return is_utf8(payload)
+        return values.is_utf8(payload)
     if kind == 7:
         return bool(payload) and max(payload) <= LARGEST_PLAIN and min(payload) >= -LARGEST_PLAIN
-    return kind == 8 and bool(payload) and all([is_utf8(each) for each in payload])
+    return kind == 8 and bool(payload) and all([values.is_utf8(each) for each in payload])
 
 
 def _named(kind: Kind, number: int) -> bytes:
@@ -329,4 +315,4 @@ def _named(kind: Kind, number: int) -> bytes:
     names = {Kind.ATTRIBUTE_TYPE: ATTRIBUTE_TYPE_NAMES, Kind.DATA_LOCATION: DATA_LOCATION_NAMES}.get(kind)
     if names is not None and number in names:
         return b'"%b"' % names[number].encode()
-    return integer(number)
+    return values.integer(number)

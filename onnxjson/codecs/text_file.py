@@ -100,12 +100,7 @@ def read_bytes(
     cuts: Mapping[str, Payload] | None = None,
     conflicted: bool = False,
 ) -> Read:
-    """Read the model in a text; `cuts` are the base64 values that were cut out of it, by their markers.
-
-    Raises:
-        ConflictError: the text has conflicts of a merge, and `conflicted` is false.
-        DecodeError: it is not a model; ``findings`` has all reasons with line and column.
-    """
+    """Read the model in a text; `cuts` are the base64 values that were cut out of it, by their markers."""
     from onnxjson.codecs.reading import fast
 
     has_digests = b'"sha256"' in text or b'"blob"' in text
@@ -134,11 +129,7 @@ _BLOCK: Final = CHUNK // 3 * 4
 
 
 def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
-    """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers.
-
-    Raises:
-        ChangedUnderneathError, FileError: the file cannot be read.
-    """
+    """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers."""
     parts: list[bytes] = []
     cuts: dict[str, Payload] = {}
     block = b""

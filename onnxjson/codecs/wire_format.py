@@ -136,11 +136,7 @@ def _is_unknown_enum(field: Field, buffer: Buffer, position: int) -> bool:
 
 
 def skip_field(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Skip the field at `position` of a message -> (its number, the position after it).
-
-    Raises:
-        WireError, LimitError: it is not well formed.
-    """
+    """Skip the field at `position` of a message -> (its number, the position after it)."""
     tag, after = read_lenient_varint(buffer, position)
     return tag >> 3, _skip(buffer, tag, after, end, 0, position)
 

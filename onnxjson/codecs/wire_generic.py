@@ -9,16 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from onnxjson.codecs.wire_format import (
-    CLOSED_ENUMS,
-    Buffer,
-    NotCanonicalError,
-    UnknownTail,
-    read_lenient_varint,
-    read_varint,
-    signed,
-    tag_of,
-)
+from onnxjson.codecs import wire_format as wire
 from onnxjson.model import document as d
 from onnxjson.model.errors import LimitError, WireError
 from onnxjson.model.limits import MESSAGE_DEPTH
@@ -42,8 +33,8 @@ class _Rule:
         self.field = field
         self.once = not field.repeated or field.packed
         # Consecutive messages are read in one loop if their tag is one byte.
-        self.runs = field.repeated and field.message is not None and tag_of(field) < 0x80
-        self.enum = CLOSED_ENUMS.get(field.kind)
+        self.runs = field.repeated and field.message is not None and wire.tag_of(field) < 0x80
+        self.enum = wire.CLOSED_ENUMS.get(field.kind)
         self.read = _READERS[_PACKED if field.packed else field.kind]
 
 
@@ -55,8 +46,8 @@ class _Rules:
     def __init__(self, record: type[d.Record], fields: tuple[Field, ...]) -> None:
         self.record = record
         self.defaults = list(record.__struct_defaults__)
-        self.by_tag = {tag_of(field): _Rule(index, field) for index, field in enumerate(fields)}
-        self.unknown = UnknownTail(fields)
+        self.by_tag = {wire.tag_of(field): _Rule(index, field) for index, field in enumerate(fields)}
+        self.unknown = wire.UnknownTail(fields)
         self.oneofs = [index for index, field in enumerate(fields) if field.oneof]
         self.floats = [i for i, field in enumerate(fields) if field.kind is Kind.FLOAT and field.repeated]
 
@@ -72,7 +63,7 @@ class _Names(dict[bytes, str]):
 class GenericReader:
     """Reads messages from a buffer; payloads of `LAZY_FROM` bytes and more stay in `source`, if it is given."""
 
-    def __init__(self, buffer: Buffer, source: SourceFile | None = None) -> None:
+    def __init__(self, buffer: wire.Buffer, source: SourceFile | None = None) -> None:
         self._buffer = buffer
         self._source = source
         self._names = _Names()
@@ -117,7 +108,7 @@ class GenericReader:
                 break
             index = rule.index
             if index <= last and (index < last or rule.once):
-                raise NotCanonicalError
+                raise wire.NotCanonicalError
             if rule.runs and depth < MESSAGE_DEPTH - 4:
                 values[index], position = self._run(rule.field.message, tag, position, end, depth)  # type: ignore[arg-type]
                 last = index
@@ -133,23 +124,24 @@ class GenericReader:
                 values[index] = [value]
             last = index
         if rules.oneofs and sum(values[index] is not None for index in rules.oneofs) > 1:
-            raise NotCanonicalError
+            raise wire.NotCanonicalError
         for index in rules.floats:
             if type(values[index]) is list:
                 values[index] = b"".join(values[index])
-        return rules.record(*[tuple(v) if type(v) is list else v for v in values])
+        unknown: bytes = values.pop()
+        return rules.record(*[tuple(v) if type(v) is list else v for v in values], unknown_fields=unknown)
 
     def _long_tag(self, position: int) -> tuple[int, int]:
         """Read a tag of several bytes -> (tag, position after it); the tag is 0 if it has more bytes than it needs.
 
         Protobuf reads those too; it keeps an unknown field with exactly these bytes.
         """
-        tag, after = read_lenient_varint(self._buffer, position)
+        tag, after = wire.read_lenient_varint(self._buffer, position)
         return (tag if tag >> 7 * (after - position - 1) else 0), after
 
     def _is_enum(self, numbers: range, position: int) -> bool:
         """Whether a closed enum has the number at `position`; protobuf treats any other as an unknown field."""
-        return read_lenient_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
+        return wire.read_lenient_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
 
     def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
         """Read consecutive messages of the same tag; the length of the first is at `position`."""
@@ -165,7 +157,7 @@ class GenericReader:
             if size < 0x80:
                 position += 1
             else:
-                size, position = read_varint(buffer, position)
+                size, position = wire.read_varint(buffer, position)
             stop = position + size
             if stop > end:
                 raise WireError("a message is longer than the one that contains it", position)
@@ -180,7 +172,7 @@ class GenericReader:
         return self._names[self._buffer[position:stop]], stop
 
     def _extent(self, position: int) -> tuple[int, int]:
-        size, position = read_varint(self._buffer, position)
+        size, position = wire.read_varint(self._buffer, position)
         return position, position + size
 
     def bytes_or_payload(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[Data, int]:
@@ -199,12 +191,12 @@ class GenericReader:
 
     def number(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[int, int]:
         """Read a varint field, sign-extended; 32-bit numbers and closed enums must be in range."""
-        value, position = read_varint(self._buffer, position)
-        value = signed(value)
+        value, position = wire.read_varint(self._buffer, position)
+        value = wire.signed(value)
         if rule.field.kind is not Kind.INT64 and not -0x8000_0000 <= value < 0x8000_0000:
-            raise NotCanonicalError
+            raise wire.NotCanonicalError
         if rule.enum is not None and value not in rule.enum:
-            raise NotCanonicalError
+            raise wire.NotCanonicalError
         return value, position
 
     def fixed32(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[bytes, int]:
@@ -216,7 +208,7 @@ class GenericReader:
         position, stop = self._extent(position)
         kind = rule.field.kind
         if stop == position:
-            raise NotCanonicalError
+            raise wire.NotCanonicalError
         if kind in (Kind.FLOAT, Kind.DOUBLE):
             if (stop - position) % (4 if kind is Kind.FLOAT else 8):
                 raise WireError(f"{rule.field.name} does not consist of whole numbers", position)
@@ -250,9 +242,9 @@ def check_varints(run: bytes, is_int32: bool, offset: int) -> None:
         return
     position = 0
     while position < len(run):
-        value, position = read_varint(run, position)
-        if is_int32 and not -0x8000_0000 <= signed(value) < 0x8000_0000:
-            raise NotCanonicalError
+        value, position = wire.read_varint(run, position)
+        if is_int32 and not -0x8000_0000 <= wire.signed(value) < 0x8000_0000:
+            raise wire.NotCanonicalError
 
 
 _PACKED = "packed"

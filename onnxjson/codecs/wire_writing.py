@@ -85,7 +85,7 @@ class WireWriter:
             else:
                 for item in value:
                     size += self._field(plan, item, depth)
-        unknown: bytes = record.unknown_fields  # type: ignore[attr-defined]
+        unknown = record.unknown_fields
         return size + self._append(unknown.decode("latin-1")) if unknown else size
 
     def _append(self, text: str) -> int:

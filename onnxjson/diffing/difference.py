@@ -25,7 +25,7 @@ from onnxjson.diffing.value_changes import compare_interface, compare_outputs, c
 from onnxjson.diffing.weight_changes import ConstantComparer
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.reported import ReportedPage
+from onnxjson.model.methods import ReportedPage
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 

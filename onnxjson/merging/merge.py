@@ -20,7 +20,7 @@ from onnxjson.merging.soundness import Soundness, keeps_interface
 from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding, OnnxJsonError
-from onnxjson.model.reported import Reported
+from onnxjson.model.methods import Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.listing import AddressMap

@@ -255,11 +255,7 @@ def slot_at(at: str) -> Slot:
 
 
 def value_at(model: Model, slot: Slot) -> Any:
-    """Return the value that a model has in a slot, as in a conflict.
-
-    Raises:
-        AddressError: nothing is there.
-    """
+    """Return the value that a model has in a slot, as in a conflict."""
     if not slot.name:
         return model
     owner = resolve(model, format_address(slot.owner))

@@ -16,25 +16,18 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
 
 A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records have no
 references back, so the garbage collector does not track them: 100,000 nodes cause no pauses.
-Methods call what is built on records through the root package, whose names are imported on first use.
 """
-
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import onnxjson
+from onnxjson.model.methods import AttributeMethods, ModelMethods, NodeMethods, TensorMethods, TypeMethods
 from onnxjson.model.payloads import Data
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
+class Record(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The base of all records; ``unknown_fields`` is the last field of each."""
 
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """The base of all records."""
+    unknown_fields: bytes = b""
 
     def __repr__(self) -> str:
         """Show what differs from the defaults, with long lists as their lengths, so that a model fits on a screen."""
@@ -58,7 +51,6 @@ class StringStringEntry(Record, frozen=True, gc=False):
 
     key: str | None = None
     value: str | None = None
-    unknown_fields: bytes = b""
 
 
 class OperatorSetId(Record, frozen=True, gc=False):
@@ -66,7 +58,6 @@ class OperatorSetId(Record, frozen=True, gc=False):
 
     domain: str | None = None
     version: int | None = None
-    unknown_fields: bytes = b""
 
 
 class Dimension(Record, frozen=True, gc=False):
@@ -75,14 +66,12 @@ class Dimension(Record, frozen=True, gc=False):
     dim_value: int | None = None
     dim_param: str | None = None
     denotation: str | None = None
-    unknown_fields: bytes = b""
 
 
 class TensorShape(Record, frozen=True, gc=False):
     """The dimensions of a tensor, outermost first."""
 
     dim: tuple[Dimension, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class TensorType(Record, frozen=True, gc=False):
@@ -90,7 +79,6 @@ class TensorType(Record, frozen=True, gc=False):
 
     elem_type: int | None = None
     shape: TensorShape | None = None
-    unknown_fields: bytes = b""
 
 
 class SparseTensorType(Record, frozen=True, gc=False):
@@ -98,14 +86,12 @@ class SparseTensorType(Record, frozen=True, gc=False):
 
     elem_type: int | None = None
     shape: TensorShape | None = None
-    unknown_fields: bytes = b""
 
 
 class SequenceType(Record, frozen=True, gc=False):
     """TypeProto.Sequence."""
 
     elem_type: "Type | None" = None
-    unknown_fields: bytes = b""
 
 
 class MapType(Record, frozen=True, gc=False):
@@ -113,14 +99,12 @@ class MapType(Record, frozen=True, gc=False):
 
     key_type: int | None = None
     value_type: "Type | None" = None
-    unknown_fields: bytes = b""
 
 
 class OptionalType(Record, frozen=True, gc=False):
     """TypeProto.Optional."""
 
     elem_type: "Type | None" = None
-    unknown_fields: bytes = b""
 
 
 class OpaqueType(Record, frozen=True, gc=False):
@@ -128,10 +112,9 @@ class OpaqueType(Record, frozen=True, gc=False):
 
     domain: str | None = None
     name: str | None = None
-    unknown_fields: bytes = b""
 
 
-class Type(Record, frozen=True, gc=False):
+class Type(TypeMethods, Record, frozen=True, gc=False):
     """The type of a value; at most one of the six ``..._type`` fields is set."""
 
     tensor_type: TensorType | None = None
@@ -141,24 +124,6 @@ class Type(Record, frozen=True, gc=False):
     opaque_type: OpaqueType | None = None
     sparse_tensor_type: SparseTensorType | None = None
     optional_type: OptionalType | None = None
-    unknown_fields: bytes = b""
-
-    def __str__(self) -> str:
-        return onnxjson.format_type(self) or repr(self)
-
-    @property
-    def dtype(self) -> str | None:
-        """The data type of a tensor, such as "float32"; None for other types."""
-        tensor = self.tensor_type or self.sparse_tensor_type
-        return None if tensor is None or tensor.elem_type is None else onnxjson.format_data_type(tensor.elem_type)
-
-    @property
-    def shape(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions of a tensor: sizes, names, or None; None if their number is unknown, and for other types."""
-        tensor = self.tensor_type or self.sparse_tensor_type
-        if tensor is None or tensor.shape is None:
-            return None
-        return tuple([dim.dim_value if dim.dim_param is None else dim.dim_param for dim in tensor.shape.dim])
 
 
 class ValueInfo(Record, frozen=True, gc=False):
@@ -168,7 +133,6 @@ class ValueInfo(Record, frozen=True, gc=False):
     type: Type | None = None
     doc_string: str | None = None
     metadata_props: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
 
     @property
     def dtype(self) -> str | None:
@@ -186,10 +150,9 @@ class Segment(Record, frozen=True, gc=False):
 
     begin: int | None = None
     end: int | None = None
-    unknown_fields: bytes = b""
 
 
-class Tensor(Record, frozen=True, gc=False):
+class Tensor(TensorMethods, Record, frozen=True, gc=False):
     """A constant: dims, dtype, and its bytes in one of seven fields or in another file."""
 
     dims: tuple[int, ...] = ()
@@ -207,33 +170,6 @@ class Tensor(Record, frozen=True, gc=False):
     external_data: tuple[StringStringEntry, ...] = ()
     data_location: int | None = None
     metadata_props: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
-
-    @property
-    def dtype(self) -> str | None:
-        """The data type, such as "float32"."""
-        return None if self.data_type is None else onnxjson.format_data_type(self.data_type)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """`dims`."""
-        return self.dims
-
-    def numpy(self, folder: str | Path | None = None) -> "NDArray[Any]":
-        """Return the elements as an array of shape ``dims``, read-only where no copy is needed.
-
-        Its dtype is numpy's of the same name or ml_dtypes' (bfloat16, float8, 6-, 4- and 2-bit types, one byte an
-        element); strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
-
-        Args:
-            folder: the folder of external data; by default that of the file from which `onnxjson.load` read the model.
-
-        Raises:
-            DecodeError: the elements do not fit dtype and dims, or are in another file and no folder is known.
-            WeightsMissingError: only the sha256 of the elements is available.
-            MissingInputError, UntrustedError, ChangedUnderneathError, FileError: they cannot be read.
-        """
-        return onnxjson.array_of(self, folder)
 
 
 class SparseTensor(Record, frozen=True, gc=False):
@@ -242,10 +178,9 @@ class SparseTensor(Record, frozen=True, gc=False):
     values: Tensor | None = None
     indices: Tensor | None = None
     dims: tuple[int, ...] = ()
-    unknown_fields: bytes = b""
 
 
-class Attribute(Record, frozen=True, gc=False):
+class Attribute(AttributeMethods, Record, frozen=True, gc=False):
     """A named argument of a node, or the default of a function's attribute."""
 
     name: str | None = None
@@ -266,18 +201,6 @@ class Attribute(Record, frozen=True, gc=False):
     ref_attr_name: str | None = None
     sparse_tensor: SparseTensor | None = None
     sparse_tensors: tuple[SparseTensor, ...] = ()
-    unknown_fields: bytes = b""
-
-    @property
-    def value(self) -> Any:
-        """The value by its type: a number, str (bytes if it is not UTF-8), a record, or a tuple of these.
-
-        None if there is none, as for an attribute that refers to one of its function.
-        """
-        value = onnxjson.value_of(self)
-        if isinstance(value, tuple):
-            return tuple([_text_or_bytes(each) for each in value])
-        return _text_or_bytes(value)
 
 
 class IntIntListEntry(Record, frozen=True, gc=False):
@@ -285,7 +208,6 @@ class IntIntListEntry(Record, frozen=True, gc=False):
 
     key: int | None = None
     value: tuple[int, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class SimpleShardedDim(Record, frozen=True, gc=False):
@@ -294,7 +216,6 @@ class SimpleShardedDim(Record, frozen=True, gc=False):
     dim_value: int | None = None
     dim_param: str | None = None
     num_shards: int | None = None
-    unknown_fields: bytes = b""
 
 
 class ShardedDim(Record, frozen=True, gc=False):
@@ -302,7 +223,6 @@ class ShardedDim(Record, frozen=True, gc=False):
 
     axis: int | None = None
     simple_sharding: tuple[SimpleShardedDim, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class ShardingSpec(Record, frozen=True, gc=False):
@@ -312,7 +232,6 @@ class ShardingSpec(Record, frozen=True, gc=False):
     device: tuple[int, ...] = ()
     index_to_device_group_map: tuple[IntIntListEntry, ...] = ()
     sharded_dim: tuple[ShardedDim, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class NodeDeviceConfiguration(Record, frozen=True, gc=False):
@@ -321,10 +240,9 @@ class NodeDeviceConfiguration(Record, frozen=True, gc=False):
     configuration_id: str | None = None
     sharding_spec: tuple[ShardingSpec, ...] = ()
     pipeline_stage: int | None = None
-    unknown_fields: bytes = b""
 
 
-class Node(Record, frozen=True, gc=False):
+class Node(NodeMethods, Record, frozen=True, gc=False):
     """One call of an operator or function."""
 
     input: tuple[str, ...] = ()
@@ -337,12 +255,6 @@ class Node(Record, frozen=True, gc=False):
     overload: str | None = None
     metadata_props: tuple[StringStringEntry, ...] = ()
     device_configurations: tuple[NodeDeviceConfiguration, ...] = ()
-    unknown_fields: bytes = b""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The values of the attributes (`Attribute.value`) by name, read-only."""
-        return MappingProxyType({each.name or "": each.value for each in self.attribute})
 
 
 class TensorAnnotation(Record, frozen=True, gc=False):
@@ -350,7 +262,6 @@ class TensorAnnotation(Record, frozen=True, gc=False):
 
     tensor_name: str | None = None
     quant_parameter_tensor_names: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class Graph(Record, frozen=True, gc=False):
@@ -366,7 +277,6 @@ class Graph(Record, frozen=True, gc=False):
     quantization_annotation: tuple[TensorAnnotation, ...] = ()
     sparse_initializer: tuple[SparseTensor, ...] = ()
     metadata_props: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class Function(Record, frozen=True, gc=False):
@@ -384,7 +294,6 @@ class Function(Record, frozen=True, gc=False):
     value_info: tuple[ValueInfo, ...] = ()
     overload: str | None = None
     metadata_props: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class TrainingInfo(Record, frozen=True, gc=False):
@@ -394,7 +303,6 @@ class TrainingInfo(Record, frozen=True, gc=False):
     algorithm: Graph | None = None
     initialization_binding: tuple[StringStringEntry, ...] = ()
     update_binding: tuple[StringStringEntry, ...] = ()
-    unknown_fields: bytes = b""
 
 
 class DeviceConfiguration(Record, frozen=True, gc=False):
@@ -403,10 +311,9 @@ class DeviceConfiguration(Record, frozen=True, gc=False):
     name: str | None = None
     num_devices: int | None = None
     device: tuple[str, ...] = ()
-    unknown_fields: bytes = b""
 
 
-class Model(Record, frozen=True, gc=False):
+class Model(ModelMethods, Record, frozen=True, gc=False):
     """A whole ONNX model."""
 
     ir_version: int | None = None
@@ -421,61 +328,3 @@ class Model(Record, frozen=True, gc=False):
     training_info: tuple[TrainingInfo, ...] = ()
     functions: tuple[Function, ...] = ()
     configuration: tuple[DeviceConfiguration, ...] = ()
-    unknown_fields: bytes = b""
-
-    @property
-    def index(self) -> "onnxjson.Index":
-        """The graphs of the model, and the producer and consumers of every value."""
-        return onnxjson.index_of(self)
-
-    def select(self, selector: str) -> "onnxjson.Places":
-        """Return the nodes that a selector finds, in the order of the file, at least one.
-
-        Raises:
-            SelectorError: it is misspelled, finds nothing, or finds different things by name and by output.
-            LimitError: its pattern takes too long.
-        """
-        return onnxjson.Editor(self, is_fixed=True).select(selector)
-
-    def node(self, selector: str) -> "onnxjson.Place":
-        """Return the only node that a selector finds; see `select`.
-
-        Raises:
-            SelectorError, LimitError: see `select`; or it finds several nodes.
-        """
-        return onnxjson.Editor(self, is_fixed=True).node(selector)
-
-    def tensor(self, selector: str) -> "onnxjson.TensorPlace":
-        """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
-
-        Raises:
-            SelectorError, LimitError: see `select`; or it finds several tensors.
-        """
-        return onnxjson.Editor(self, is_fixed=True).tensor(selector)
-
-    def rewrite(
-        self, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None
-    ) -> "onnxjson.Model":
-        """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
-        return onnxjson.apply(self, changes, folder=folder)
-
-    def _repr_html_(self) -> str:
-        return onnxjson.report_text(self, "html")
-
-    def edit(self) -> "onnxjson.Editor":
-        """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
-
-        The end of the ``with`` statement raises `EditError` if the changed model has mistakes that this one has not.
-        """
-        return onnxjson.Editor(self)
-
-
-def _text_or_bytes(value: Any) -> Any:
-    """Return a text with lone surrogates as the bytes that they represent, and anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "surrogateescape")
-    return value

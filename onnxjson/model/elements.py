@@ -13,29 +13,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from onnxjson.model.dtypes import (
-    BATCH_FROM,
-    BITS,
-    DTYPES,
-    INTEGERS,
-    SIGNED,
-    SMALL_FORMATS,
-    FloatFormat,
-    float32_text,
-    float32_tokens,
-    float64_text,
-)
+from onnxjson.model import dtypes, scalars
 from onnxjson.model.errors import WireError
-from onnxjson.model.scalars import (
-    LARGEST_PLAIN,
-    ElementError,
-    float32_bits,
-    float64_bits,
-    float_bits,
-    found_text,
-    int_text,
-    parse_int,
-)
 
 if TYPE_CHECKING:
     import numpy
@@ -44,7 +23,7 @@ if TYPE_CHECKING:
 MOST_ELEMENTS: Final = 1 << 128
 """More than any tensor can have."""
 
-_INTEGER_CODES: Final = {number: DTYPES[number].entry for number in INTEGERS if BITS[number] >= 8}
+_INTEGER_CODES: Final = {number: dtypes.DTYPES[number].entry for number in dtypes.INTEGERS if dtypes.BITS[number] >= 8}
 _T = TypeVar("_T")
 
 _FLOAT32, _FLOAT64, _BOOL, _COMPLEX64, _COMPLEX128 = 1, 11, 9, 14, 15
@@ -53,7 +32,7 @@ _FLOAT32, _FLOAT64, _BOOL, _COMPLEX64, _COMPLEX128 = 1, 11, 9, 14, 15
 class _Tokens(dict[int, str]):
     """The canonical tokens of one small float format by bits, each built when it is first needed."""
 
-    def __init__(self, form: FloatFormat) -> None:
+    def __init__(self, form: dtypes.FloatFormat) -> None:
         super().__init__()
         self._form = form
 
@@ -62,7 +41,7 @@ class _Tokens(dict[int, str]):
         return text
 
 
-_SMALL_TOKENS: Final[dict[int, dict[int, str]]] = {number: _Tokens(form) for number, form in SMALL_FORMATS.items()}
+_SMALL_TOKENS: Final = {number: _Tokens(form) for number, form in dtypes.SMALL_FORMATS.items()}
 """Canonical tokens by data type and bits; at most 65,536 for each data type."""
 
 
@@ -83,7 +62,7 @@ def element_count(dims: Sequence[int]) -> int:
 
 def byte_length(data_type: int, count: int) -> int | None:
     """Return the bytes of `count` elements in ``raw_data``; None for string, undefined and unknown data types."""
-    size = BITS.get(data_type)
+    size = dtypes.BITS.get(data_type)
     return None if size is None else (size * count + 7) // 8
 
 
@@ -94,7 +73,7 @@ def tokens(data_type: int, data: bytes, count: int) -> list[str] | None:
         `count` tokens; None where tokens cannot represent the elements: a dtype without bytes, a length that does not
         fit, a bool other than 0 and 1, padding bits that are not zero.
     """
-    size = BITS.get(data_type)
+    size = dtypes.BITS.get(data_type)
     if size is None or len(data) != (size * count + 7) // 8:
         return None
     if code := _INTEGER_CODES.get(data_type):
@@ -102,29 +81,29 @@ def tokens(data_type: int, data: bytes, count: int) -> list[str] | None:
     if data_type == _BOOL:
         return None if data.translate(None, b"\0\1") else ["true" if byte else "false" for byte in data]
     if data_type in (_FLOAT32, _COMPLEX64):
-        if len(data) >= 4 * BATCH_FROM:
-            numbers = [token.decode() for token in float32_tokens(data)]
+        if len(data) >= 4 * dtypes.BATCH_FROM:
+            numbers = [token.decode() for token in dtypes.float32_tokens(data)]
         else:
-            numbers = [float32_text(data[start : start + 4]) for start in range(0, len(data), 4)]
+            numbers = [dtypes.float32_text(data[start : start + 4]) for start in range(0, len(data), 4)]
         return numbers if data_type == _FLOAT32 else _pairs(numbers)
     if data_type in (_FLOAT64, _COMPLEX128):
-        numbers = [float64_text(data[start : start + 8]) for start in range(0, len(data), 8)]
+        numbers = [dtypes.float64_text(data[start : start + 8]) for start in range(0, len(data), 8)]
         return numbers if data_type == _FLOAT64 else _pairs(numbers)
     patterns = _patterns(data, count, size)
     if patterns is None:
         return None
     if (texts := _SMALL_TOKENS.get(data_type)) is not None:
         return list(map(texts.__getitem__, patterns))
-    if data_type in SIGNED:
+    if data_type in dtypes.SIGNED:
         half = 1 << (size - 1)
         return [str((pattern ^ half) - half) for pattern in patterns]
     return list(map(str, patterns))
 
 
 def _integer_tokens(values: Sequence[int]) -> list[str]:
-    if values and min(values) >= -LARGEST_PLAIN and max(values) <= LARGEST_PLAIN:
+    if values and min(values) >= -scalars.LARGEST_PLAIN and max(values) <= scalars.LARGEST_PLAIN:
         return list(map(str, values))
-    return list(map(int_text, values))
+    return list(map(scalars.int_text, values))
 
 
 def _pairs(numbers: list[str]) -> list[str]:
@@ -175,23 +154,23 @@ def pack(data_type: int, values: list[object]) -> bytes:
         ElementError: an element does not fit the dtype; ``index`` is its position.
         KeyError: a dtype without bytes.
     """
-    size = BITS[data_type]
+    size = dtypes.BITS[data_type]
     if code := _INTEGER_CODES.get(data_type):
         return _pack_integers(data_type, code, values)
     if data_type == _FLOAT32:
-        return _pack_floats("f", values, float32_bits)
+        return _pack_floats("f", values, scalars.float32_bits)
     if data_type == _FLOAT64:
-        return _pack_floats("d", values, float64_bits)
+        return _pack_floats("d", values, scalars.float64_bits)
     if data_type == _BOOL:
         return bytes(_each(values, _bool))
     if data_type in (_COMPLEX64, _COMPLEX128):
-        part = float32_bits if data_type == _COMPLEX64 else float64_bits
+        part = scalars.float32_bits if data_type == _COMPLEX64 else scalars.float64_bits
         return b"".join(_each(values, lambda value: _complex(value, part)))
-    if form := SMALL_FORMATS.get(data_type):
-        patterns = _each(values, lambda value: float_bits(form, value))
+    if form := dtypes.SMALL_FORMATS.get(data_type):
+        patterns = _each(values, lambda value: scalars.float_bits(form, value))
     else:
         low, high = integer_range(data_type)
-        patterns = _each(values, lambda value: parse_int(value, low, high) & ((1 << size) - 1))
+        patterns = _each(values, lambda value: scalars.parse_int(value, low, high) & ((1 << size) - 1))
     if size == 16:
         return struct.pack(f"<{len(patterns)}H", *patterns)
     return bytes(patterns) if size == 8 else join_bits(patterns, size)
@@ -199,8 +178,8 @@ def pack(data_type: int, values: list[object]) -> bytes:
 
 def integer_range(data_type: int) -> tuple[int, int]:
     """Return the least and the greatest value of an integer data type."""
-    size = BITS[data_type]
-    return (-1 << (size - 1), (1 << (size - 1)) - 1) if data_type in SIGNED else (0, (1 << size) - 1)
+    size = dtypes.BITS[data_type]
+    return (-1 << (size - 1), (1 << (size - 1)) - 1) if data_type in dtypes.SIGNED else (0, (1 << size) - 1)
 
 
 def _each(values: list[object], convert: Callable[[object], _T]) -> list[_T]:
@@ -209,7 +188,7 @@ def _each(values: list[object], convert: Callable[[object], _T]) -> list[_T]:
     try:
         for value in values:
             converted.append(convert(value))
-    except ElementError as error:
+    except scalars.ElementError as error:
         raise error.at(len(converted)) from None
     return converted
 
@@ -221,7 +200,7 @@ def _pack_integers(data_type: int, code: str, values: list[object]) -> bytes:
         except struct.error:
             pass
     low, high = integer_range(data_type)
-    return struct.pack(f"<{len(values)}{code}", *_each(values, lambda value: parse_int(value, low, high)))
+    return struct.pack(f"<{len(values)}{code}", *_each(values, lambda value: scalars.parse_int(value, low, high)))
 
 
 def _pack_floats(code: str, values: list[object], convert: Callable[[object], bytes]) -> bytes:
@@ -238,13 +217,13 @@ def _pack_floats(code: str, values: list[object], convert: Callable[[object], by
 def _bool(value: object) -> int:
     if isinstance(value, bool):
         return int(value)
-    raise ElementError(found_text(value), "true or false")
+    raise scalars.ElementError(scalars.found_text(value), "true or false")
 
 
 def _complex(value: object, part: Callable[[object], bytes]) -> bytes:
     if isinstance(value, list) and len(value) == 2:
         return part(value[0]) + part(value[1])
-    raise ElementError(found_text(value), "a list of two numbers, real and imaginary part")
+    raise scalars.ElementError(scalars.found_text(value), "a list of two numbers, real and imaginary part")
 
 
 _MASK = (1 << 64) - 1

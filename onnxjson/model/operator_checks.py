@@ -10,24 +10,13 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import astuple
 
+from onnxjson.model import operators
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operator_table import operator_table
-from onnxjson.model.operators import (
-    OperatorKey,
-    Signature,
-    function_key,
-    known_operators,
-    newest_version,
-    operator_key,
-    operator_name,
-    operator_signature,
-    plain_domain,
-    table_signature,
-)
 from onnxjson.model.structure import check_dims, check_structure
 from onnxjson.model.types import format_data_type
 
@@ -61,16 +50,16 @@ class Mistake(NamedTuple):
 
 def unknown_operator(node: Node, opset: int, *, suggests: bool = True) -> Mistake:
     """Describe a node whose operator is not in an operator set; `suggests` similar names, which needs time."""
-    domain, op_type = plain_domain(node.domain), node.op_type or ""
-    shown = visible(operator_name(domain, op_type))
-    similar = suggest(op_type, known_operators(domain)) if suggests else ""
+    domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
+    shown = visible(operators.operator_name(domain, op_type))
+    similar = suggest(op_type, operators.known_operators(domain)) if suggests else ""
     hint = similar or "a model's own operators need a separate domain"
-    if op_type in known_operators(domain):
+    if op_type in operators.known_operators(domain):
         hint = f"it does not exist in version {opset}; change the version with convert-opset"
     return Mistake("unknown-operator", "/op_type", f"there is no operator {shown}", hint)
 
 
-def node_mistakes(node: Node, found: Signature, opset: int) -> Iterator[Mistake]:
+def node_mistakes(node: Node, found: operators.Signature, opset: int) -> Iterator[Mistake]:
     """Iterate over the mistakes of a node in the use of its operator, except those of dtypes."""
     shown = visible(found.op_type)
     if found.deprecated:
@@ -98,7 +87,7 @@ def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int)
     yield Mistake(code, f"/{what}/{most}" if found > most else f"/{what}", message)
 
 
-def _attribute_mistakes(node: Node, found: Signature, shown: str) -> Iterator[Mistake]:
+def _attribute_mistakes(node: Node, found: operators.Signature, shown: str) -> Iterator[Mistake]:
     segments = attribute_segments(node.attribute)
     for segment, attribute in zip(segments, node.attribute, strict=True):
         name, place = attribute.name or "", f"/attribute/{escape(segment)}"
@@ -120,7 +109,7 @@ def _attribute_mistakes(node: Node, found: Signature, shown: str) -> Iterator[Mi
         yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(found.attributes)}")
 
 
-def dtype_mistake(node: Node, found: Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
+def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
     """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known.
 
     Args:
@@ -167,10 +156,10 @@ _DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape"
 
 def dtype_attribute(node: Node) -> str | None:
     """Return the attribute that determines the dtype of a node's output."""
-    return None if plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
+    return None if operators.plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
 
 
-def produced_dtype(node: Node, found: Signature | None, slot: int) -> int | str | None:
+def produced_dtype(node: Node, found: operators.Signature | None, slot: int) -> int | str | None:
     """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
     attribute = dtype_attribute(node)
     if attribute is not None:
@@ -232,7 +221,7 @@ class _Checker:
         self._model = model
         self._is_quick = is_quick
         """Whether to use the table of the package, and to report every doubt."""
-        self._functions: set[OperatorKey] = {function_key(each) for each in model.functions}
+        self._functions: set[operators.OperatorKey] = {operators.function_key(each) for each in model.functions}
         self._opsets: dict[str, int | None] = {}
         self._sound: dict[object, _Sound] = {}
         self._suggestions = _MOST_SUGGESTIONS
@@ -251,7 +240,7 @@ class _Checker:
                     yield from self._graph(graph, f"/training_info/{position}/{name}", _Values(main))
 
     def _import(self, imports: Sequence[OperatorSetId]) -> None:
-        self._opsets = {plain_domain(each.domain): each.version for each in reversed(imports)}
+        self._opsets = {operators.plain_domain(each.domain): each.version for each in reversed(imports)}
         self._sound = {}
 
     def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
@@ -294,12 +283,13 @@ class _Checker:
                 yield from self._graph(graph, f"{at}/graphs/{position}", _Values(values))
 
     def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Sound]:
-        domain, op_type = plain_domain(node.domain), node.op_type or ""
+        domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
         opset = self._opsets.get(domain) or 0
-        found: Signature | None = None
+        found: operators.Signature | None = None
         mistakes: list[Mistake] = []
-        if op_type and operator_key(node) not in self._functions and self._is_judged(domain, op_type, opset):
-            found = (table_signature if self._is_quick else operator_signature)(domain, op_type, opset)
+        if op_type and operators.operator_key(node) not in self._functions and self._is_judged(domain, op_type, opset):
+            signature = operators.table_signature if self._is_quick else operators.operator_signature
+            found = signature(domain, op_type, opset)
             if found is None:
                 self._suggestions -= 1
                 mistakes.append(unknown_operator(node, opset, suggests=self._suggestions >= 0))
@@ -314,4 +304,4 @@ class _Checker:
     def _is_judged(self, domain: str, op_type: str, opset: int) -> bool:
         if opset <= 0 or (not domain and op_type in _EXPERIMENTAL):
             return False
-        return domain in operator_table().newest if self._is_quick else opset <= (newest_version(domain) or 0)
+        return domain in operator_table().newest if self._is_quick else opset <= (operators.newest_version(domain) or 0)

@@ -10,17 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    MapType,
-    Node,
-    OptionalType,
-    SequenceType,
-    SparseTensorType,
-    TensorType,
-    Type,
-)
+from onnxjson.model import document as d
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.messages import ATTRIBUTE_TYPES, value_of
 from onnxjson.model.operator_table import FormalRow, OperatorRow, Option, frozen_attributes, operator_table
@@ -57,12 +47,12 @@ OperatorKey: TypeAlias = tuple[str, str, str]
 """Identity of an operator or function: domain ("" for the default one), name, overload."""
 
 
-def operator_key(node: Node) -> OperatorKey:
+def operator_key(node: d.Node) -> OperatorKey:
     """Return the operator or function that a node calls."""
     return plain_domain(node.domain), node.op_type or "", node.overload or ""
 
 
-def function_key(function: Function) -> OperatorKey:
+def function_key(function: d.Function) -> OperatorKey:
     """Return the `operator_key` of the nodes that call a function."""
     return plain_domain(function.domain), function.name or "", function.overload or ""
 
@@ -81,7 +71,7 @@ class Formal(NamedTuple):
     option: Option
     variable: str
     """The name of a set of types: all values of one variable have one type. Else the one type, as in onnx.defs."""
-    types: tuple[Type, ...]
+    types: tuple[d.Type, ...]
     """The types that it may have, without shapes."""
     least: int
     """Minimum number of values of a variadic one."""
@@ -178,7 +168,7 @@ def _formal_of_row(formal: FormalRow, row: OperatorRow) -> Formal:
 
 
 @lru_cache(maxsize=256)
-def _types(names: tuple[str, ...]) -> tuple[Type, ...]:
+def _types(names: tuple[str, ...]) -> tuple[d.Type, ...]:
     return tuple([type_of(each) for each in names])
 
 
@@ -210,7 +200,7 @@ def _default_text(default: "AttributeProto") -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, Attribute]:
+def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, d.Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name.
 
     Empty where the installed onnx does not know the operator. Optional attributes without a default are omitted.
@@ -222,7 +212,7 @@ def attribute_defaults(domain: str | None, op_type: str | None, opset: int | Non
     return {name: record for name, record in found.items() if record is not None}
 
 
-def _default_record(default: "AttributeProto") -> Attribute | None:
+def _default_record(default: "AttributeProto") -> d.Attribute | None:
     from onnx import AttributeProto
 
     match default.type:
@@ -240,7 +230,7 @@ def _default_record(default: "AttributeProto") -> Attribute | None:
             payload = {"strings": tuple(default.strings)}
         case _:
             return None
-    return Attribute(name=default.name, type=default.type, **payload)
+    return d.Attribute(name=default.name, type=default.type, **payload)
 
 
 def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
@@ -314,7 +304,7 @@ _CALL: Final = re.compile(r"(\w+)\((.*)\)\Z", re.DOTALL)
 
 
 @lru_cache(maxsize=512)
-def type_of(text: str) -> Type:
+def type_of(text: str) -> d.Type:
     """Return the type that onnx.defs spells ``seq(tensor(float))``, without a shape.
 
     Raises:
@@ -326,17 +316,17 @@ def type_of(text: str) -> Type:
     kind, inner = found[1], found[2].strip()
     match kind:
         case "tensor":
-            return Type(tensor_type=TensorType(elem_type=_element(inner)))
+            return d.Type(tensor_type=d.TensorType(elem_type=_element(inner)))
         case "sparse_tensor":
-            return Type(sparse_tensor_type=SparseTensorType(elem_type=_element(inner)))
+            return d.Type(sparse_tensor_type=d.SparseTensorType(elem_type=_element(inner)))
         case "seq":
-            return Type(sequence_type=SequenceType(elem_type=type_of(inner)))
+            return d.Type(sequence_type=d.SequenceType(elem_type=type_of(inner)))
         case "optional":
-            return Type(optional_type=OptionalType(elem_type=type_of(inner)))
+            return d.Type(optional_type=d.OptionalType(elem_type=type_of(inner)))
         case "map":
             key, _, value = inner.partition(",")
             held = value.strip() if "(" in value else f"tensor({value.strip()})"
-            return Type(map_type=MapType(key_type=_element(key), value_type=type_of(held)))
+            return d.Type(map_type=d.MapType(key_type=_element(key), value_type=type_of(held)))
     raise ValueError(f"{text!r} is not a type of onnx.defs")
 
 

@@ -109,11 +109,7 @@ class Payload:
         return b"".join(self.chunks())
 
     def part(self, start: int, length: int) -> bytes:
-        """Return some of the bytes, fewer at the end; those before them are read only where this cannot be avoided.
-
-        Raises:
-            ChangedUnderneathError, FileError, WeightsMissingError: see `chunks`.
-        """
+        """Return some of the bytes, fewer at the end; those before them are read only where this cannot be avoided."""
         found, at = b"", 0
         for piece in self.chunks():
             found += piece[max(start - at, 0) : max(start + length - at, 0)]

@@ -10,22 +10,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from onnxjson.model import document as d
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import (
-    Function,
-    Graph,
-    Model,
-    Node,
-    NodeDeviceConfiguration,
-    Record,
-    ShardingSpec,
-    SparseTensor,
-    StringStringEntry,
-    Tensor,
-    TensorAnnotation,
-    TrainingInfo,
-    ValueInfo,
-)
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.walking import Body, rebuild
@@ -35,10 +21,10 @@ Names = Mapping[Scope, Mapping[str, str]]
 
 _SHOWN: Final = 8
 
-Part = TypeVar("Part", bound=Record)
+Part = TypeVar("Part", bound=d.Record)
 
 
-def renamed(index: Index, names: Names) -> Model:
+def renamed(index: Index, names: Names) -> d.Model:
     """Return the model of an index with values renamed; collisions are not checked (see `collisions`)."""
     effective = _effective(index, names)
 
@@ -50,7 +36,7 @@ def renamed(index: Index, names: Names) -> Model:
     return _training(index, model, effective)
 
 
-def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] | None = None) -> Model:
+def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[d.Tensor]] | None = None) -> d.Model:
     """Return the model of an index without some constants, which other values replace.
 
     By graph, `names` has initializers -> the names that replace them, and `added` new constants.
@@ -59,7 +45,7 @@ def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] |
 
     def change(scope: Scope, graph: Body) -> Body:
         removed = names.get(scope)
-        if removed and isinstance(graph, Graph):
+        if removed and isinstance(graph, d.Graph):
             graph = msgspec.structs.replace(
                 graph,
                 initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in removed]),
@@ -67,7 +53,7 @@ def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] |
             )
         graph = _with_names(graph, effective[scope]) if effective[scope] else graph
         new = (added or {}).get(scope)
-        if new and isinstance(graph, Graph):
+        if new and isinstance(graph, d.Graph):
             graph = msgspec.structs.replace(graph, initializer=(*graph.initializer, *new))
         return graph
 
@@ -162,24 +148,24 @@ def _effective(index: Index, names: Names) -> dict[Scope, dict[str, str]]:
     return effective
 
 
-_NAMES: Final[Mapping[type[Record], tuple[str, ...]]] = {
-    Function: ("input", "output"),
-    Node: ("input", "output"),
-    ValueInfo: ("name",),
-    Tensor: ("name",),
-    TensorAnnotation: ("tensor_name",),
-    ShardingSpec: ("tensor_name",),
-    StringStringEntry: ("value",),
+_NAMES: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
+    d.Function: ("input", "output"),
+    d.Node: ("input", "output"),
+    d.ValueInfo: ("name",),
+    d.Tensor: ("name",),
+    d.TensorAnnotation: ("tensor_name",),
+    d.ShardingSpec: ("tensor_name",),
+    d.StringStringEntry: ("value",),
 }
 """The fields that have the name of a value, or several names."""
 
-_INSIDE: Final[Mapping[type[Record], tuple[str, ...]]] = {
-    Graph: ("node", "value_info", "input", "output", "initializer", "sparse_initializer", "quantization_annotation"),
-    Function: ("node", "value_info"),
-    Node: ("device_configurations",),
-    NodeDeviceConfiguration: ("sharding_spec",),
-    SparseTensor: ("values",),
-    TensorAnnotation: ("quant_parameter_tensor_names",),
+_INSIDE: Final[Mapping[type[d.Record], tuple[str, ...]]] = {
+    d.Graph: ("node", "value_info", "input", "output", "initializer", "sparse_initializer", "quantization_annotation"),
+    d.Function: ("node", "value_info"),
+    d.Node: ("device_configurations",),
+    d.NodeDeviceConfiguration: ("sharding_spec",),
+    d.SparseTensor: ("values",),
+    d.TensorAnnotation: ("quant_parameter_tensor_names",),
 }
 """The fields that have records with names of values of the same graph."""
 
@@ -209,8 +195,8 @@ def _with_names(record: Part, mapping: Mapping[str, str]) -> Part:
 
 
 def _entry(
-    entry: StringStringEntry, key: Callable[[str], str | None], value: Callable[[str], str | None]
-) -> StringStringEntry:
+    entry: d.StringStringEntry, key: Callable[[str], str | None], value: Callable[[str], str | None]
+) -> d.StringStringEntry:
     new_key = entry.key if entry.key is None else key(entry.key) or entry.key
     new_value = entry.value if entry.value is None else value(entry.value) or entry.value
     if new_key == entry.key and new_value == entry.value:
@@ -218,14 +204,14 @@ def _entry(
     return msgspec.structs.replace(entry, key=new_key, value=new_value)
 
 
-def _training(index: Index, model: Model, effective: Mapping[Scope, Mapping[str, str]]) -> Model:
+def _training(index: Index, model: d.Model, effective: Mapping[Scope, Mapping[str, str]]) -> d.Model:
     """Rename the bindings of training steps: keys are values of the graphs, values are outputs of the steps."""
     if not any([step.initialization_binding or step.update_binding for step in model.training_info]):
         return model
     scopes = index.by_address
     main: Mapping[str, str] = effective[scopes["/graph"]] if "/graph" in scopes else {}
 
-    def bound(step: TrainingInfo, position: int) -> TrainingInfo:
+    def bound(step: d.TrainingInfo, position: int) -> d.TrainingInfo:
         algorithm, initialization = [
             effective[scopes[at]] if (at := f"/training_info/{position}/{field}") in scopes else {}
             for field in ("algorithm", "initialization")

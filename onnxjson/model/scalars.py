@@ -186,11 +186,7 @@ def float32_bits(value: object) -> bytes:
 
 
 def float64_bits(value: object) -> bytes:
-    """Return the 8 bytes, little-endian, of a JSON value as float64.
-
-    Raises:
-        ElementError: see `float_bits`.
-    """
+    """Return the 8 bytes, little-endian, of a JSON value as float64."""
     if isinstance(value, float) and math.isfinite(value):
         return _PACK64(value)
     return float_bits(FLOAT64, value).to_bytes(8, "little")

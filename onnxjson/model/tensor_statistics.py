@@ -78,9 +78,6 @@ def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] |
     """Return statistics of a tensor of numbers with its elements in ``raw_data``, as many as its dims need.
 
     `looked` is called before each piece, and may raise to end it; of whole numbers there may be fewer bins.
-
-    Raises:
-        ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
     """
     import numpy
 
@@ -248,9 +245,6 @@ def spread(
     """Return the spread of a tensor of numbers with its elements in ``raw_data``, as many as its dims need.
 
     At most `most` elements are examined. `looked` is called before each piece, and may raise to end it.
-
-    Raises:
-        ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
     """
     import numpy
 

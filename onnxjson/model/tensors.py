@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import astuple
 
+from onnxjson.model import dtypes
 from onnxjson.model.document import Tensor
-from onnxjson.model.dtypes import (
-    BITS,
-    BOOL,
-    COMPLEX_PARTS,
-    DATA_TYPE_NAMES,
-    DATA_TYPES,
-    DTYPES,
-    IEEE,
-    SIX_BITS,
-    STORAGE,
-    STRING,
-)
 from onnxjson.model.elements import (
     byte_length,
     element_count,
@@ -80,13 +69,13 @@ def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
         strings.
     """
     data_type = tensor.data_type
-    if data_type is None or data_type not in STORAGE or any(dim < 0 for dim in tensor.dims):
+    if data_type is None or data_type not in dtypes.STORAGE or any(dim < 0 for dim in tensor.dims):
         return None
     if tensor.segment is not None or tensor.data_location is not None or tensor.external_data or tensor.string_data:
         return None
     count = element_count(tensor.dims)
     length = byte_length(data_type, count)
-    field, code = DTYPES[data_type].field, DTYPES[data_type].entry
+    field, code = dtypes.DTYPES[data_type].field, dtypes.DTYPES[data_type].entry
     filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
     if tensor.raw_data is not None:
         return (tensor.raw_data, None) if not filled and len(tensor.raw_data) == length else None
@@ -95,13 +84,13 @@ def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
     if filled != [field]:
         return None
     data: Data | None = getattr(tensor, field)
-    if code != IEEE and data is not None:
+    if code != dtypes.IEEE and data is not None:
         data = _from_entries(whole(data), code, count)
     return (data, field) if data is not None and len(data) == length else None
 
 
 def _from_entries(data: bytes, code: str, count: int) -> bytes | None:
-    if code != SIX_BITS:
+    if code != dtypes.SIX_BITS:
         return fixed_from_varints(data, code)
     # Entries below 64 are one byte each.
     return join_bits(data, 6) if len(data) == count and max(data) < 64 else None
@@ -118,12 +107,12 @@ def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> 
     """
     if storage is None:
         return {"raw_data": raw}
-    field, code = DTYPES[data_type].field, DTYPES[data_type].entry
+    field, code = dtypes.DTYPES[data_type].field, dtypes.DTYPES[data_type].entry
     if storage != field:
-        raise ValueError(f"elements of {DATA_TYPE_NAMES[data_type]} are stored in {field}, not in {storage}")
-    if code == IEEE:
+        raise ValueError(f"elements of {dtypes.DATA_TYPE_NAMES[data_type]} are stored in {field}, not in {storage}")
+    if code == dtypes.IEEE:
         return {field: raw}
-    if code != SIX_BITS:
+    if code != dtypes.SIX_BITS:
         return {field: varints_from_fixed(whole(raw), code)}
     entries = split_bits(whole(raw), count, 6)
     if entries is None:
@@ -147,13 +136,13 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
         raise DecodeError(
             f"{_called(tensor)} is in another file; onnxjson.storage.external finds it and reads its bytes"
         )
-    if tensor.data_type == STRING:
+    if tensor.data_type == dtypes.STRING:
         return _strings(tensor)
     stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
     if stored is None or tensor.data_type is None:
         raise DecodeError(f"{_called(tensor)} does not have the elements that its data_type and dims require")
-    data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), BITS[tensor.data_type]
-    if tensor.data_type == BOOL:
+    data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), dtypes.BITS[tensor.data_type]
+    if tensor.data_type == dtypes.BOOL:
         elements: NDArray[Any] = numpy.frombuffer(data, numpy.uint8) != 0
     elif size >= 8:
         elements = numpy.frombuffer(data, dtype)
@@ -186,7 +175,7 @@ def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
     import ml_dtypes
     import numpy
 
-    name = DATA_TYPE_NAMES[data_type]
+    name = dtypes.DATA_TYPE_NAMES[data_type]
     return numpy.dtype(getattr(ml_dtypes, name, None) or name).newbyteorder("<")
 
 
@@ -216,11 +205,11 @@ def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     dims = tuple(int(dim) for dim in array.shape)
     if array.dtype.kind in "OUST":
         texts = tuple(_string(element) for element in array.reshape(-1).tolist())
-        return Tensor(dims=dims, data_type=STRING, string_data=texts, name=name)
-    data_type = DATA_TYPES.get(array.dtype.name)
-    if data_type not in BITS:
+        return Tensor(dims=dims, data_type=dtypes.STRING, string_data=texts, name=name)
+    data_type = dtypes.DATA_TYPES.get(array.dtype.name)
+    if data_type not in dtypes.BITS:
         raise TypeError(f"ONNX has no data type for arrays of {array.dtype}; convert it with astype first")
-    size = BITS[data_type]
+    size = dtypes.BITS[data_type]
     if size >= 8:
         data = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
     else:
@@ -249,7 +238,7 @@ def _join(array: "NDArray[Any]", size: int) -> bytes:
     return joined[: (len(patterns) * size + 7) // 8]
 
 
-_FIELDS: Final = ("raw_data", "string_data", *sorted(set(STORAGE.values())))
+_FIELDS: Final = ("raw_data", "string_data", *sorted(set(dtypes.STORAGE.values())))
 _MOST_PRINTED: Final = 1 << 64
 _LAST_BYTES: Final = bytes(range(128))
 """Bytes that end a varint."""
@@ -276,7 +265,7 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
-    name = None if tensor.data_type is None else DATA_TYPE_NAMES.get(tensor.data_type)
+    name = None if tensor.data_type is None else dtypes.DATA_TYPE_NAMES.get(tensor.data_type)
     if tensor.data_type is None or not tensor.data_type:
         yield "undefined-dtype", "the tensor has no data_type", ""
         return
@@ -296,7 +285,7 @@ def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
 
 def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str, str]]:
     filled = [field for field in _FIELDS if _is_filled(tensor, field)]
-    shape = f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
+    shape = f"{dtypes.DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
     count = element_count(tensor.dims)
     if len(filled) > 1:
         yield (
@@ -310,11 +299,11 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
             yield "wrong-length", f"the tensor has no elements; {shape} needs {_counted(count)}", ""
         return
     field = filled[0]
-    fits = "string_data" if data_type == STRING else STORAGE[data_type]
-    if field not in (fits, "raw_data") or (field == "raw_data" and data_type == STRING):
+    fits = "string_data" if data_type == dtypes.STRING else dtypes.STORAGE[data_type]
+    if field not in (fits, "raw_data") or (field == "raw_data" and data_type == dtypes.STRING):
         yield (
             "wrong-storage",
-            f"elements of {DATA_TYPE_NAMES[data_type]} are not stored in {field}",
+            f"elements of {dtypes.DATA_TYPE_NAMES[data_type]} are not stored in {field}",
             f"they belong in {fits}",
         )
         return
@@ -341,8 +330,8 @@ def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int,
     data: Data = getattr(tensor, field)
     if field in ("float_data", "double_data"):
         each = 4 if field == "float_data" else 8
-        return len(data) // each, count * (2 if data_type in COMPLEX_PARTS else 1), "numbers"
+        return len(data) // each, count * (2 if data_type in dtypes.COMPLEX_PARTS else 1), "numbers"
     entries = sum(len(piece) - len(piece.translate(None, _LAST_BYTES)) for piece in pieces(data))
-    dtype = DTYPES[data_type]
-    elements_per_entry = 8 // dtype.bits if dtype.bits < 8 and dtype.entry != SIX_BITS else 1
+    dtype = dtypes.DTYPES[data_type]
+    elements_per_entry = 8 // dtype.bits if dtype.bits < 8 and dtype.entry != dtypes.SIX_BITS else 1
     return entries, -(-count // elements_per_entry), "numbers"

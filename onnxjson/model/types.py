@@ -9,17 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from onnxjson.model.document import (
-    Dimension,
-    MapType,
-    OpaqueType,
-    OptionalType,
-    SequenceType,
-    SparseTensorType,
-    TensorShape,
-    TensorType,
-    Type,
-)
+from onnxjson.model import document as d
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.model.limits import LARGEST_DIM, TYPE_DEPTH
 
@@ -64,7 +54,7 @@ def parse_data_type(name: str) -> int:
     return number
 
 
-def format_type(value: Type) -> str | None:
+def format_type(value: d.Type) -> str | None:
     """Return the text of a type, or `None` where the grammar cannot represent exactly this record."""
     try:
         return _format(value, 0)
@@ -72,7 +62,7 @@ def format_type(value: Type) -> str | None:
         return None
 
 
-def parse_type(text: str) -> Type:
+def parse_type(text: str) -> d.Type:
     """Parse the text of a type.
 
     Raises:
@@ -84,7 +74,7 @@ def parse_type(text: str) -> Type:
     return result
 
 
-def innermost(declared: Type | None) -> Type | None:
+def innermost(declared: d.Type | None) -> d.Type | None:
     """Return the type in sequences and optional values: what they are made of, or the type itself."""
     while declared is not None and (declared.optional_type is not None or declared.sequence_type is not None):
         outer = declared.optional_type or declared.sequence_type
@@ -123,7 +113,7 @@ class _UnrepresentableError(Exception):
     """The grammar has no text for this record."""
 
 
-def _format(value: Type, depth: int) -> str:
+def _format(value: d.Type, depth: int) -> str:
     if value.denotation is not None or value.unknown_fields or depth > TYPE_DEPTH:
         raise _UnrepresentableError
     kinds = (
@@ -138,23 +128,23 @@ def _format(value: Type, depth: int) -> str:
     if len(present) != 1 or present[0].unknown_fields:
         raise _UnrepresentableError
     match present[0]:
-        case TensorType() as tensor:
+        case d.TensorType() as tensor:
             return _format_tensor(tensor)
-        case SparseTensorType() as tensor:
+        case d.SparseTensorType() as tensor:
             return f"sparse({_format_tensor(tensor)})"
-        case SequenceType(elem_type=Type() as element):
+        case d.SequenceType(elem_type=d.Type() as element):
             return f"seq({_format(element, depth + 1)})"
-        case OptionalType(elem_type=Type() as element):
+        case d.OptionalType(elem_type=d.Type() as element):
             return f"optional({_format(element, depth + 1)})"
-        case MapType(key_type=int(key), value_type=Type() as element):
+        case d.MapType(key_type=int(key), value_type=d.Type() as element):
             return f"map({format_data_type(key)},{_format(element, depth + 1)})"
-        case OpaqueType() as opaque:
+        case d.OpaqueType() as opaque:
             return f"opaque({_format_opaque_name(opaque.domain)},{_format_opaque_name(opaque.name)})"
         case _:
             raise _UnrepresentableError
 
 
-def _format_tensor(tensor: TensorType | SparseTensorType) -> str:
+def _format_tensor(tensor: d.TensorType | d.SparseTensorType) -> str:
     if tensor.elem_type is None:
         raise _UnrepresentableError
     name = format_data_type(tensor.elem_type)
@@ -165,7 +155,7 @@ def _format_tensor(tensor: TensorType | SparseTensorType) -> str:
     return f"{name}[{','.join(map(_format_dim, tensor.shape.dim))}]"
 
 
-def _format_dim(dim: Dimension) -> str:
+def _format_dim(dim: d.Dimension) -> str:
     if dim.denotation is not None or dim.unknown_fields:
         raise _UnrepresentableError
     if dim.dim_param is not None:
@@ -238,26 +228,26 @@ class _Parser:
         match = self._match()
         return match.end() - len(match.group().lstrip(" "))
 
-    def type(self, depth: int) -> Type:
+    def type(self, depth: int) -> d.Type:
         if depth > TYPE_DEPTH:
             raise TypeSyntaxError(self._start(), f"a type in more than {TYPE_DEPTH} others", "write it in full")
         if self._next_is_call():
             match self.peek():
                 case "seq":
-                    return Type(sequence_type=SequenceType(elem_type=self._only_argument(depth)))
+                    return d.Type(sequence_type=d.SequenceType(elem_type=self._only_argument(depth)))
                 case "optional":
-                    return Type(optional_type=OptionalType(elem_type=self._only_argument(depth)))
+                    return d.Type(optional_type=d.OptionalType(elem_type=self._only_argument(depth)))
                 case "map":
                     return self._map(depth)
                 case "sparse":
                     self._open()
                     elem_type, shape = self._tensor()
                     self.expect(")")
-                    return Type(sparse_tensor_type=SparseTensorType(elem_type=elem_type, shape=shape))
+                    return d.Type(sparse_tensor_type=d.SparseTensorType(elem_type=elem_type, shape=shape))
                 case "opaque":
                     return self._opaque()
         elem_type, shape = self._tensor()
-        return Type(tensor_type=TensorType(elem_type=elem_type, shape=shape))
+        return d.Type(tensor_type=d.TensorType(elem_type=elem_type, shape=shape))
 
     def _next_is_call(self) -> bool:
         match = self._match()
@@ -268,27 +258,27 @@ class _Parser:
         self.take()
         self.expect("(")
 
-    def _only_argument(self, depth: int) -> Type:
+    def _only_argument(self, depth: int) -> d.Type:
         self._open()
         element = self.type(depth + 1)
         self.expect(")")
         return element
 
-    def _map(self, depth: int) -> Type:
+    def _map(self, depth: int) -> d.Type:
         self._open()
         key_type = self.data_type()
         self.expect(",")
         value_type = self.type(depth + 1)
         self.expect(")")
-        return Type(map_type=MapType(key_type=key_type, value_type=value_type))
+        return d.Type(map_type=d.MapType(key_type=key_type, value_type=value_type))
 
-    def _opaque(self) -> Type:
+    def _opaque(self) -> d.Type:
         self._open()
         domain = self._optional_quoted(",")
         self.expect(",")
         name = self._optional_quoted(")")
         self.expect(")")
-        return Type(opaque_type=OpaqueType(domain=domain, name=name))
+        return d.Type(opaque_type=d.OpaqueType(domain=domain, name=name))
 
     def _optional_quoted(self, after: str) -> str | None:
         if self.peek() == after:
@@ -323,9 +313,9 @@ class _Parser:
             raise TypeSyntaxError(start, f"the dtype `{name}`", _nearest_data_types(name))
         return known
 
-    def _tensor(self) -> tuple[int, TensorShape | None]:
+    def _tensor(self) -> tuple[int, d.TensorShape | None]:
         elem_type = self.data_type()
-        return elem_type, TensorShape(dim=self._bracketed(self._dim)) if self.peek() == "[" else None
+        return elem_type, d.TensorShape(dim=self._bracketed(self._dim)) if self.peek() == "[" else None
 
     def _bracketed(self, item: Callable[[], T]) -> tuple[T, ...]:
         """Parse a list of items in brackets."""
@@ -341,17 +331,17 @@ class _Parser:
         self.take()
         return tuple(items)
 
-    def _dim(self) -> Dimension:
+    def _dim(self) -> d.Dimension:
         match self.kind():
             case "name":
-                return Dimension(dim_param=self.take())
+                return d.Dimension(dim_param=self.take())
             case "quoted":
-                return Dimension(dim_param=self._quoted())
+                return d.Dimension(dim_param=self._quoted())
             case "digits":
-                return Dimension(dim_value=self._number(_DIM_FITS, 0, LARGEST_DIM))
+                return d.Dimension(dim_value=self._number(_DIM_FITS, 0, LARGEST_DIM))
             case "mark" if self.peek() == "?":
                 self.take()
-                return Dimension()
+                return d.Dimension()
         if self.peek() == "'":
             raise self.error("a closing quote for the name of the dimension")
         raise self.error(_DIM_FITS)

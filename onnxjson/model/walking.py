@@ -48,9 +48,6 @@ def replace_records(
 
     Returns:
         `root` itself where nothing changed.
-
-    Raises:
-        Exception: whatever `change` raises.
     """
     kinds: tuple[type[Record], ...] = kind if isinstance(kind, tuple) else (kind,)
     # Identity represents the record, and is stable because the root keeps all of them alive.

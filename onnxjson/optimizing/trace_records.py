@@ -14,7 +14,7 @@ from onnxjson.model.document import Model, SparseTensor, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
-from onnxjson.model.reported import ReportedPage
+from onnxjson.model.methods import ReportedPage
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
 from onnxjson.optimizing.passes.pipeline import InternalizedModel, Made, Pipeline, Stage, stage_of

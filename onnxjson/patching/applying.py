@@ -13,24 +13,12 @@ from onnxjson.model.dtypes import float32_text
 from onnxjson.model.errors import PatchError
 from onnxjson.model.messages import FIELDS, Kind
 from onnxjson.model.payloads import Payload
-from onnxjson.patching.changes import (
-    Change,
-    FieldPlan,
-    Fields,
-    Members,
-    Positions,
-    Replace,
-    base_length,
-    invert_sequence,
-    is_absent,
-    plans,
-    segment,
-)
+from onnxjson.patching import changes as c
 
 R = TypeVar("R", bound=Record)
 
 
-def apply_fields(record: R, fields: Fields, address: str = "") -> R:
+def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
     """Return `record`, which is at `address`, after its changes; it shares everything that they do not touch.
 
     Raises:
@@ -39,13 +27,13 @@ def apply_fields(record: R, fields: Fields, address: str = "") -> R:
     found: dict[str, Any] = {}
     for name, change in fields.changes.items():
         value = getattr(record, name)
-        if type(change) is Replace:
+        if type(change) is c.Replace:
             if value is not change.old and value != change.old:
                 raise _field_mismatch(type(record), name, change.old, value, address)
             found[name] = change.new
             continue
-        plan = plans(type(record))[name]
-        if type(change) is Members:
+        plan = c.plans(type(record))[name]
+        if type(change) is c.Members:
             found[name] = apply_members(value, change, plan, f"{address}/{name}")
         elif value is None:
             raise inapplicable(f"{address}/{name}", "there is nothing to change")
@@ -56,7 +44,7 @@ def apply_fields(record: R, fields: Fields, address: str = "") -> R:
     return result
 
 
-def apply_members(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> tuple[Any, ...]:
+def apply_members(members: tuple[Any, ...], change: c.Members, plan: c.FieldPlan, address: str) -> tuple[Any, ...]:
     """Return the list at `address` after its changes."""
     changed: Listing[Any] = members
     if change.changes:
@@ -64,7 +52,7 @@ def apply_members(members: tuple[Any, ...], change: Members, plan: FieldPlan, ad
         names = attribute_segments(members) if plan.is_named else None
         for key, below in change.changes.items():
             position = _position(key, len(members), names, address)
-            place = f"{address}/{segment(key, is_named=plan.is_named)}"
+            place = f"{address}/{c.segment(key, is_named=plan.is_named)}"
             changed[position] = apply_fields(members[position], below, place)
             if plan.is_named and changed[position].name != members[position].name:
                 raise inapplicable(f"{place}/name", "an attribute is addressed by its name, so its name cannot change")
@@ -85,10 +73,10 @@ def apply_members(members: tuple[Any, ...], change: Members, plan: FieldPlan, ad
 def _position(key: int | str, count: int, names: list[str] | None, address: str) -> int:
     if isinstance(key, str):
         if names is None or key not in names or key.startswith("#"):
-            place = f"{address}/{segment(key, is_named=True)}"
+            place = f"{address}/{c.segment(key, is_named=True)}"
             raise inapplicable(place, "there is no attribute with that name, or more than one")
         return names.index(key)
-    place = f"{address}/{segment(key, is_named=names is not None)}"
+    place = f"{address}/{c.segment(key, is_named=names is not None)}"
     if key >= count:
         raise inapplicable(place, f"the list has {counted(count, 'member')}")
     if names is not None and not names[key].startswith("#"):
@@ -96,10 +84,10 @@ def _position(key: int | str, count: int, names: list[str] | None, address: str)
     return key
 
 
-def _check_removed(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> None:
+def _check_removed(members: tuple[Any, ...], change: c.Members, plan: c.FieldPlan, address: str) -> None:
     """Raise unless the list has the expected length and the removed members are the expected ones."""
     assert change.sequence is not None
-    length = base_length(change.sequence, change.removed)
+    length = c.base_length(change.sequence, change.removed)
     if len(members) != length:
         raise length_mismatch(address, length, len(members))
     for position, member in change.removed.items():
@@ -107,10 +95,10 @@ def _check_removed(members: tuple[Any, ...], change: Members, plan: FieldPlan, a
         if found is not member and found != member:
             name = attribute_segments(members)[position] if plan.is_named else ""
             key: int | str = position if name.startswith("#") or not plan.is_named else name
-            raise mismatch(f"{address}/{segment(key, is_named=plan.is_named)}", member, found)
+            raise mismatch(f"{address}/{c.segment(key, is_named=plan.is_named)}", member, found)
 
 
-def _check_names(members: tuple[Attribute, ...], change: Members, address: str) -> None:
+def _check_names(members: tuple[Attribute, ...], change: c.Members, address: str) -> None:
     """Raise if a name that is added or removed is also the name of an attribute that stays (see `changes`)."""
     assert change.sequence is not None
     moving = {item.name for item in change.sequence if isinstance(item, Attribute)}
@@ -118,7 +106,7 @@ def _check_names(members: tuple[Attribute, ...], change: Members, address: str) 
     for position, member in enumerate(members):
         name = member.name
         if name in moving and name is not None and not name.startswith("#") and position not in change.removed:
-            place = f"{address}/{segment(name, is_named=True)}"
+            place = f"{address}/{c.segment(name, is_named=True)}"
             raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
 
@@ -136,27 +124,27 @@ def _check_oneofs(record: Record, address: str) -> None:
             raise inapplicable(address, f"only one of {' and '.join(held)} can be set")
 
 
-def invert_fields(fields: Fields) -> Fields:
+def invert_fields(fields: c.Fields) -> c.Fields:
     """Return the tree that undoes the changes of a record."""
-    return Fields({name: _invert_change(change) for name, change in fields.changes.items()})
+    return c.Fields({name: _invert_change(change) for name, change in fields.changes.items()})
 
 
-def _invert_change(change: Change) -> Change:
-    if type(change) is Replace:
-        return Replace(change.new, change.old)
-    if type(change) is Fields:
+def _invert_change(change: c.Change) -> c.Change:
+    if type(change) is c.Replace:
+        return c.Replace(change.new, change.old)
+    if type(change) is c.Fields:
         return invert_fields(change)
-    assert type(change) is Members
+    assert type(change) is c.Members
     if change.sequence is None:
-        return Members(None, {}, {key: invert_fields(below) for key, below in change.changes.items()})
-    positions = Positions(change.sequence)
-    sequence, removed = invert_sequence(change.sequence, change.removed)
-    changes: dict[int | str, Fields] = {}
+        return c.Members(None, {}, {key: invert_fields(below) for key, below in change.changes.items()})
+    positions = c.Positions(change.sequence)
+    sequence, removed = c.invert_sequence(change.sequence, change.removed)
+    changes: dict[int | str, c.Fields] = {}
     for key, below in change.changes.items():
         after = positions.after(key) if isinstance(key, int) else key
         assert after is not None  # only members that stay are changed
         changes[after] = invert_fields(below)
-    return Members(sequence, removed, changes)
+    return c.Members(sequence, removed, changes)
 
 
 NOT_FITTING: Final = "the patch does not fit"
@@ -185,9 +173,9 @@ def _in_records(address: str, expected: Record, found: Record) -> PatchError:
 
 def _field_mismatch(message: type[Record], name: str, expected: object, found: object, address: str) -> PatchError:
     """Return the error for a field of a record at an address."""
-    plan = plans(message).get(name)
+    plan = c.plans(message).get(name)
     repeated = plan is None or plan.field.repeated
-    there, here = [None if is_absent(value, repeated=repeated) else value for value in (expected, found)]
+    there, here = [None if c.is_absent(value, repeated=repeated) else value for value in (expected, found)]
     return mismatch(f"{address}/{name}", there, here, None if plan is None else plan.field.kind)
 
 

@@ -17,19 +17,7 @@ from onnxjson.model.document import Attribute, Model, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.model.limits import MESSAGE_DEPTH
 from onnxjson.model.messages import Kind
-from onnxjson.patching.changes import (
-    Change,
-    FieldPlan,
-    Fields,
-    Members,
-    Positions,
-    Replace,
-    Sequence,
-    is_absent,
-    is_identity,
-    join_runs,
-    plans,
-)
+from onnxjson.patching import changes as c
 from onnxjson.patching.deriving import difference
 
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
@@ -43,14 +31,14 @@ class _DraftFields(msgspec.Struct, gc=False):
     message: type[Record]
     place: Place
     """Place of the first operation on this record."""
-    changes: "dict[str, _DraftFields | _DraftMembers | Replace]" = msgspec.field(default_factory=dict)
+    changes: "dict[str, _DraftFields | _DraftMembers | c.Replace]" = msgspec.field(default_factory=dict)
 
 
 class _DraftMembers(msgspec.Struct, gc=False):
     """The changes of one list, while operations are read."""
 
-    plan: FieldPlan
-    sequence: Sequence | None = None
+    plan: c.FieldPlan
+    sequence: c.Sequence | None = None
     removed: dict[int, Record] = msgspec.field(default_factory=dict)
     changes: dict[int | str, _DraftFields] = msgspec.field(default_factory=dict)
 
@@ -88,10 +76,10 @@ class Builder:
         if old is new or old == new:
             self._refuse(place, "set", "bad-change", "old and new are equal", "leave out a key for an absent field")
             return
-        owner.changes[name] = Replace(old, new)
+        owner.changes[name] = c.Replace(old, new)
 
     def _value(
-        self, message: type[Record], name: str, plan: FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
+        self, message: type[Record], name: str, plan: c.FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
     ) -> Any:
         """Return the value of a field as in a record; report findings about it."""
         absent = b"" if plan is None else plan.absent
@@ -105,7 +93,7 @@ class Builder:
             if type(value) is list and plan.field.repeated and all([type(item) is str for item in value]):
                 return tuple(value)
         value = field_readers(message)[name](value, place.at(key), self._context)
-        return absent if is_absent(value, repeated=plan is None or plan.field.repeated) else value
+        return absent if c.is_absent(value, repeated=plan is None or plan.field.repeated) else value
 
     def change_list(self, address: str, tree: dict[str, Tree], place: Place) -> None:
         """Add the operation ``{"list": address, "sequence": [...], "removed": {...}}`` at `place`."""
@@ -123,7 +111,7 @@ class Builder:
         except _RefusedError:
             return
 
-    def build(self) -> Fields | None:
+    def build(self) -> c.Fields | None:
         """Return the tree of all operations; None if there are none or something is wrong."""
         if self._root is None or self._context.remarks:
             return None
@@ -138,7 +126,7 @@ class Builder:
         segments = parse_address(address)
         return len(segments) > 2 and segments[-3] == "attribute"
 
-    def _field(self, address: str, place: Place, kind: str) -> tuple[_DraftFields, str, FieldPlan | None]:
+    def _field(self, address: str, place: Place, kind: str) -> tuple[_DraftFields, str, c.FieldPlan | None]:
         """Return the record that has the field at an address, the name of the field, and its plan."""
         try:
             segments = parse_address(address)
@@ -155,9 +143,9 @@ class Builder:
                 owner = self._member(members, segment, place, kind)
                 members = None
                 continue
-            plan = plans(owner.message).get(segment)
+            plan = c.plans(owner.message).get(segment)
             if plan is None and segment != "unknown_fields":
-                fits = [*plans(owner.message), "unknown_fields"]
+                fits = [*c.plans(owner.message), "unknown_fields"]
                 message = f'{owner.message.__name__} has no field "{visible(segment)}"'
                 raise self._refuse(place, kind, "bad-address", message, self._context.nearest(segment, fits))
             if count == len(segments):
@@ -177,7 +165,7 @@ class Builder:
         message = "this is the address of a member of a list" if segments else "this is the address of the whole model"
         raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
 
-    def _members(self, owner: _DraftFields, name: str, plan: FieldPlan, place: Place) -> _DraftMembers:
+    def _members(self, owner: _DraftFields, name: str, plan: c.FieldPlan, place: Place) -> _DraftMembers:
         found = owner.changes.get(name)
         if found is None:
             found = owner.changes[name] = _DraftMembers(plan)
@@ -200,7 +188,7 @@ class Builder:
             found = members.changes[key] = _DraftFields(message_type, place)
         return found
 
-    def _sequence(self, tree: dict[str, Tree], plan: FieldPlan, place: Place) -> tuple[Sequence, dict[int, Record]]:
+    def _sequence(self, tree: dict[str, Tree], plan: c.FieldPlan, place: Place) -> tuple[c.Sequence, dict[int, Record]]:
         context = self._context
         assert plan.field.message is not None
         reader = message_reader(plan.field.message)
@@ -226,7 +214,7 @@ class Builder:
         if len(context.remarks) > before:
             raise _RefusedError
         self._check_cover(found, removed, place)
-        return join_runs(found), removed
+        return c.join_runs(found), removed
 
     def _removed(self, tree: dict[str, Tree], place: Place, reader: Any) -> dict[int, Record]:
         context = self._context
@@ -261,11 +249,11 @@ class Builder:
                 raise self._refuse(place, "sequence", "bad-change", message, hint)
             expected = run.stop
 
-    def _freeze(self, fields: _DraftFields) -> Fields | None:
-        changes: dict[str, Change] = {}
+    def _freeze(self, fields: _DraftFields) -> c.Fields | None:
+        changes: dict[str, c.Change] = {}
         for name, found in fields.changes.items():
-            change: Change | None
-            if isinstance(found, Replace):
+            change: c.Change | None
+            if isinstance(found, c.Replace):
                 change = found
                 if isinstance(found.old, Record) and isinstance(found.new, Record):
                     # A record that stays is changed field by field: `Replace` never has two records.
@@ -276,15 +264,15 @@ class Builder:
                 change = self._freeze_members(found)
             if change is not None:
                 changes[name] = change
-        return Fields(changes) if changes else None
+        return c.Fields(changes) if changes else None
 
-    def _freeze_members(self, members: _DraftMembers) -> Members | None:
+    def _freeze_members(self, members: _DraftMembers) -> c.Members | None:
         sequence, removed = members.sequence, members.removed
-        if sequence is not None and is_identity(sequence, removed):
+        if sequence is not None and c.is_identity(sequence, removed):
             sequence = None
         removed_names = {member.name for member in removed.values() if isinstance(member, Attribute)}
-        positions = None if sequence is None else Positions(sequence)
-        changes: dict[int | str, Fields] = {}
+        positions = None if sequence is None else c.Positions(sequence)
+        changes: dict[int | str, c.Fields] = {}
         for key, below in members.changes.items():
             stays = positions is None or (
                 key not in removed_names if isinstance(key, str) else positions.after(key) is not None
@@ -297,8 +285,8 @@ class Builder:
             if frozen is not None:
                 changes[key] = frozen
         if sequence is None:
-            return Members(None, {}, changes) if changes else None
-        return Members(sequence, removed, changes)
+            return c.Members(None, {}, changes) if changes else None
+        return c.Members(sequence, removed, changes)
 
 
 def _run(tree: Tree) -> range | None:

@@ -6,76 +6,63 @@ from typing import Any, TypeVar
 from onnxjson.model.display import counted
 from onnxjson.model.document import Attribute, Record
 from onnxjson.model.errors import PatchError
+from onnxjson.patching import changes as c
 from onnxjson.patching.applying import apply_fields, inapplicable, invert_fields, length_mismatch, mismatch
-from onnxjson.patching.changes import (
-    Change,
-    FieldPlan,
-    Fields,
-    Members,
-    Replace,
-    base_length,
-    is_identity,
-    join_runs,
-    plans,
-    segment,
-    target_length,
-    with_positions,
-)
 from onnxjson.patching.deriving import difference
 
 R = TypeVar("R", bound=Record)
 
 
-def compose(message: type[Record], first: Fields, second: Fields, address: str = "") -> Fields | None:
+def compose(message: type[Record], first: c.Fields, second: c.Fields, address: str = "") -> c.Fields | None:
     """Return the change of a record by both trees; None if the second undoes the first.
 
     Raises:
         PatchError: the second does not fit the result of the first; the address is one in the base of the second.
     """
-    changes: dict[str, Change] = dict(first.changes)
+    changes: dict[str, c.Change] = dict(first.changes)
     for name, after in second.changes.items():
         before = first.changes.get(name)
         if before is None:
             changes[name] = after
             continue
-        both = _both(plans(message).get(name), before, after, f"{address}/{name}")
+        both = _both(c.plans(message).get(name), before, after, f"{address}/{name}")
         if both is None:
             del changes[name]
         else:
             changes[name] = both
-    return Fields(changes) if changes else None
+    return c.Fields(changes) if changes else None
 
 
-def _both(plan: FieldPlan | None, before: Change, after: Change, address: str) -> Change | None:
-    if type(before) is Replace and type(after) is Replace:
+def _both(plan: c.FieldPlan | None, before: c.Change, after: c.Change, address: str) -> c.Change | None:
+    if type(before) is c.Replace and type(after) is c.Replace:
         if before.new is not after.old and before.new != after.old:
             raise mismatch(address, after.old, before.new)
         return _replacement(before.old, after.new)
-    if type(before) is Replace and type(after) is Fields:
+    if type(before) is c.Replace and type(after) is c.Fields:
         if before.new is None:
             raise inapplicable(address, "there is nothing to change")
         return _replacement(before.old, apply_fields(before.new, after, address))
-    if type(before) is Fields and type(after) is Replace:
+    if type(before) is c.Fields and type(after) is c.Replace:
         if after.old is None:
             raise inapplicable(address, "it was expected to be absent")
         return _replacement(_undo(after.old, before, address), after.new)
     assert plan is not None
     assert plan.field.message is not None
-    if type(before) is Fields and type(after) is Fields:
+    if type(before) is c.Fields and type(after) is c.Fields:
         return compose(plan.field.message, before, after, address)
-    assert type(before) is Members
-    assert type(after) is Members
+    assert type(before) is c.Members
+    assert type(after) is c.Members
     return _Lists(plan, before, after, address).compose()
 
 
-def _replacement(old: Any, new: Any) -> Change | None:
+def _replacement(old: Any, new: Any) -> c.Change | None:
     if isinstance(old, Record) and isinstance(new, Record):
         # A record that was removed and added again counts as one that stayed: `Replace` never has two records.
         return difference(old, new)
-    return None if old is new or old == new else Replace(old, new)
+    return None if old is new or old == new else c.Replace(old, new)
 
 
-def _undo(record: R, changes: Fields, address: str) -> R:
+def _undo(record: R, changes: c.Fields, address: str) -> R:
     """Return a record that the second patch removes as it was before the first patch."""
     try:
         return apply_fields(record, invert_fields(changes), address)
@@ -89,17 +76,17 @@ def _undo(record: R, changes: Fields, address: str) -> R:
 class _Lists:
     """Two consecutive changes of a list."""
 
-    def __init__(self, plan: FieldPlan, before: Members, after: Members, address: str) -> None:
+    def __init__(self, plan: c.FieldPlan, before: c.Members, after: c.Members, address: str) -> None:
         assert plan.field.message is not None
         self.message = plan.field.message
         self.plan = plan
         self.before = before
         self.after = after
         self.address = address
-        items = [] if before.sequence is None else list(with_positions(before.sequence))
+        items = [] if before.sequence is None else list(c.with_positions(before.sequence))
         self.places = [place for place, _ in items]
         self.items = [item for _, item in items]
-        self.changes: dict[int | str, Fields] = dict(before.changes)
+        self.changes: dict[int | str, c.Fields] = dict(before.changes)
         self.added: dict[int, Record] = {place: item for place, item in items if isinstance(item, Record)}
         """Members that the first patch added, by their position between the two patches."""
         added = [(item.name, place) for place, item in self.added.items() if isinstance(item, Attribute)]
@@ -110,34 +97,36 @@ class _Lists:
         }
         """Names that address no member, or several, for the second patch."""
 
-    def compose(self) -> Members | None:
+    def compose(self) -> c.Members | None:
         before, after = self.before, self.after
         if before.sequence is not None and after.sequence is not None:
-            length, expected = target_length(before.sequence), base_length(after.sequence, after.removed)
+            length, expected = c.target_length(before.sequence), c.base_length(after.sequence, after.removed)
             if length != expected:
                 raise length_mismatch(self.address, expected, length)
         elif after.sequence is not None:
-            self._check_positions(base_length(after.sequence, after.removed))
+            self._check_positions(c.base_length(after.sequence, after.removed))
         self._change_members()
         removed = dict(before.removed)
         for position, record in after.removed.items():
             self._remove(position, record, removed)
         self._check_names()
         if before.sequence is None or after.sequence is None:
-            sequence = after.sequence if before.sequence is None else self._kept(range(target_length(before.sequence)))
+            sequence = (
+                after.sequence if before.sequence is None else self._kept(range(c.target_length(before.sequence)))
+            )
         else:
-            sequence = join_runs(
+            sequence = c.join_runs(
                 [part for item in after.sequence for part in (self._kept(item) if type(item) is range else (item,))]
             )
         if sequence is None:
-            return Members(None, {}, self.changes) if self.changes else None
-        return self._keep_returned(join_runs(sequence), dict(sorted(removed.items())))
+            return c.Members(None, {}, self.changes) if self.changes else None
+        return self._keep_returned(c.join_runs(sequence), dict(sorted(removed.items())))
 
     def _check_positions(self, length: int) -> None:
         """Raise unless the positions that the first patch changes exist in a list of the length the second expects."""
         for key in self.before.changes:
             if isinstance(key, int) and key >= length:
-                place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+                place = f"{self.address}/{c.segment(key, is_named=self.plan.is_named)}"
                 raise inapplicable(place, f"the list has {counted(length, 'member')}")
 
     def _origin(self, position: int) -> int | None:
@@ -157,7 +146,7 @@ class _Lists:
     def _change_members(self) -> None:
         """Translate the changes of the second to base positions, or apply them to members that the first added."""
         for key, below in self.after.changes.items():
-            place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+            place = f"{self.address}/{c.segment(key, is_named=self.plan.is_named)}"
             if isinstance(key, str):
                 if key in self.ambiguous:
                     raise inapplicable(place, "there is no attribute with that name, or more than one")
@@ -191,7 +180,7 @@ class _Lists:
         for record in self.added.values():
             name = getattr(record, "name", None)
             if name in names and not name.startswith("#"):
-                place = f"{self.address}/{segment(name, is_named=True)}"
+                place = f"{self.address}/{c.segment(name, is_named=True)}"
                 raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
     def _has_name(self, position: int) -> bool:
@@ -203,7 +192,7 @@ class _Lists:
         """Remove a member by the second patch: as it was before the first, or not at all if the first added it."""
         origin = self._origin(position)
         if origin is None:
-            place = f"{self.address}/{segment(position, is_named=self.plan.is_named)}"
+            place = f"{self.address}/{c.segment(position, is_named=self.plan.is_named)}"
             found = self.added.pop(position)
             if found is not record and found != record:
                 raise mismatch(place, record, found)
@@ -211,7 +200,7 @@ class _Lists:
         key: int | str = origin
         if isinstance(record, Attribute) and record.name in self.changes:
             key = record.name
-        place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+        place = f"{self.address}/{c.segment(key, is_named=self.plan.is_named)}"
         earlier = self.changes.pop(key, None)
         removed[origin] = record if earlier is None else _undo(record, earlier, place)
 
@@ -235,7 +224,7 @@ class _Lists:
             index += 1
         return tuple(found)
 
-    def _keep_returned(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> Members | None:
+    def _keep_returned(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> c.Members | None:
         """Return the change in which members that were removed and added again, equal, count as members that stayed."""
         coming = [place for place, item in enumerate(sequence) if isinstance(item, Record)]
         if coming and removed:
@@ -245,10 +234,10 @@ class _Lists:
             ):
                 items[place] = range(position, position + 1)
                 del removed[position]
-            sequence = join_runs(items)
-        if is_identity(sequence, removed):
-            return Members(None, {}, self.changes) if self.changes else None
-        return Members(sequence, removed, self.changes)
+            sequence = c.join_runs(items)
+        if c.is_identity(sequence, removed):
+            return c.Members(None, {}, self.changes) if self.changes else None
+        return c.Members(sequence, removed, self.changes)
 
 
 def _match_returned(removed: dict[int, Record], coming: dict[int, Any], is_named: bool) -> list[tuple[int, int]]:

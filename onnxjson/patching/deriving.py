@@ -20,11 +20,7 @@ _NO_PAIRS: Final[Pairs] = {}
 
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
-    """Return the changes that turn one record into another of the same message; None if they are equal.
-
-    Raises:
-        ValueError: `pairs` has a position twice or out of range.
-    """
+    """Return the changes that turn one record into another of the same message; None if they are equal."""
     if base is target or base == target:
         return None
     changes: dict[str, Change] = {}

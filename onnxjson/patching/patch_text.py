@@ -43,12 +43,7 @@ _ITEM: Final = 2
 
 
 def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
-    """Stream the text of a patch to `write` in pieces of UTF-8.
-
-    Raises:
-        LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a file that contains tensors of the patch can no longer be read.
-    """
+    """Stream the text of a patch to `write` in pieces of UTF-8."""
     PatchWriter(write).patch(patch)
 
 

@@ -65,20 +65,12 @@ class NamePattern:
         return self._run(name, is_whole=True) is not None
 
     def find(self, name: str) -> tuple[str, ...] | None:
-        """Return the name and the text of each group ("" for a group without one), or None if the name does not fit.
-
-        Raises:
-            LimitError: see `matches`.
-        """
+        """Return the name and the text of each group ("" for a group without one), or None if the name does not fit."""
         found = self._run(name, is_whole=True)
         return None if found is None else (name, *[text or "" for text in found.groups()])
 
     def is_in(self, text: str) -> bool:
-        """Whether a part of the text fits; ``^`` and ``$`` are its start and its end.
-
-        Raises:
-            LimitError: see `matches`.
-        """
+        """Whether a part of the text fits; ``^`` and ``$`` are its start and its end."""
         return self._run(text, is_whole=False) is not None
 
     def _run(self, name: str, *, is_whole: bool) -> "regex.Match[str] | None":

@@ -27,21 +27,8 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import NoMatchError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.patterns import selector_terms as terms
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
-from onnxjson.patterns.selector_terms import (
-    Selector,
-    Term,
-    Value,
-    attribute_text,
-    domain_name,
-    has_dims,
-    has_value,
-    nodes_having,
-    parse,
-    plain_scope,
-    property_texts,
-    spelled,
-)
 
 _SHOWN: Final = 5
 """Matches that an error lists."""
@@ -68,7 +55,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
             with `one`.
         LimitError: its pattern takes too long.
     """
-    parsed = parse(selector)
+    parsed = terms.parse(selector)
     if parsed.address is not None:
         element = find_element(model, parsed.address)
         if not isinstance(element.value, Node):
@@ -92,7 +79,7 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
         SelectorError: it is misspelled, finds nothing, or several tensors.
         LimitError: its pattern takes too long.
     """
-    parsed = parse(selector)
+    parsed = terms.parse(selector)
     if parsed.address is not None:
         return _tensor_at(model, index, parsed)
     if parsed.terms is not None:
@@ -113,7 +100,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
         SelectorError: it is misspelled, finds nothing, or both a node and another tensor.
         LimitError: its pattern takes too long.
     """
-    parsed = parse(selector)
+    parsed = terms.parse(selector)
     if parsed.address is not None:
         element = find_element(model, parsed.address)
         if isinstance(element.value, Node):
@@ -127,7 +114,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
         tensors = [ref for ref in tensors if ref.name == parsed.name.text]
         if tensors:
             key = "name" if nodes[0].node.name == parsed.name.text else "output"
-            choices = f"{visible(spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
+            choices = f"{visible(terms.spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
             raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
     if nodes:
         return tuple(nodes)
@@ -141,7 +128,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
 class _Search:
     """One selector and the graphs in which it looks."""
 
-    def __init__(self, index: Index, selector: Selector) -> None:
+    def __init__(self, index: Index, selector: terms.Selector) -> None:
         self._selector = selector
         self._index = index
         wanted = selector.in_main
@@ -157,11 +144,7 @@ class _Search:
         return refs if allowed is None else [ref for ref in refs if ref.scope in allowed]
 
     def nodes(self) -> list[NodeRef]:
-        """Return the selected nodes, perhaps none.
-
-        Raises:
-            SelectorError: a name finds different nodes by name and by output; a regular expression is invalid.
-        """
+        """Return the selected nodes, perhaps none."""
         selector = self._selector
         if selector.regex is not None:
             way = _Way(None, cache(regular_expression(selector.regex).matches))
@@ -180,17 +163,17 @@ class _Search:
 
     def _nodes_called(self, way: "_Way", key: str) -> Sequence[NodeRef]:
         if way.exact is not None:
-            return self._in_scopes(nodes_having(self._index, key, way.exact)) if way.exact else ()
+            return self._in_scopes(terms.nodes_having(self._index, key, way.exact)) if way.exact else ()
         fits = way.fits
-        return [ref for ref in self._refs if any([name and fits(name) for name in property_texts(ref, key)])]
+        return [ref for ref in self._refs if any([name and fits(name) for name in terms.property_texts(ref, key)])]
 
-    def _named(self, value: Value) -> list[NodeRef]:
+    def _named(self, value: terms.Value) -> list[NodeRef]:
         for way in _ways(value):
             by_name, by_output = self._nodes_called(way, "name"), self._nodes_called(way, "output")
             if by_name and not set(by_output) <= set(by_name):
                 other = next(ref for ref in by_output if ref not in set(by_name))
                 choices = " or ".join(
-                    f"{key}:{visible(value.text)}" if not value.quoted else visible(spelled(key, value.text))
+                    f"{key}:{visible(value.text)}" if not value.quoted else visible(terms.spelled(key, value.text))
                     for key in ("name", "output")
                 )
                 raise SelectorError(
@@ -201,7 +184,7 @@ class _Search:
                 return list(by_name or by_output)
         return []
 
-    def _having(self, term: Term) -> Sequence[NodeRef]:
+    def _having(self, term: terms.Term) -> Sequence[NodeRef]:
         """Return the nodes that satisfy a term, ignoring its negation."""
         if not term.key:
             return self._named(term.value)
@@ -209,23 +192,23 @@ class _Search:
             return self._having_attribute(term)
         value = term.value
         if term.key == "domain":
-            value = Value(domain_name(value.text), value.quoted)
+            value = terms.Value(terms.domain_name(value.text), value.quoted)
         elif term.key == "scope":
-            value = Value(plain_scope(value.text), value.quoted)
+            value = terms.Value(terms.plain_scope(value.text), value.quoted)
         elif term.key == "shape":
-            return [
-                ref for ref in self._refs if any(has_dims(each, value.text) for each in property_texts(ref, "shape"))
-            ]
+            shapes = [(ref, terms.property_texts(ref, "shape")) for ref in self._refs]
+            return [ref for ref, its in shapes if any(terms.has_dims(each, value.text) for each in its)]
+
         for exact, fits in _ways(value):
             if exact is not None:
-                found = self._in_scopes(nodes_having(self._index, term.key, exact))
+                found = self._in_scopes(terms.nodes_having(self._index, term.key, exact))
             else:
-                found = [ref for ref in self._refs if any(map(fits, property_texts(ref, term.key)))]
+                found = [ref for ref in self._refs if any(map(fits, terms.property_texts(ref, term.key)))]
             if found:
                 return found
         return []
 
-    def _having_attribute(self, term: Term) -> list[NodeRef]:
+    def _having_attribute(self, term: terms.Term) -> list[NodeRef]:
         wanted = term.attribute_value
         for _, fits in _ways(term.value):
             having = [
@@ -235,10 +218,10 @@ class _Search:
                 continue
             if wanted is None:
                 return list(dict.fromkeys([ref for ref, _ in having]))
-            found = [ref for ref, attribute in having if has_value(attribute, wanted.text)]
+            found = [ref for ref, attribute in having if terms.has_value(attribute, wanted.text)]
             if not found and not wanted.quoted and has_wildcards(wanted.text):
                 like = cache(Wildcards(wanted.text).matches)
-                found = [ref for ref, attribute in having if like(attribute_text(attribute) or "")]
+                found = [ref for ref, attribute in having if like(terms.attribute_text(attribute) or "")]
             return list(dict.fromkeys(found))
         return []
 
@@ -248,7 +231,7 @@ class _Search:
         if selector.regex is not None:
             ways: Iterable[_Way] = [_Way(None, regular_expression(selector.regex).matches)]
         else:
-            ways = _ways(selector.name or Value("", quoted=True))
+            ways = _ways(selector.name or terms.Value("", quoted=True))
         for exact, fits in ways:
             found: list[TensorRef] = []
             for scope in self._scopes:
@@ -278,7 +261,7 @@ class _Search:
         counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
         return NoMatchError(f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}")
 
-    def _near(self, value: Value) -> str:
+    def _near(self, value: terms.Value) -> str:
         names = {name for scope in self._index.scopes for name in scope.defined_names}
         names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
         if value.text in names and self._selector.in_main is None:
@@ -289,7 +272,7 @@ class _Search:
             suggest(value.text, names) or "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
         )
 
-    def _near_term(self, term: Term) -> str:
+    def _near_term(self, term: terms.Term) -> str:
         if not term.key:
             return self._near(term.value)
         if term.key == "attr":
@@ -297,9 +280,9 @@ class _Search:
             names = {attribute.name or "" for attribute in attributes}
             if term.attribute_value is None or term.value.text not in names:
                 return suggest(term.value.text, names) or _some("attributes", names)
-            texts = {attribute_text(each) or "" for each in attributes if each.name == term.value.text}
+            texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
-        texts = {text for ref in self._refs for text in property_texts(ref, term.key) if text}
+        texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"
         return suggest(term.value.text, texts) or _some("values", texts)
@@ -313,7 +296,7 @@ class _Way(NamedTuple):
     fits: Callable[[str], bool]
 
 
-def _ways(value: Value) -> Iterator[_Way]:
+def _ways(value: terms.Value) -> Iterator[_Way]:
     """Yield the ways to look for a value: as it is, and if that finds nothing, with wildcards."""
     yield _Way(value.text, value.text.__eq__)
     if not value.quoted and has_wildcards(value.text):
@@ -372,7 +355,7 @@ def _node_at(index: Index, address: str) -> NodeRef:
     return NodeRef(index.by_address[owner], int(position))
 
 
-def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
+def _tensor_at(model: Model, index: Index, selector: terms.Selector) -> TensorRef:
     """Return the tensor at an address: a constant, an input or output of a graph, an output of a node."""
     address, value = find_element(model, selector.address or "")
     if isinstance(value, Attribute) and (value.t or value.sparse_tensor):
@@ -406,7 +389,7 @@ def _kind(value: object) -> str:
     return ("an " if name[0] in "AIO" else "a ") + name
 
 
-def _called(selector: Selector) -> str:
+def _called(selector: terms.Selector) -> str:
     return visible(selector.text)
 
 
@@ -424,6 +407,6 @@ def _tensor_text(ref: TensorRef) -> str:
     return f'@{visible(ref.address, 200)} ("{visible(ref.name)}")'
 
 
-def _too_many(selector: Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
+def _too_many(selector: terms.Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
     shown = listed(found, _SHOWN)
     return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is expected: {shown}")

@@ -12,8 +12,8 @@ from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, OtherJsonError, WorkerError
+from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
-from onnxjson.model.reported import Reported
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths

@@ -17,7 +17,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
-from onnxjson.model.reported import Reported
+from onnxjson.model.methods import Reported
 from onnxjson.running.comparison import Comparison, Tolerance, compare_values, dtype_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs

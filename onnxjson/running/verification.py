@@ -20,7 +20,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError
-from onnxjson.model.reported import Reported
+from onnxjson.model.methods import Reported
 from onnxjson.running.comparison import EXACT, TOLERANCES, Comparison, Tolerance, badness, furthest, tolerance_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs

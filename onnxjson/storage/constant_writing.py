@@ -31,11 +31,7 @@ Write = Callable[[bytes], object]
 
 
 def write_values(tensor: Tensor, write: Write) -> None:
-    """Write the elements of a tensor in ``raw_data`` or ``string_data`` as canonical JSON values, and a line break.
-
-    Raises:
-        DecodeError: a bool that is neither 0 nor 1, or padding bits that are not zero.
-    """
+    """Write the elements of a tensor in ``raw_data`` or ``string_data`` as canonical JSON values, and a line break."""
     tokens = _tokens(tensor)
     dims = tensor.dims
     if not dims:
@@ -169,11 +165,7 @@ def write_proto_json(tensor: Tensor, write: Write) -> None:
 
 
 def write_npy(tensor: Tensor, sink: Sink) -> None:
-    """Write a .npy file of a tensor whose elements are in ``raw_data`` or ``string_data``.
-
-    Raises:
-        EncodeError: numpy cannot represent a string.
-    """
+    """Write a .npy file of a tensor whose elements are in ``raw_data`` or ``string_data``."""
     for piece in _npy(tensor):
         sink.write(piece)
 

@@ -20,16 +20,9 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.errors import (
-    AccessDeniedError,
-    FileError,
-    LimitError,
-    MissingInputError,
-    OnnxJsonError,
-    UntrustedError,
-)
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records
@@ -148,9 +141,11 @@ class Resolver:
         length = _number(entries["length"], "length", where) if "length" in entries else available
         if available < 0 or length > available:
             end = offset + max(length, 0)
-            raise UntrustedError(f"{where}: it names bytes {offset:,} to {end:,}, but the file has {source.size:,}")
+            raise errors.UntrustedError(
+                f"{where}: it names bytes {offset:,} to {end:,}, but the file has {source.size:,}"
+            )
         if needed_bytes is not None and length != needed_bytes:
-            raise UntrustedError(f"{where}: it names {length:,} bytes, but type and shape need {needed_bytes:,}")
+            raise errors.UntrustedError(f"{where}: it names {length:,} bytes, but type and shape need {needed_bytes:,}")
         return ExternalSlice(source, location, offset, length)
 
     def _open_file(self, parts: list[str], where: str) -> _OpenFile:
@@ -179,21 +174,21 @@ class Resolver:
 
     def _check(self, status: os.stat_result, device: int, where: str) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise UntrustedError(f"{where}: it is not a regular file")
+            raise errors.UntrustedError(f"{where}: it is not a regular file")
         if self._model_file is not None:
             with suppress(OSError):
                 if os.path.samestat(status, os.stat(self._model_file)):
-                    raise UntrustedError(f"{where}: it is the model itself")
+                    raise errors.UntrustedError(f"{where}: it is the model itself")
         if not self._trust_links and status.st_nlink != 1:
-            raise UntrustedError(
+            raise errors.UntrustedError(
                 f"{where}: the file has {status.st_nlink} names (hard links), so it may belong elsewhere; "
                 "copy it, or trust links"
             )
         if not self._trust_links and status.st_dev != device:
-            raise UntrustedError(f"{where}: it is on another file system; copy it, or trust links")
+            raise errors.UntrustedError(f"{where}: it is on another file system; copy it, or trust links")
         occupied = status.st_blocks * 512
         if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
-            raise UntrustedError(
+            raise errors.UntrustedError(
                 f"{where}: the size of the file is {status.st_size:,} bytes, but only {occupied:,} are on the disk; "
                 "if that is correct, --allow-sparse reads it (allow_sparse= in Python)"
             )
@@ -209,7 +204,7 @@ class Resolver:
         for root in roots:
             if real.is_relative_to(root) and real != root:
                 return root, list(real.relative_to(root).parts)
-        raise UntrustedError(f"{where}: it leads out of the model's folder, to {visible(str(real), 200)}")
+        raise errors.UntrustedError(f"{where}: it leads out of the model's folder, to {visible(str(real), 200)}")
 
 
 def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
@@ -217,11 +212,11 @@ def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
     for pair in pairs:
         key = pair.key if pair.key is not None else ""
         if key not in KEYS:
-            raise UntrustedError(f"{owner}: key {visible(key)!r} is not known; known are {', '.join(KEYS)}")
+            raise errors.UntrustedError(f"{owner}: key {visible(key)!r} is not known; known are {', '.join(KEYS)}")
         if key in entries:
-            raise UntrustedError(f"{owner}: key {key!r} appears twice")
+            raise errors.UntrustedError(f"{owner}: key {key!r} appears twice")
         if pair.value is None:
-            raise UntrustedError(f"{owner}: key {key!r} has no value")
+            raise errors.UntrustedError(f"{owner}: key {key!r} has no value")
         entries[key] = pair.value
     return entries
 
@@ -233,26 +228,26 @@ def location_parts(location: str, where: str) -> list[str]:
         UntrustedError: a model must not name such a path.
     """
     if not location:
-        raise UntrustedError(f"{where}: it names no file")
+        raise errors.UntrustedError(f"{where}: it names no file")
     if any(character in location for character in "\0\\:"):
-        raise UntrustedError(f"{where}: a location must not have a zero byte, a backslash or a colon")
+        raise errors.UntrustedError(f"{where}: a location must not have a zero byte, a backslash or a colon")
     parts = location.split("/")
     if not parts[0]:
-        raise UntrustedError(f"{where}: it is absolute; a location is relative to the folder of the model")
+        raise errors.UntrustedError(f"{where}: it is absolute; a location is relative to the folder of the model")
     if ".." in parts:
-        raise UntrustedError(f'{where}: ".." would lead out of the model\'s folder')
+        raise errors.UntrustedError(f'{where}: ".." would lead out of the model\'s folder')
     if "" in parts or parts[-1] == ".":
-        raise UntrustedError(f"{where}: it names a folder, or has an empty component")
+        raise errors.UntrustedError(f"{where}: it names a folder, or has an empty component")
     try:
         os.fsencode(location)
     except UnicodeEncodeError:
-        raise UntrustedError(f"{where}: it is not a valid file name") from None
+        raise errors.UntrustedError(f"{where}: it is not a valid file name") from None
     return [part for part in parts if part != "."]
 
 
 def _number(text: str, key: str, where: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise UntrustedError(f"{where}: {key} {visible(text)!r} is not a number of 1 to 19 digits")
+        raise errors.UntrustedError(f"{where}: {key} {visible(text)!r} is not a number of 1 to 19 digits")
     return int(text)
 
 
@@ -261,23 +256,23 @@ def _step(folder: int, name: str, flags: int, where: str) -> int:
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            raise UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or trust links")
+            raise errors.UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or trust links")
         if not flags & os.O_DIRECTORY and not stat.S_ISREG(mode):
             # Opening a device may already have an effect.
-            raise UntrustedError(f"{where}: it is not a regular file")
+            raise errors.UntrustedError(f"{where}: it is not a regular file")
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     except OSError as error:
         raise _system_error(where, error) from error
 
 
-def _system_error(where: str, error: OSError) -> OnnxJsonError:
+def _system_error(where: str, error: OSError) -> errors.OnnxJsonError:
     reason = error.strerror or str(error)
     if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
-        return MissingInputError(f"{where}: the file is missing ({reason}); put it next to the model")
+        return errors.MissingInputError(f"{where}: the file is missing ({reason}); put it next to the model")
     if error.errno in {errno.ELOOP, errno.ENXIO}:
-        return UntrustedError(f"{where}: it is a link, or not a regular file ({reason})")
+        return errors.UntrustedError(f"{where}: it is a link, or not a regular file ({reason})")
     if error.errno in {errno.EMFILE, errno.ENFILE}:
-        return LimitError(f"{where}: too many files are open; raise the limit with ulimit -n")
+        return errors.LimitError(f"{where}: too many files are open; raise the limit with ulimit -n")
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return AccessDeniedError(f"{where}: {reason}")
-    return FileError(f"{where}: {reason}")
+        return errors.AccessDeniedError(f"{where}: {reason}")
+    return errors.FileError(f"{where}: {reason}")

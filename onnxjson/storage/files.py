@@ -13,18 +13,9 @@ from onnxjson.codecs.canonical_writer import write_text
 from onnxjson.codecs.tensor_text import Weights, WeightsMode
 from onnxjson.codecs.wire_format import Buffer
 from onnxjson.codecs.wire_writing import write_message
+from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import (
-    Conflict,
-    DecodeError,
-    Finding,
-    LimitError,
-    OtherJsonError,
-    OutputError,
-    WeightsMissingError,
-    WireError,
-)
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import weights as weights_apart
@@ -46,10 +37,10 @@ class Loaded(NamedTuple):
 
     model: Model
     format: Format
-    warnings: tuple[Finding, ...]
+    warnings: tuple[errors.Finding, ...]
     identity: Identity
     """The opened file; as `expect` of `save` it prevents that a file changed by another program is replaced."""
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[errors.Conflict, ...] = ()
     """Unresolved conflicts of a merge; the model has the values of ours."""
 
 
@@ -81,22 +72,22 @@ def load(
     identity = Identity(path, source.status)
     name = visible(str(path), None)
     if source.size == 0:
-        raise DecodeError(f"{name} is empty")
+        raise errors.DecodeError(f"{name} is empty")
     head = source.read_at(0, min(source.size, 4096))
     if head.startswith(_LFS_POINTER):
-        raise DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
+        raise errors.DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
     if not text_file.looks_like_text(head):
         try:
             model, warnings = _load_binary(source, name)
             return Loaded(model, "onnx", warnings, identity)
-        except DecodeError:
+        except errors.DecodeError:
             if not text_file.is_printable(head):
                 raise
     try:
         read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
-    except DecodeError as error:
+    except errors.DecodeError as error:
         if text_file.is_other_json(source):
-            raise OtherJsonError(f"{name} is JSON of another program, not a model") from error
+            raise errors.OtherJsonError(f"{name} is JSON of another program, not a model") from error
         raise
     model = read.model
     if read.has_digests:
@@ -120,9 +111,9 @@ def bind_digests(model: Model, *, folder: Path | None, weights_from: str | Path 
     return weights_apart.bind(model, folder=folder, source=source)
 
 
-def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
+def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[errors.Finding, ...]]:
     if source.size > MESSAGE_BYTES:
-        raise LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {MESSAGE_BYTES:,}")
+        raise errors.LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {MESSAGE_BYTES:,}")
     with _content(source) as data:
         return _parse_binary(data, source, name)
 
@@ -137,23 +128,25 @@ def _content(source: SourceFile) -> Iterator[Buffer]:
         yield mapped
 
 
-def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
+def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, tuple[errors.Finding, ...]]:
     try:
         twice = serde.repeated_top_level(data)
         if twice is not None:
-            raise DecodeError(f"{name}: {twice} appears twice at top level; this looks like two models in one file")
+            raise errors.DecodeError(
+                f"{name}: {twice} appears twice at top level; this looks like two models in one file"
+            )
         parsed = serde.parse(data, source)
-    except (WireError, IndexError) as error:
-        reason = error if isinstance(error, WireError) else f"the bytes end within a field (byte {len(data):,})"
-        raise DecodeError(f"{name} is not an ONNX model, or is cut off: {reason}") from error
-    except LimitError as error:
-        raise LimitError(f"{name}: {error}") from error
+    except (errors.WireError, IndexError) as error:
+        reason = error if isinstance(error, errors.WireError) else f"the bytes end within a field (byte {len(data):,})"
+        raise errors.DecodeError(f"{name} is not an ONNX model, or is cut off: {reason}") from error
+    except errors.LimitError as error:
+        raise errors.LimitError(f"{name}: {error}") from error
     if parsed.model.graph is None:
-        raise DecodeError(f"{name} has no graph; it is not a complete ONNX model")
+        raise errors.DecodeError(f"{name} has no graph; it is not a complete ONNX model")
     if not parsed.reserialised:
         return parsed.model, ()
     message = "protobuf would write other bytes for this model; its content is exact, but a save changes the bytes"
-    return parsed.model, (Finding(severity="warning", code="not-canonical-bytes", message=message, file=name),)
+    return parsed.model, (errors.Finding(severity="warning", code="not-canonical-bytes", message=message, file=name),)
 
 
 def format_for(path: str | Path) -> Format:
@@ -164,7 +157,7 @@ def format_for(path: str | Path) -> Format:
     """
     name = Path(path).name.lower()
     if name.endswith(".ort"):
-        raise OutputError(
+        raise errors.OutputError(
             f"{visible(str(path), None)}: .ort is onnxruntime's own format, which is not supported; write a .onnx, and "
             "convert that with: python -m onnxruntime.tools.convert_onnx_models_to_ort MODEL"
         )
@@ -230,7 +223,7 @@ def save(
     path = Path(path)
     if is_data_of(path, model, _folder_of(path)):
         name = visible(str(path), None)
-        raise OutputError(f"{name} has tensors of the model; save under another name")
+        raise errors.OutputError(f"{name} has tensors of the model; save under another name")
     if form == "json" and weights == "blobs":
         blobs = blobs or _blobs_folder_for(path)
         weights_apart.write_blobs(model, _folder_of(path), blobs)
@@ -263,9 +256,6 @@ def verify(path: Path, form: Format) -> None:
 
     `saving` has compared the hash of its bytes; this finds a model that was written and cannot be read again, such as
     one that nests too deep.
-
-    Raises:
-        OnnxJsonError: it cannot be read.
     """
     source = open_source(path)
     if source.size == 0:
@@ -296,7 +286,7 @@ def write(
             from onnxjson.codecs import protojson
 
             sink.write(protojson.dumps(model, lossy=lossy))
-    except WeightsMissingError:
+    except errors.WeightsMissingError:
         # The caught error names one tensor; the new one counts all of them.
         weights_apart.require_whole(model)
         raise

@@ -30,10 +30,6 @@ class Identity:
         """Hexadecimal SHA-256 of the content, read on first use.
 
         If only the time of a file changes later (``touch``), it counts as unchanged if its hash was read before.
-
-        Raises:
-            ChangedUnderneathError: the file was changed, so its former hash is not known.
-            FileError: the system cannot read it.
         """
         if self._sha256 is None:
             digest = sha256_of(self.path)

@@ -19,16 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from onnxjson.model import errors
 from onnxjson.model.display import visible
-from onnxjson.model.errors import (
-    AccessDeniedError,
-    ChangedUnderneathError,
-    DecodeError,
-    EncodeError,
-    FileError,
-    OnnxJsonError,
-    OutputError,
-)
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
 
 PIECE = 1 << 20
@@ -120,16 +112,16 @@ def system_errors(what: str) -> Iterator[None]:
         raise system_error(what, error) from error
 
 
-def system_error(what: str, error: OSError) -> OnnxJsonError:
+def system_error(what: str, error: OSError) -> errors.OnnxJsonError:
     """The error of this package for `error`; exit code 77 if forbidden, 73 if something is in the way, else 74."""
     reason = f"{what}: {error.strerror or error}"
     if error.errno in _FORBIDDEN:
-        return AccessDeniedError(reason)
+        return errors.AccessDeniedError(reason)
     if error.errno in _IN_THE_WAY:
-        return OutputError(reason)
+        return errors.OutputError(reason)
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return FileError(f"{reason}; free some space and save again")
-    return FileError(reason)
+        return errors.FileError(f"{reason}; free some space and save again")
+    return errors.FileError(reason)
 
 
 LOCK_SECONDS = 5.0
@@ -207,11 +199,7 @@ def save_file(
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder in an existing one, unless it exists.
-
-    Raises:
-        OutputError, FileError, AccessDeniedError: the system cannot create it.
-    """
+    """Create a folder in an existing one, unless it exists."""
     name = visible(str(path), None)
     if path.is_dir():
         return
@@ -222,12 +210,7 @@ def make_folder(path: Path) -> None:
 
 
 def require_savable(path: Path) -> None:
-    """Raise unless a file can be saved at a path; to call before the user is asked whether to replace a file.
-
-    Raises:
-        OutputError, AccessDeniedError, FileError: it is a folder, a device or a read-only file, or its folder does not
-            exist.
-    """
+    """Raise unless a file can be saved at a path; to call before the user is asked whether to replace a file."""
     _target(path, break_hardlink=False)
 
 
@@ -239,7 +222,7 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
     """
     name = visible(str(path), None)
     if "\0" in str(path):
-        raise OutputError(f"{name} cannot be the name of a file: it has a zero byte")
+        raise errors.OutputError(f"{name} cannot be the name of a file: it has a zero byte")
     with system_errors(f"{name} cannot be written"):
         try:
             status = os.stat(path)
@@ -247,31 +230,31 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
             target = Path(os.path.realpath(path))
             if not target.parent.is_dir():
                 folder = visible(str(target.parent), None)
-                raise OutputError(
+                raise errors.OutputError(
                     f"{name} cannot be written: the folder {folder} does not exist; create it first"
                 ) from None
             return target, None
         target = Path(os.path.realpath(path, strict=True)) if stat.S_ISREG(status.st_mode) else path
     if stat.S_ISDIR(status.st_mode):
-        raise OutputError(f"{name} is a folder; choose the name of a file")
+        raise errors.OutputError(f"{name} is a folder; choose the name of a file")
     if not stat.S_ISREG(status.st_mode):
-        raise OutputError(f"{name} is a pipe, socket or device; write to a file, or to standard output with -")
+        raise errors.OutputError(f"{name} is a pipe, socket or device; write to a file, or to standard output with -")
     if status.st_nlink > 1 and not break_hardlink:
-        raise OutputError(
+        raise errors.OutputError(
             f"{name} has {status.st_nlink} names (hard links), and a save would separate this one from the others; "
             "save under another name"
         )
     if not os.access(target, os.W_OK):
         with suppress(OSError):
             if os.statvfs(target).f_flag & os.ST_RDONLY:
-                raise AccessDeniedError(f"{name} is on a read-only file system; save it elsewhere")
-        raise AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")
+                raise errors.AccessDeniedError(f"{name} is on a read-only file system; save it elsewhere")
+        raise errors.AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")
     return target, status
 
 
 def _refuse_existing(target: Path, name: str) -> None:
     if os.path.lexists(target):
-        raise OutputError(f"{name} already exists; choose another file, or allow replacing it")
+        raise errors.OutputError(f"{name} already exists; choose another file, or allow replacing it")
 
 
 def _prefix(target: Path) -> str:
@@ -355,14 +338,14 @@ def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | Non
 
 def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path], object] | None) -> None:
     if sha256_of(temporary) != sha256:
-        raise FileError(f"{name} was not saved: the disk returned other bytes than were written; check the disk")
+        raise errors.FileError(f"{name} was not saved: the disk returned other bytes than were written; check the disk")
     if verify is None:
         return
     try:
         verify(temporary)
-    except DecodeError as error:
+    except errors.DecodeError as error:
         message = f"{name} was not saved: the written file cannot be read again: {error}"
-        raise EncodeError(message, error.findings) from error
+        raise errors.EncodeError(message, error.findings) from error
 
 
 @contextmanager
@@ -385,7 +368,7 @@ def _lock(descriptor: int, name: str) -> None:
         except BlockingIOError:
             if time.monotonic() > end:
                 message = f"{name} was not saved: another program holds the lock on its folder; save again"
-                raise ChangedUnderneathError(message) from None
+                raise errors.ChangedUnderneathError(message) from None
             time.sleep(0.01)
         except OSError:  # A file system without locks.
             return None

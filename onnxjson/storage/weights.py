@@ -16,19 +16,10 @@ from typing import Final
 import msgspec
 
 from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
+from onnxjson.model import errors
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.errors import (
-    ChangedUnderneathError,
-    DecodeError,
-    Finding,
-    MissingInputError,
-    OnnxJsonError,
-    OutputError,
-    UntrustedError,
-    WeightsMissingError,
-)
 from onnxjson.model.payloads import Data, Digest, Payload, pieces
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_tensor_type
@@ -75,7 +66,9 @@ class Blob(Payload):
             yield piece
         if found.hexdigest() != self.sha256:
             place = visible(f"{self.folder}/{self.sha256}", None)
-            raise DecodeError(f"the bytes of the blob {place} do not have the hash in its name; get it from git again")
+            raise errors.DecodeError(
+                f"the bytes of the blob {place} do not have the hash in its name; get it from git again"
+            )
 
 
 def _open_blob(blob: "Digest | Blob", resolver: Resolver) -> Payload:
@@ -100,10 +93,10 @@ def require_whole(model: Model) -> None:
         raise _missing_error(tensors)
 
 
-def _missing_error(tensors: list[Tensor]) -> WeightsMissingError:
+def _missing_error(tensors: list[Tensor]) -> errors.WeightsMissingError:
     count, first = len(tensors), _called(tensors[0])
     which = "one tensor" if count == 1 else f"{count:,} tensors, the first of them"
-    return WeightsMissingError(
+    return errors.WeightsMissingError(
         f"only the sha256 of {which} {first} is available; name a model that has the bytes with --weights-from "
         "(weights_from= in Python)",
         count,
@@ -202,11 +195,6 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
     """Copy the blobs of a model that was read elsewhere to `name`, the folder of blobs of its new text in `folder`.
 
     Existing blobs, and those whose bytes are not available, are skipped.
-
-    Raises:
-        MissingInputError, DecodeError: a blob is missing, or its bytes do not have the hash in its name.
-        UntrustedError: the folder leads elsewhere.
-        OutputError, FileError, AccessDeniedError: a blob cannot be written.
     """
     target = checked_folder(folder, name)
     blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
@@ -229,7 +217,7 @@ def require_blobs(model: Model, folder: Path, name: str) -> None:
     for data in _distinct(model):
         if not (folder / name / sha256_of(data)).is_file():
             place = visible(f"{name}/{sha256_of(data)}", None)
-            raise ChangedUnderneathError(f"the blob {place} was removed while the text was written; save again")
+            raise errors.ChangedUnderneathError(f"the blob {place} was removed while the text was written; save again")
 
 
 def _distinct(model: Model) -> list[Data]:
@@ -261,9 +249,9 @@ def checked_folder(folder: Path, name: str) -> Path:
     for part in location_parts(name, f"the folder of blobs {visible(name)!r}"):
         place = place / part
         if place.is_symlink():
-            raise UntrustedError(f"{visible(str(place), None)} is a link; blobs need a folder of their own")
+            raise errors.UntrustedError(f"{visible(str(place), None)} is a link; blobs need a folder of their own")
         if place.exists() and not place.is_dir():
-            raise OutputError(f"{visible(str(place), None)} is in the place of the folder of blobs")
+            raise errors.OutputError(f"{visible(str(place), None)} is in the place of the folder of blobs")
     return place
 
 
@@ -278,7 +266,7 @@ def _holds(place: Path, data: Data) -> bool:
     except OSError:
         return False
     if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
-        raise UntrustedError(f"{visible(str(place), None)} is a link; remove it, and save again")
+        raise errors.UntrustedError(f"{visible(str(place), None)} is a link; remove it, and save again")
     return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
 
 
@@ -293,7 +281,7 @@ def _writer(data: Data) -> Callable[[Sink], None]:
 _HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
 
 
-def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
+def check_blobs(model: Model, folder: Path) -> Iterator[errors.Finding]:
     """Report missing and unusable blobs of a model, each with the address of the tensor; no blob is read.
 
     The model was loaded with unbound blobs (``files.load(path, bind=False)``); `folder` is that of the text.
@@ -308,7 +296,7 @@ def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
                 mistake = _mistake(digest, resolver)
                 if mistake is not None:
                     code, message = mistake
-                    yield Finding(severity="error", code=code, address=address, message=message, hint=_HINT)
+                    yield errors.Finding(severity="error", code=code, address=address, message=message, hint=_HINT)
 
 
 def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
@@ -316,9 +304,9 @@ def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
     called = f"the blob {visible(place, None)}"
     try:
         found = resolver.resolve((StringStringEntry("location", place),), None, where=f"{called} cannot be used")
-    except MissingInputError:
+    except errors.MissingInputError:
         return "missing-blob", f"{called} is missing"
-    except OnnxJsonError as error:
+    except errors.OnnxJsonError as error:
         return "unusable-blob", str(error)
     if len(found) != len(blob):
         return "unusable-blob", f"{called} has {len(found):,} bytes; the tensor needs {len(blob):,}"

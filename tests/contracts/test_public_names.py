@@ -84,4 +84,4 @@ def test_only_methods_and_the_example_import_the_root() -> None:
         if (isinstance(node, ast.Import) and any(alias.name == "onnxjson" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "onnxjson")
     ]
-    assert set(importers) == {"example.py", "model/document.py", "model/reported.py"}
+    assert set(importers) == {"example.py", "model/methods.py"}

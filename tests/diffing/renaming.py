@@ -123,7 +123,7 @@ class _Renaming:
             node.overload,
             node.metadata_props,
             configurations,
-            node.unknown_fields,
+            unknown_fields=node.unknown_fields,
         )
 
     def _attribute(self, attribute: Attribute) -> Attribute:

@@ -408,7 +408,7 @@ def test_single_floats_have_the_same_tolerance(convert: Callable[[object], bytes
 
 def test_small_tensors_need_neither_numpy_nor_orjson() -> None:
     code = (
-        "import sys; from onnxjson.model import elements as e; e.float32_tokens(bytes(800)); e.pack(16, [1.5]); "
+        "import sys; from onnxjson.model import elements as e; e.dtypes.float32_tokens(bytes(800)); e.pack(16, [1.5]); "
         "e.tokens(17, bytes(256), 256); e.pack(1, [0.5] * 9999); "
         "print(sys.modules.keys() & {'numpy', 'orjson', 'onnx'})"
     )

@@ -10,17 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from onnxjson.codecs.reading import strings
 from onnxjson.codecs.reading.context import Context, Place
-from onnxjson.codecs.reading.strings import (
-    is_by_sha256,
-    read_base64_object,
-    read_by_sha256,
-    read_bytes,
-    read_payload,
-    read_string,
-    read_text_or_lines,
-    read_unknown_fields,
-)
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.codecs.wire_format import NotCanonicalError, varint_text
 from onnxjson.codecs.wire_generic import check_varints
@@ -215,7 +206,7 @@ def field_readers(record: type[d.Record]) -> Mapping[str, Reader]:
     """The readers of the keys of a message."""
     fields = FIELDS[record]
     readers = {field.name: _field_reader(record, field) for field in fields}
-    readers["unknown_fields"] = lambda tree, place, context: read_unknown_fields(tree, fields, place, context)
+    readers["unknown_fields"] = lambda tree, place, context: strings.read_unknown_fields(tree, fields, place, context)
     return readers
 
 
@@ -239,7 +230,7 @@ def _field_reader(record: type[d.Record], field: Field) -> Reader:
     if record is d.Tensor and field.name == "raw_data":
         return _read_raw_data
     if field.name == "doc_string":
-        return read_text_or_lines
+        return strings.read_text_or_lines
     if field.packed:
         return _packed_reader(field.kind)
     if field.repeated and field.kind is Kind.FLOAT:
@@ -262,8 +253,8 @@ def _single_reader(field: Field) -> Reader:
     if kind in _ENUMS:
         return lambda tree, place, context: _read_enum(kind, tree, place, context)
     readers: dict[Kind, Reader] = {
-        Kind.STRING: read_string,
-        Kind.BYTES: read_bytes,
+        Kind.STRING: strings.read_string,
+        Kind.BYTES: strings.read_bytes,
         Kind.DATA_TYPE: read_data_type,
         Kind.FLOAT: read_float,
     }
@@ -278,8 +269,8 @@ def _packed_reader(kind: Kind) -> Reader:
 
 
 def _read_packed_floats(data_type: int, tree: Tree, place: Place, context: Context) -> Data | None:
-    if is_by_sha256(tree, context):
-        data = read_by_sha256(tree, place, context)
+    if strings.is_by_sha256(tree, context):
+        data = strings.read_by_sha256(tree, place, context)
         size = 4 if data_type == 1 else 8
         if data is not None and len(data) % size:
             context.error(
@@ -291,7 +282,7 @@ def _read_packed_floats(data_type: int, tree: Tree, place: Place, context: Conte
 
 
 def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> Data | None:
-    if is_by_sha256(tree, context):
+    if strings.is_by_sha256(tree, context):
         return _read_stored_varints(kind, tree, place, context)
     numbers = read_list(
         tree, place, context, lambda item, at, context: read_integer(item, at, context, kind), "a list of numbers"
@@ -301,7 +292,7 @@ def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> Dat
 
 def _read_stored_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> bytes | None:
     """Read packed numbers from the table of payloads, where they are serialised."""
-    data = read_by_sha256(tree, place, context)
+    data = strings.read_by_sha256(tree, place, context)
     if data is None:
         return None
     try:
@@ -315,12 +306,12 @@ def _read_stored_varints(kind: Kind, tree: Tree, place: Place, context: Context)
 
 
 def _read_raw_data(tree: Tree, place: Place, context: Context) -> Any:
-    if is_by_sha256(tree, context):
-        return read_by_sha256(tree, place, context)
+    if strings.is_by_sha256(tree, context):
+        return strings.read_by_sha256(tree, place, context)
     if isinstance(tree, dict) and set(tree) == {"base64"}:
-        return read_payload(tree["base64"], place.at("base64"), context)
+        return strings.read_payload(tree["base64"], place.at("base64"), context)
     if isinstance(tree, dict):
-        return read_base64_object(tree, place, context, "nothing")
+        return strings.read_base64_object(tree, place, context, "nothing")
     context.wrong_type(tree, place, '{"base64": "..."}')
     return None
 

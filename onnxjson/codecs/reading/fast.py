@@ -16,22 +16,11 @@ import pybase64
 
 from onnxjson.codecs import tensor_text
 from onnxjson.codecs.canonical_writer import TextWriter
-from onnxjson.codecs.reading import exact, named_values
+from onnxjson.codecs.reading import exact, named_values, shapes
 from onnxjson.codecs.reading import strings as exact_strings
 from onnxjson.codecs.reading import tensors as exact_tensors
 from onnxjson.codecs.reading.context import ROOT, Context
-from onnxjson.codecs.reading.shapes import (
-    ABSENT,
-    NUMBERS,
-    FunctionText,
-    GraphText,
-    ModelText,
-    NodeText,
-    TensorShape,
-    TensorText,
-    ValueText,
-    quick_attribute,
-)
+from onnxjson.codecs.reading.shapes import ABSENT, NUMBERS, TensorShape, quick_attribute
 from onnxjson.codecs.tensor_text import Weights
 from onnxjson.model import document as d
 from onnxjson.model import elements, tensors, types
@@ -55,7 +44,7 @@ class _NotCanonicalError(Exception):
     """The text is not canonical, or has something that is left to the exact reader."""
 
 
-_decode_model: Final = msgspec.json.Decoder(ModelText).decode
+_decode_model: Final = msgspec.json.Decoder(shapes.ModelText).decode
 _decode: Final = msgspec.json.Decoder().decode
 
 _Entries = Mapping[str, tuple[d.StringStringEntry, ...]]
@@ -132,7 +121,7 @@ class _Proof(TextWriter):
 class _Reader:
     """Builds records from the decoded text; equal types, attributes and entries become the same object."""
 
-    def __init__(self, cuts: Mapping[str, Payload], text: ModelText) -> None:
+    def __init__(self, cuts: Mapping[str, Payload], text: shapes.ModelText) -> None:
         if text.weights not in (None, "digest"):
             raise _NotCanonicalError
         self.has_digests = text.weights is not None
@@ -157,7 +146,7 @@ class _Reader:
             raise _NotCanonicalError
         return value
 
-    def model(self, text: ModelText) -> d.Model:
+    def model(self, text: shapes.ModelText) -> d.Model:
         graph = None if text.graph is None else self._graph(text.graph)
         return d.Model(
             ir_version=text.ir_version,
@@ -174,7 +163,7 @@ class _Reader:
             configuration=self._exactly(exact.field_readers(d.Model)["configuration"], text.configuration, ()),
         )
 
-    def _graph(self, text: GraphText) -> d.Graph:
+    def _graph(self, text: shapes.GraphText) -> d.Graph:
         metadata = self._element_metadata(text.element_metadata)
         readers = exact.field_readers(d.Graph)
         graph = d.Graph(
@@ -191,7 +180,7 @@ class _Reader:
         )
         return graph
 
-    def _function(self, text: FunctionText) -> d.Function:
+    def _function(self, text: shapes.FunctionText) -> d.Function:
         metadata = self._element_metadata(text.element_metadata)
         return d.Function(
             name=text.name,
@@ -223,7 +212,7 @@ class _Reader:
             metadata[each] = {owner: tuple(entries) for owner, entries in owners.items()}
         return metadata
 
-    def _nodes(self, nodes: list[NodeText], metadata: _Entries) -> tuple[d.Node, ...]:
+    def _nodes(self, nodes: list[shapes.NodeText], metadata: _Entries) -> tuple[d.Node, ...]:
         built = []
         entries: tuple[d.StringStringEntry, ...]
         known = self._attributes
@@ -253,7 +242,7 @@ class _Reader:
             built.append(node)
         return tuple(built)
 
-    def _rare_node(self, node: d.Node, text: NodeText) -> d.Node:
+    def _rare_node(self, node: d.Node, text: shapes.NodeText) -> d.Node:
         configurations = exact.field_readers(d.Node)["device_configurations"]
         return msgspec.structs.replace(
             node,
@@ -262,7 +251,7 @@ class _Reader:
             device_configurations=self._exactly(configurations, text.device_configurations, ()),
         )
 
-    def _read_attributes(self, node: NodeText, block: bytes) -> tuple[d.Attribute, ...]:
+    def _read_attributes(self, node: shapes.NodeText, block: bytes) -> tuple[d.Attribute, ...]:
         tree = _decode(block)
         table = attribute_types(node.domain, node.op_type)
         if type(tree) is dict:
@@ -274,7 +263,7 @@ class _Reader:
             raise _NotCanonicalError
         return attributes
 
-    def _value_infos(self, values: list[ValueText], metadata: _Entries) -> tuple[d.ValueInfo, ...]:
+    def _value_infos(self, values: list[shapes.ValueText], metadata: _Entries) -> tuple[d.ValueInfo, ...]:
         known = self._types
         built = []
         for text in _consumed(values):
@@ -291,7 +280,7 @@ class _Reader:
             built.append(d.ValueInfo(text.name, type_, doc_string, entries))
         return tuple(built)
 
-    def _initializers(self, texts: list[TensorText], metadata: _Entries) -> tuple[d.Tensor, ...]:
+    def _initializers(self, texts: list[shapes.TensorText], metadata: _Entries) -> tuple[d.Tensor, ...]:
         built: list[d.Tensor | None] = [None] * len(texts)
         batches: dict[int, list[tuple[int, bytes, TensorShape]]] = {}
         known = self._tensor_types
@@ -332,7 +321,7 @@ class _Reader:
         self,
         data_type: int,
         batch: list[tuple[int, bytes, TensorShape]],
-        texts: list[TensorText],
+        texts: list[shapes.TensorText],
         built: list[d.Tensor | None],
     ) -> None:
         """Read the values of many tensors of one dtype at once."""
@@ -354,7 +343,7 @@ class _Reader:
         if start != len(data):
             raise _NotCanonicalError
 
-    def _single_tensor(self, text: TensorText, shape: TensorShape) -> d.Tensor:
+    def _single_tensor(self, text: shapes.TensorText, shape: TensorShape) -> d.Tensor:
         if text.base64 is None or text.has_rare():
             # The exact reader also reads digests and names of blobs.
             tree = {

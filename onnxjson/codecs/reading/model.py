@@ -17,19 +17,9 @@ from onnxjson.codecs.reading.named_values import (
 from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tensors import read_tensor, read_type
 from onnxjson.codecs.reading.tree import Tree
+from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    Node,
-    OperatorSetId,
-    StringStringEntry,
-    Tensor,
-    Type,
-)
 from onnxjson.model.errors import AddressError, Conflict
 from onnxjson.model.messages import FIELDS, Field, Kind
 from onnxjson.model.operator_table import operator_table
@@ -53,7 +43,7 @@ def _plain(key: str) -> str:
     return key.replace("_", "").lower()
 
 
-_GRAPH_KEYS = frozenset(_plain(field.name) for field in FIELDS[Graph])
+_GRAPH_KEYS = frozenset(_plain(field.name) for field in FIELDS[d.Graph])
 
 
 def _has_short_forms(tree: dict[str, Tree]) -> bool:
@@ -73,14 +63,14 @@ def _objects(tree: Tree, key: str) -> list[dict[str, Tree]]:
     return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
-def read_model(tree: Tree, context: Context) -> Model | None:
+def read_model(tree: Tree, context: Context) -> d.Model | None:
     """Read the model of a whole document; None, after a report, if it has another format."""
     if not has_format(tree, FORMAT, "a document", context):
         return None
     _read_weights_lines(tree, ROOT, context)
     if "conflicts" in tree:
         context.conflicts = read_conflicts(tree["conflicts"], ROOT.at("conflicts"), context)
-    return read_message(Model, tree, ROOT, context, others=("format", "weights", "blobs", "conflicts"))
+    return read_message(d.Model, tree, ROOT, context, others=("format", "weights", "blobs", "conflicts"))
 
 
 def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -> None:
@@ -100,9 +90,9 @@ def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -
         context.blobs = folder or None
 
 
-def read_graph(tree: Tree, place: Place, context: Context) -> Graph | None:
+def read_graph(tree: Tree, place: Place, context: Context) -> d.Graph | None:
     """Read a graph with the metadata of its elements."""
-    graph = read_message(Graph, tree, place, context, others=("element_metadata",))
+    graph = read_message(d.Graph, tree, place, context, others=("element_metadata",))
     if graph is None or not isinstance(tree, dict) or "element_metadata" not in tree:
         return graph
     elements = {kind: getattr(graph, kind) for kind in ELEMENT_KINDS}
@@ -110,9 +100,9 @@ def read_graph(tree: Tree, place: Place, context: Context) -> Graph | None:
     return msgspec.structs.replace(graph, **changed)
 
 
-def read_function(tree: Tree, place: Place, context: Context) -> Function | None:
+def read_function(tree: Tree, place: Place, context: Context) -> d.Function | None:
     """Read a model-local function with the metadata of its nodes and values."""
-    function = read_message(Function, tree, place, context, others=("element_metadata",))
+    function = read_message(d.Function, tree, place, context, others=("element_metadata",))
     if function is None or not isinstance(tree, dict) or "element_metadata" not in tree:
         return function
     elements = {"node": function.node, "value_info": function.value_info}
@@ -120,7 +110,7 @@ def read_function(tree: Tree, place: Place, context: Context) -> Function | None
     return msgspec.structs.replace(function, **changed)
 
 
-def read_node(tree: Tree, place: Place, context: Context) -> Node | None:
+def read_node(tree: Tree, place: Place, context: Context) -> d.Node | None:
     """Read a node; its op_type and domain determine the types of bare attributes."""
     given: dict[str, Any] = {}
     if isinstance(tree, dict) and "attribute" in tree:
@@ -130,7 +120,7 @@ def read_node(tree: Tree, place: Place, context: Context) -> Node | None:
         before = len(context.remarks)
         given["attribute"] = read_attributes(tree["attribute"], table, at, context, op_type=op_type) or ()
         _report_operator(domain, op_type, before, place, context)
-    return read_message(Node, tree, place, context, given=given)
+    return read_message(d.Node, tree, place, context, given=given)
 
 
 def _named(tree: dict[str, Tree], key: str) -> str:
@@ -159,7 +149,7 @@ def _report_operator(domain: str, op_type: str, before: int, place: Place, conte
         context.error(place.at("op_type"), "unknown-operator", f"there is no operator {visible(op_type)}", hint)
 
 
-_NODE_KEYS = frozenset(field.name for field in FIELDS[Node])
+_NODE_KEYS = frozenset(field.name for field in FIELDS[d.Node])
 
 
 def _pairs_reader(field: Field) -> Reader:
@@ -168,11 +158,11 @@ def _pairs_reader(field: Field) -> Reader:
 
 
 register(
-    {Graph: read_graph, Node: read_node, Function: read_function, Tensor: read_tensor, Type: read_type},
+    {d.Graph: read_graph, d.Node: read_node, d.Function: read_function, d.Tensor: read_tensor, d.Type: read_type},
     {
-        Attribute: lambda field: lambda tree, place, context: read_attributes(tree, {}, place, context),
-        OperatorSetId: lambda field: read_opset_imports,
-        StringStringEntry: _pairs_reader,
+        d.Attribute: lambda field: lambda tree, place, context: read_attributes(tree, {}, place, context),
+        d.OperatorSetId: lambda field: read_opset_imports,
+        d.StringStringEntry: _pairs_reader,
     },
 )
 

@@ -4,18 +4,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from onnxjson.codecs.reading import strings
 from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.exact import has_unreadable, read_message, report_number
 from onnxjson.codecs.reading.named_values import read_pairs
-from onnxjson.codecs.reading.strings import (
-    SHA256,
-    payload_of,
-    read_bytes,
-    read_payload,
-    read_string,
-    read_text_or_lines,
-    read_unknown_fields,
-)
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.model import elements
 from onnxjson.model.display import visible
@@ -103,13 +95,13 @@ def _read_ordinary_keys(tree: dict[str, Tree], place: Place, context: Context) -
         at = place.at(key)
         match key:
             case "name":
-                fields[key] = read_string(member, at, context)
+                fields[key] = strings.read_string(member, at, context)
             case "doc_string":
-                fields[key] = read_text_or_lines(member, at, context)
+                fields[key] = strings.read_text_or_lines(member, at, context)
             case "metadata_props":
                 fields[key] = read_pairs(member, at, context, lines=True) or ()
             case "unknown_fields":
-                fields[key] = read_unknown_fields(member, FIELDS[Tensor], at, context) or b""
+                fields[key] = strings.read_unknown_fields(member, FIELDS[Tensor], at, context) or b""
             case _ if key not in _SHORT_KEYS:
                 full = any(field.name == key for field in FIELDS[Tensor])
                 hint = '"type" belongs to the short form; the full form has "data_type" and "dims"' if full else ""
@@ -154,7 +146,8 @@ def _read_elements(
     elif key in ("blob", "sha256"):
         raw = _read_digest(tree[key], key, storage, data_type, dims, at, context)
     else:
-        raw = read_payload(tree[key], at, context, needed=elements.byte_length(data_type, elements.element_count(dims)))
+        needed = elements.byte_length(data_type, elements.element_count(dims))
+        raw = strings.read_payload(tree[key], at, context, needed=needed)
         if raw is not None and not _check_length(raw, data_type, dims, at, context):
             return None
     if raw is None or storage is UNREADABLE:
@@ -170,12 +163,12 @@ def _read_digest(
     tree: Tree, key: str, storage: Any, data_type: int, dims: tuple[int, ...], place: Place, context: Context
 ) -> Data | None:
     """Read elements by the sha256 of their bytes, which a blob or another model has."""
-    if not isinstance(tree, str) or not SHA256.fullmatch(tree):
+    if not isinstance(tree, str) or not strings.SHA256.fullmatch(tree):
         context.wrong_type(tree, place, "the sha256 of the bytes, 64 digits and letters a to f")
         return None
     length = elements.byte_length(data_type, elements.element_count(dims))
     if context.payloads is not None and key == "sha256":
-        data = payload_of(tree, length or 0, place, context)
+        data = strings.payload_of(tree, length or 0, place, context)
         if not isinstance(data, Digest) or storage not in _WITHOUT_DIGEST:
             return data
     if storage in _WITHOUT_DIGEST:
@@ -231,8 +224,8 @@ def _read_strings(
     flat = _flatten(tree[key], dims, at, context)
     if flat is None:
         return None
-    strings = [read_bytes(item, _place_of(index, dims, at), context) for index, item in enumerate(flat)]
-    return {"string_data": tuple([string for string in strings if string is not None])}
+    texts = [strings.read_bytes(item, _place_of(index, dims, at), context) for index, item in enumerate(flat)]
+    return {"string_data": tuple([text for text in texts if text is not None])}
 
 
 def _pack(data_type: int, flat: list[Tree], dims: tuple[int, ...], place: Place, context: Context) -> bytes | None:

@@ -1,0 +1,189 @@
+"""Methods of records and of results with reports, which call what is built on records.
+
+They call it through the root package, whose names are imported on first use; no other module of the rooms does.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import onnxjson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class TypeMethods:
+    """Methods of `onnxjson.Type`."""
+
+    __slots__ = ()
+
+    def __str__(self: Any) -> str:
+        return onnxjson.format_type(self) or repr(self)
+
+    @property
+    def dtype(self: Any) -> str | None:
+        """The data type of a tensor, such as "float32"; None for other types."""
+        tensor = self.tensor_type or self.sparse_tensor_type
+        return None if tensor is None or tensor.elem_type is None else onnxjson.format_data_type(tensor.elem_type)
+
+    @property
+    def shape(self: Any) -> tuple[int | str | None, ...] | None:
+        """The dimensions of a tensor: sizes, names, or None; None if their number is unknown, and for other types."""
+        tensor = self.tensor_type or self.sparse_tensor_type
+        if tensor is None or tensor.shape is None:
+            return None
+        return tuple([dim.dim_value if dim.dim_param is None else dim.dim_param for dim in tensor.shape.dim])
+
+
+class TensorMethods:
+    """Methods of `onnxjson.Tensor`."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self: Any) -> str | None:
+        """The data type, such as "float32"."""
+        return None if self.data_type is None else onnxjson.format_data_type(self.data_type)
+
+    @property
+    def shape(self: Any) -> tuple[int, ...]:
+        """`dims`."""
+        return self.dims  # type: ignore[no-any-return]
+
+    def numpy(self: Any, folder: str | Path | None = None) -> "NDArray[Any]":
+        """Return the elements as an array of shape ``dims``, read-only where no copy is needed.
+
+        Its dtype is numpy's of the same name or ml_dtypes' (bfloat16, float8, 6-, 4- and 2-bit types, one byte an
+        element); strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
+
+        Args:
+            folder: the folder of external data; by default that of the file from which `onnxjson.load` read the model.
+
+        Raises:
+            DecodeError: the elements do not fit dtype and dims, or are in another file and no folder is known.
+            WeightsMissingError: only the sha256 of the elements is available.
+            MissingInputError, UntrustedError, ChangedUnderneathError, FileError: they cannot be read.
+        """
+        return onnxjson.array_of(self, folder)
+
+
+class AttributeMethods:
+    """Methods of `onnxjson.Attribute`."""
+
+    __slots__ = ()
+
+    @property
+    def value(self: Any) -> Any:
+        """The value by its type: a number, str (bytes if it is not UTF-8), a record, or a tuple of these.
+
+        None if there is none, as for an attribute that refers to one of its function.
+        """
+        value = onnxjson.value_of(self)
+        return tuple(map(_text_or_bytes, value)) if isinstance(value, tuple) else _text_or_bytes(value)
+
+
+def _text_or_bytes(value: Any) -> Any:
+    """Return a text with lone surrogates as the bytes that they represent, and anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogateescape")
+    return value
+
+
+class NodeMethods:
+    """Methods of `onnxjson.Node`."""
+
+    __slots__ = ()
+
+    @property
+    def attributes(self: Any) -> Mapping[str, Any]:
+        """The values of the attributes (`Attribute.value`) by name, read-only."""
+        return MappingProxyType({each.name or "": each.value for each in self.attribute})
+
+
+class ModelMethods:
+    """Methods of `onnxjson.Model`."""
+
+    __slots__ = ()
+
+    @property
+    def index(self: Any) -> "onnxjson.Index":
+        """The graphs of the model, and the producer and consumers of every value."""
+        return onnxjson.index_of(self)
+
+    def select(self: Any, selector: str) -> "onnxjson.Places":
+        """Return the nodes that a selector finds, in the order of the file, at least one.
+
+        Raises:
+            SelectorError: it is misspelled, finds nothing, or finds different things by name and by output.
+            LimitError: its pattern takes too long.
+        """
+        return onnxjson.Editor(self, is_fixed=True).select(selector)
+
+    def node(self: Any, selector: str) -> "onnxjson.Place":
+        """Return the only node that a selector finds; see `select`.
+
+        Raises:
+            SelectorError, LimitError: see `select`; or it finds several nodes.
+        """
+        return onnxjson.Editor(self, is_fixed=True).node(selector)
+
+    def tensor(self: Any, selector: str) -> "onnxjson.TensorPlace":
+        """Return the only tensor that a selector finds: an initializer, input, output of a node, or other constant.
+
+        Raises:
+            SelectorError, LimitError: see `select`; or it finds several tensors.
+        """
+        return onnxjson.Editor(self, is_fixed=True).tensor(selector)
+
+    def rewrite(
+        self: Any, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None
+    ) -> "onnxjson.Model":
+        """Return the model after edits, scripts or patches; see `onnxjson.apply`."""
+        return onnxjson.apply(self, changes, folder=folder)
+
+    def _repr_html_(self) -> str:
+        return onnxjson.report_text(self, "html")
+
+    def edit(self: Any) -> "onnxjson.Editor":
+        """Return an editor for many changes: ``with model.edit() as editor: ...``, then ``editor.model``.
+
+        The end of the ``with`` statement raises `EditError` if the changed model has mistakes that this one has not.
+        """
+        return onnxjson.Editor(self)
+
+
+class Reported:
+    """A result with a report for other programs, with the text of the command (`onnxjson.rendering.reports`)."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """Return the JSON text that the command prints."""
+        return onnxjson.report_text(self, "json")
+
+
+class ReportedPage(Reported):
+    """A result that also has a Markdown text and an HTML page, which notebooks show."""
+
+    __slots__ = ()
+
+    def to_markdown(self) -> str:
+        """Return the text for a pull request."""
+        return onnxjson.report_text(self, "markdown")
+
+    def to_html(self) -> str:
+        """Return the page with drawings."""
+        return onnxjson.report_text(self, "html")
+
+    def _repr_html_(self) -> str:
+        import html
+
+        # In a frame, the styles of the page do not reach the notebook, nor those of the notebook the page.
+        style = "width: 100%; height: 40em; border: 0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.to_html())}"></iframe>'
