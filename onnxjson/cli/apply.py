@@ -11,7 +11,6 @@ from onnxjson.cli import changing, options, output
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.text_file import looks_like_text
 from onnxjson.editing import applying
-from onnxjson.editing.applying import Result
 from onnxjson.editing.python_script import PythonScript
 from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
@@ -88,13 +87,15 @@ class _Change:
             )
         except PatchError as error:
             raise PatchError(f"{path}: {error}", error.address, error.expected, error.found) from error
-        except EditError as error:
-            raise type(error)(f"{path}: {error}", error.address, error.position) from error
-        except SelectorError as error:
-            raise type(error)(f"{path}: {error}") from error
-        return changing.Changed(
-            result.model, tuple(_notes(result)), lambda place: applying.files_written(result, place)
-        )
+        except (EditError, SelectorError) as error:
+            raise changing.in_model(error, path) from error
+        several = len(result.outcomes) > 1
+        notes = [
+            f"edit {position}: {note}" if several else note
+            for position, outcome in enumerate(result.outcomes, 1)
+            for note in outcome.notes
+        ]
+        return changing.Changed(result.model, tuple(notes), lambda place: applying.files_written(result, place))
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""
@@ -103,15 +104,6 @@ class _Change:
         for file in missing_files(self.change.external, place.parent):
             digest = f" with the sha256 {file.sha256}" if file.sha256 else ""
             output.warn(f"{place} needs {output.quoted(file.location)}{digest} next to it; a patch does not contain it")
-
-
-def _notes(result: Result) -> list[str]:
-    several = len(result.outcomes) > 1
-    return [
-        f"edit {position}: {note}" if several else note
-        for position, outcome in enumerate(result.outcomes, 1)
-        for note in outcome.notes
-    ]
 
 
 def _read_change(path: Path) -> Patch | Script | PythonScript:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -37,10 +37,10 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
     "Settings: threads, parallel, mode, level.",
     multiple=True,
 )
-@options.repeat(50)
-@options.warm_up(3)
+@options.repeat("rounds", default=50)
+@options.warm_up(default=3)
 @options.option("--seconds SECONDS", "Start no timed run after this time.", type=click.FloatRange(0), default=60.0)
-@options.samples
+@options.samples("seeds")
 @options.option("--score FILE", "Run this Python file, whose evaluate(run) returns loss and metric.", "script")
 @options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
 @options.out(
@@ -61,16 +61,12 @@ def bench_command(
     variants: tuple[Variant, ...],
     preset: str | None,
     tune: tuple[str, ...],
-    repeat: int,
-    warm_up: int,
-    seconds: float,
-    samples: int,
     script: Path | None,
-    trust: bool,
     destinations: tuple[Path, ...],
     folder: Path | None,
     feeding: feeds.Feeding,
     view: reports.View,
+    **given: Any,
 ) -> None:
     """Compare variants of models: size, outputs, time.
 
@@ -90,17 +86,14 @@ def bench_command(
     settings = Options(
         settings=feeding.settings,
         grid=parse_grid(tune) if tune else None,
-        rounds=repeat,
-        warm_up=warm_up,
-        seconds=seconds,
         seed=feeding.seed,
-        seeds=samples,
         input_options=feeding.with_one_size(),
         tolerances=feeding.tolerances,
         script=script,
-        trust=trust,
-        data=_calibration(feeding.inputs),
+        # Passes can calibrate with whole sets.
+        data=tuple([str(Path(word).absolute()) for word in feeding.inputs if _is_set(word)]),
         timeout=feeding.timeout,
+        **given,
     )
     subjects = _subjects(paths, feeding)
     chosen = _variants(preset, variants)
@@ -129,9 +122,8 @@ def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
             raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
 
 
-def _calibration(inputs: Sequence[str]) -> tuple[str, ...]:
-    """The inputs that passes can calibrate with: whole sets."""
-    return tuple([str(Path(word).absolute()) for word in inputs if word.endswith(".npz") or Path(word).is_dir()])
+def _is_set(word: str) -> bool:
+    return word.endswith(".npz") or Path(word).is_dir()
 
 
 def _variants(preset: str | None, variants: Sequence[Variant]) -> list[Variant]:
@@ -148,11 +140,11 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     for path in paths:
         with output.working(f"reading {path}"):
             models.append(files.load(path).model)
-    names = [set(all_inputs(model)) for model in models]
+    known = {name for model in models for name in all_inputs(model)}
     subjects = []
-    for path, model, own in zip(paths, models, names, strict=True):
+    for path, model in zip(paths, models, strict=True):
         # A value of an input that only another model has is not for this one.
-        others = set().union(*names) - own
+        others = known - set(all_inputs(model))
         words = [word for word in feeding.inputs if word.rpartition("=")[0] not in others]
         sets = [each._replace(outputs={}) for each in feeds.given_sets(model, words)]
         subjects.append(Subject(str(path), model, path.parent, sets))
@@ -172,6 +164,5 @@ def _show(report: BenchReport, view: reports.View, width: int) -> None:
 def _keep(models: Sequence[tuple[str, str, bytes]], folder: Path) -> None:
     make_folder(folder)
     for name, (_, _, data) in zip(file_names([each[:2] for each in models]), models, strict=True):
-        path = folder / name
-        save_file(path, lambda sink, data=data: sink.write(data))  # type: ignore[misc]
+        save_file(folder / name, lambda sink, data=data: sink.write(data))  # type: ignore[misc]
     output.talk(f"wrote {output.counted(len(models), 'model')} to {folder}")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -46,12 +46,7 @@ class Request(NamedTuple):
     view: reports.View
 
     def check(self) -> None:
-        """Raise unless the options fit each other.
-
-        Raises:
-            click.UsageError: they do not.
-            OutputError: no form has the ending of the destination.
-        """
+        """Raise click.UsageError or OutputError unless the options fit each other."""
         if self.destination is not None and self.target is None:
             files.format_for(self.destination)  # raises before the models are changed, which can take minutes
         if self.dry_run:
@@ -88,28 +83,17 @@ class Request(NamedTuple):
         return self.destination / path.name if self._is_folder() else self.destination
 
 
-_NAMES: Final = ("destination", "in_place", "dry_run", "target", "weights_from", "color", "no_pager")
-
-
 def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
-    """Return the request in the options of `request_options`, which are removed from `given`.
-
-    Raises:
-        click.UsageError: they do not fit each other.
-    """
-    values = {name: given.pop(name, None) for name in _NAMES}
-    view = reports.View(color=values.pop("color"), pager=not values.pop("no_pager"))
-    found = Request(paths=paths, view=view, **values)
+    """Return the request in the options of `request_options`, which are removed from `given`; see `Request.check`."""
+    view = reports.View(color=given.pop("color"), pager=not given.pop("no_pager"))
+    names = ("destination", "in_place", "dry_run", "target", "weights_from")
+    found = Request(paths=paths, view=view, **{name: given.pop(name, None) for name in names})
     found.check()
     return found
 
 
 def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
-    """The options that become a `Request`.
-
-    Args:
-        taken: options that an edit declares itself; ``--output`` and ``--to`` may be among them.
-    """
+    """The options that become a `Request`; ``--output`` and ``--to`` may be `taken` by an edit."""
     return options.together(
         options.out(
             "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken
@@ -127,16 +111,7 @@ Change = Callable[[Path, Loaded], Changed]
 
 
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
-    """Change every model; if one of several fails, the others are changed nevertheless.
-
-    Args:
-        request: see there; `check` was called.
-        change: changes one model.
-        after: called with the place of every file that was written.
-
-    Returns:
-        The exit code.
-    """
+    """Change every model, also after a failure of one; call `after` with each written file. Return the exit code."""
     if len(request.paths) == 1:
         _one(request, request.paths[0], change, after)
         return 0
@@ -151,16 +126,15 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
 
 def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
     """The error of an edit with the name of the model, if that is one of several."""
-    text = f"{path}: {error}"
-    if str(error).startswith(f"{path}: "):
+    if str(error).startswith(f"{path}: ") or not isinstance(error, (EditError, SelectorError)):
         return error
-    match error:
-        case EditError():
-            return type(error)(text, error.address, error.position)
-        case SelectorError():
-            return type(error)(text)
-        case _:
-            return error
+    return in_model(error, path)
+
+
+def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:
+    """The error of an edit with the name of its model."""
+    text = f"{path}: {error}"
+    return type(error)(text, error.address, error.position) if isinstance(error, EditError) else type(error)(text)
 
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> None:

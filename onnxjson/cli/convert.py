@@ -118,11 +118,7 @@ def _place(
 
 
 def write_stdout(model: Model, form: Format, *, lossy: bool = False, weights: WeightsMode = "inline") -> None:
-    """Write a model to standard output.
-
-    Raises:
-        click.UsageError: that is a terminal, and the form is binary.
-    """
+    """Write a model to standard output; a binary to a terminal is a click.UsageError."""
     if form == "onnx" and output.is_terminal(sys.stdout):
         raise click.UsageError("a binary model is not for a terminal; pipe it to a program, or write it with -o OUT")
     files.write(model, output.Stdout(), form, lossy=lossy, weights=weights)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from onnxjson.cli import options, output, processes
+from onnxjson.cli import options, output, processes, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.diffing import unified
 from onnxjson.model.errors import OnnxJsonError, OutputError
@@ -34,91 +34,77 @@ def demo_command(folder: Path) -> None:
     \b
     onnxjson demo
     """
-    Demonstration(folder).run()
+    _make_folder(folder)
+    _title("A small network, made with the onnx package")
+    _print(f"$ cd {_word(folder)}", "hunk")
+    _run(folder, "python -m onnxjson.example digits.onnx")
+    _title("The model as text")
+    _run(folder, "onnxjson convert digits.onnx")
+    _title("One attribute changed in the text, as in any editor")
+    _edit(folder, "digits.onnx.json", "leaky.onnx.json")
+    _title("Back to a model that every ONNX program loads")
+    _run(folder, "onnxjson convert leaky.onnx.json")
+    _run(folder, "onnxjson check --deep leaky.onnx")
+    _title("What changed since the export, matched by structure, not by names or order")
+    _run(folder, "python -m onnxjson.example --unfused exported.onnx")
+    _run(folder, "onnxjson diff --nodes-only --test-rewrites exported.onnx leaky.onnx", expected=1)
+    _title("Nothing is lost: the unchanged text converts back to exactly the same file")
+    _run(folder, "onnxjson convert digits.onnx.json -o again.onnx")
+    _compare(folder, "digits.onnx", "again.onnx")
+    _title("An optimizer, and what each part of it changed")
+    _run(folder, "onnxjson optimize exported.onnx -p onnxruntime -o fast.onnx --trace steps")
+    _run(folder, "onnxjson trace steps")
+    _title("Now try your own")
+    for text in (
+        f"less {_word(folder / 'digits.onnx.json')}", "onnxjson convert YOUR_MODEL.onnx",
+        "onnxjson diff ONE.onnx OTHER.onnx -o report.html", "onnxjson --help",
+    ):  # fmt: skip
+        _print(f"  {text}")
 
 
-class Demonstration:
-    """The steps, one after the other, in one folder."""
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        occupied = any(folder.iterdir())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise OutputError(f"{folder} is a file; choose a new folder: onnxjson demo DIR") from error
+    if occupied:
+        raise OutputError(f"{folder} is not empty; choose a new folder: onnxjson demo DIR")
 
-    def __init__(self, folder: Path) -> None:
-        from rich.console import Console
 
-        self.folder = folder
-        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+def _print(text: str, style: str = "plain") -> None:
+    """Print a line in a style of `reports.styled`."""
+    click.echo(reports.styled((style, output.line(text)), coloured=reports.is_coloured("auto")))
 
-    def run(self) -> None:
-        """Run all steps.
 
-        Raises:
-            OutputError: the folder is not empty.
-            StepError: a command failed.
-        """
-        self._make_folder()
-        self._title("A small network, made with the onnx package")
-        self.console.print(f"$ cd {_word(self.folder)}", style="cyan")
-        self._python("onnxjson.example", "digits.onnx")
-        self._title("The model as text")
-        self._onnxjson("convert", "digits.onnx")
-        self._title("One attribute changed in the text, as in any editor")
-        self._edit("digits.onnx.json", "leaky.onnx.json")
-        self._title("Back to a model that every ONNX program loads")
-        self._onnxjson("convert", "leaky.onnx.json")
-        self._onnxjson("check", "--deep", "leaky.onnx")
-        self._title("What changed since the export, matched by structure, not by names or order")
-        self._python("onnxjson.example", "--unfused", "exported.onnx")
-        self._onnxjson("diff", "--nodes-only", "--test-rewrites", "exported.onnx", "leaky.onnx", expected=1)
-        self._title("Nothing is lost: the unchanged text converts back to exactly the same file")
-        self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
-        self._compare("digits.onnx", "again.onnx")
-        self._title("An optimizer, and what each part of it changed")
-        self._onnxjson("optimize", "exported.onnx", "-p", "onnxruntime", "-o", "fast.onnx", "--trace", "steps")
-        self._onnxjson("trace", "steps")
-        self._title("Now try your own")
-        self.console.print(
-            f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n"
-            "  onnxjson diff ONE.onnx OTHER.onnx -o report.html\n  onnxjson --help"
-        )
+def _title(text: str) -> None:
+    _print("")
+    _print(text, "title")
 
-    def _make_folder(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            occupied = any(self.folder.iterdir())
-        except (FileExistsError, NotADirectoryError) as error:
-            raise OutputError(f"{self.folder} is a file; choose a new folder: onnxjson demo DIR") from error
-        if occupied:
-            raise OutputError(f"{self.folder} is not empty; choose a new folder: onnxjson demo DIR")
 
-    def _title(self, text: str) -> None:
-        self.console.print(f"\n{output.line(text)}" if text else "", style="bold")
+def _run(folder: Path, command: str, *, expected: int = 0) -> None:
+    _print(f"$ {command}", "hunk")
+    words = command.removeprefix("python -m ").split()
+    completed = processes.run_module(words[0], words[1:], folder)
+    for text in completed.stdout.decode(errors="backslashreplace").splitlines():
+        _print(text)
+    if completed.returncode != expected:
+        raise StepError(command, completed.returncode)
 
-    def _python(self, module: str, *arguments: str) -> None:
-        self._run(f"python -m {module}", module, *arguments)
 
-    def _onnxjson(self, *arguments: str, expected: int = 0) -> None:
-        self._run("onnxjson", "onnxjson", *arguments, expected=expected)
+def _edit(folder: Path, source: str, destination: str) -> None:
+    before = (folder / source).read_text(encoding="utf-8")
+    after = before.replace(OLD_LINE, NEW_LINE)
+    (folder / destination).write_text(after, encoding="utf-8", newline="\n")
+    for line in unified.diff_texts(before.encode(), after.encode(), source, destination, context=1):
+        _print(line.text, line.kind)
 
-    def _run(self, spelling: str, module: str, *arguments: str, expected: int = 0) -> None:
-        shown = f"{spelling} {' '.join(arguments)}"
-        self.console.print(f"$ {shown}", style="cyan")
-        completed = processes.run_module(module, list(arguments), self.folder)
-        for text in completed.output.splitlines():
-            self.console.print(output.line(text))
-        if completed.exit_code != expected:
-            raise StepError(shown, completed.exit_code)
 
-    def _edit(self, source: str, destination: str) -> None:
-        before = (self.folder / source).read_text(encoding="utf-8")
-        after = before.replace(OLD_LINE, NEW_LINE)
-        (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")
-        for line in unified.diff_texts(before.encode(), after.encode(), source, destination, context=1):
-            style = {"removed": "red", "added": "green", "hunk": "cyan", "file": "bold"}.get(line.kind, "")
-            self.console.print(output.line(line.text), style=style)
-
-    def _compare(self, one: str, other: str) -> None:
-        first, second = (hashlib.sha256((self.folder / name).read_bytes()).hexdigest() for name in (one, other))
-        if first != second:
-            raise StepError(f"comparing {one} and {other}", 1)
-        self.console.print(f"{other} is {one}, byte for byte (sha256 {first[:16]}...)", style="green")
+def _compare(folder: Path, one: str, other: str) -> None:
+    first, second = (hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (one, other))
+    if first != second:
+        raise StepError(f"comparing {one} and {other}", 1)
+    _print(f"{other} is {one}, byte for byte (sha256 {first[:16]}...)", "good")
 
 
 def _word(path: Path) -> str:

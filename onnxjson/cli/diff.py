@@ -4,14 +4,14 @@ import itertools
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
 from onnxjson.cli import diff_git, options, output, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
 from onnxjson.cli.paths import FilePath, open_side, refuse_sources
-from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, WeightsComparison
+from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS
 
 BEHIND: Final = "onnxjson.cli.diff.behind"
 """Key under which a context keeps the words after ``--``."""
@@ -44,7 +44,7 @@ class _WithPathsBehind(options.Command):
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
 )
-@options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.")
+@options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.", "tests_rewrites")
 @options.option("--matches", "text, json: also list each matched node with its address in OLD and in NEW.")
 @options.option(
     "-U, --unified N", "unified: number of lines of context.", "context", type=click.IntRange(min=0), default=3
@@ -60,20 +60,15 @@ class _WithPathsBehind(options.Command):
 @click.pass_context
 def diff_command(
     ctx: click.Context,
+    /,
     words: tuple[Path, ...],
     *,
     in_git: bool,
     staged: bool,
-    verbose: bool,
-    ignore: tuple[tuple[str, ...], ...],
-    nodes_only: bool,
-    weights: WeightsComparison,
-    test_rewrites: bool,
-    matches: bool,
-    context: int,
-    trust_links: bool,
     exit_zero: bool,
+    ignore: tuple[tuple[str, ...], ...],
     view: reports.View,
+    **given: Any,
 ) -> None:
     """Show what changed between two models.
 
@@ -90,17 +85,7 @@ def diff_command(
     onnxjson diff before.onnx after.onnx -o report.html
     onnxjson diff before.onnx after.onnx --ignore names,order --json
     """
-    wanted = Options(
-        view=view,
-        verbose=verbose,
-        context=context,
-        matches=matches,
-        nodes_only=nodes_only,
-        ignore=frozenset(itertools.chain.from_iterable(ignore)),
-        weights=weights,
-        tests_rewrites=test_rewrites,
-        trust_links=trust_links,
-    )
+    wanted = Options(view=view, ignore=frozenset(itertools.chain.from_iterable(ignore)), **given)
     _check_usage(wanted)
     behind: list[str] | None = ctx.meta.get(BEHIND)
     request = diff_git.request_of(words, behind, in_git=in_git, staged=staged)

@@ -120,12 +120,7 @@ def _request(revisions: Sequence[str], paths: Sequence[str], *, staged: bool) ->
 
 
 def run(request: Request, options: Options) -> int:
-    """Compare all models; return the exit code.
-
-    Raises:
-        click.UsageError: the form is for one model, and several changed.
-        OnnxJsonError: git fails, or the destination cannot be written.
-    """
+    """Compare all models; return the exit code."""
     with output.working("listing changed models"):
         changes = changed(Git(Path.cwd()), request.revisions, request.paths, staged=request.staged)
     _check_count(changes, options)

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -29,8 +29,8 @@ class Moves(NamedTuple):
     allow_sparse: bool = False
 
 
-def _checked(**values: object) -> Moves:
-    moves = Moves(**values)  # type: ignore[arg-type]
+def _checked(**values: Any) -> Moves:
+    moves = Moves(**values)
     if not moves.externalize and (moves.threshold is not None or moves.data_name is not None):
         raise click.UsageError("--threshold and --data-file describe a data file; add --externalize")
     if moves.internalize and moves.with_external:
@@ -57,7 +57,6 @@ moves_options: Final = options.gathered(
         options.trust_links,
         options.option("--allow-sparse", "Read weights even if most of their file is holes."),
     ),
-    Moves._fields,
     _checked,
     "moves",
 )
@@ -65,11 +64,7 @@ moves_options: Final = options.gathered(
 
 
 def internalize_for_stdout(model: Model, source: Path, moves: Moves) -> Model:
-    """The model for standard output, which has no file next to it.
-
-    Raises:
-        click.UsageError: the options require one.
-    """
+    """The model for standard output, which has no file next to it; options that require one are a click.UsageError."""
     if moves.externalize or moves.with_external:
         raise click.UsageError("standard output has no files next to it; name a file with -o OUT")
     return _internalize(model, source, moves)
@@ -82,7 +77,6 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
     A data file written for it, `data_name` unless the options name one, is removed if the body fails to save the model.
     """
     changed = _internalize(model, source, moves)
-    still_elsewhere = external_files.locations(changed)
     if not moves.externalize:
         _check_size(changed, place, form, moves)
         _copy(changed, source, place, moves)
@@ -94,21 +88,25 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
         with output.working(f"writing {data_file}"):
             result = external_files.externalize(changed, data_file, threshold=threshold)
-        if result.moved:
-            with external_files.removed_on_failure(data_file, place):
+        with external_files.removed_on_failure(data_file, place) if result.moved else nullcontext():
+            if result.moved:
                 _check_size(result.model, place, form, moves)
-                _copy(changed, source, place, moves)
-                yield result.model
-            output.talk(f"wrote {data_file} ({output.size(data_file)}, {output.counted(result.moved, 'tensor')})")
-        else:
             _copy(changed, source, place, moves)
             yield result.model
+        if result.moved:
+            output.talk(f"wrote {data_file} ({output.size(data_file)}, {output.counted(result.moved, 'tensor')})")
+        else:
             output.talk(f"no raw tensor has {threshold:,} bytes or more, so {data_file} was not written")
         if result.left:
             stay = "tensor stays" if result.left == 1 else "tensors stay"
             output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
-    if still_elsewhere and not moves.with_external:
-        _warn_of_files_left(source, still_elsewhere, place)
+    if not moves.with_external and not _is_same_folder(source, place):
+        for location in external_files.locations(changed):
+            if os.path.lexists(source.parent / location):
+                output.warn(
+                    f"weights of the model remain in {output.quoted(location)} next to {source}; "
+                    f"copy that file to {place.parent}/, or run `onnxjson convert --with-external`"
+                )
 
 
 def _internalize(model: Model, source: Path, moves: Moves) -> Model:
@@ -146,18 +144,6 @@ def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
         )
     for path in copied:
         output.talk(f"copied {path} ({output.size(path)})")
-
-
-def _warn_of_files_left(source: Path, locations: tuple[str, ...], place: Path) -> None:
-    """Warn of weights that the model refers to and that are not in the folder it is written to."""
-    if _is_same_folder(source, place):
-        return
-    for location in locations:
-        if os.path.lexists(source.parent / location):
-            output.warn(
-                f"weights of the model remain in {output.quoted(location)} next to {source}; "
-                f"copy that file to {place.parent}/, or run `onnxjson convert --with-external`"
-            )
 
 
 def _is_same_folder(source: Path, place: Path) -> bool:

@@ -1,5 +1,6 @@
 """Options of `run`, `verify` and `bench`: values of inputs, their shapes, and how a model is executed."""
 
+import itertools
 import math
 import os
 import re
@@ -19,7 +20,7 @@ from onnxjson.model.errors import FeedError, MissingInputError
 from onnxjson.running import input_files
 from onnxjson.running.comparison import TOLERANCES, Tolerance
 from onnxjson.running.inputs import InputOptions, all_inputs, free_inputs, outputs_of
-from onnxjson.running.tasks import ENGINES, Report, Settings
+from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
 
 LEVELS: Final = ("off", "basic", "extended", "layout", "all")
 _PROVIDERS: Final = {
@@ -34,6 +35,7 @@ _PROVIDERS: Final = {
 }
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
+_Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,30 +52,15 @@ class Feeding:
     trust_links: bool
 
     def with_one_size(self) -> InputOptions:
-        """The options of inputs with the size of each dimension.
-
-        Raises:
-            click.UsageError: a dimension has several sizes.
-        """
+        """The options of inputs with the size of each dimension; several sizes are a click.UsageError."""
         several = [name for name, sizes in self.dims.items() if len(sizes) != 1]
         if several:
             raise click.UsageError(f"--dim {several[0]} has several sizes; only `onnxjson verify` tries several")
         return msgspec.structs.replace(self.input_options, dims={name: sizes[0] for name, sizes in self.dims.items()})
 
 
-_NAMES: Final = (
-    "inputs", "dims", "shapes", "fills", "ranges", "seed", "level", "providers", "threads", "parallel", "engines",
-    "tolerances", "timeout", "trust_links",
-)  # fmt: skip
-
-
 def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decorator:
-    """The options, which reach the command as `feeding`, a `Feeding`.
-
-    Args:
-        level: the default optimization level of onnxruntime.
-        several_sizes: whether a dimension may have several sizes.
-    """
+    """The options, which reach the command as `feeding`, a `Feeding`; `level` is the default of that option."""
     sizes = "; several sizes, separated by commas, are tried in all combinations" if several_sizes else "; default: 1"
     declared = options.together(
         options.several(
@@ -82,11 +69,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
             "test_data_set_0 ...). Other inputs are random.",
             "inputs",
         ),
-        options.several(
-            "--dim NAME=N",
-            f"Size of a dynamic dimension, by its name or as INPUT:AXIS{sizes}.",
-            "dims",
-        ),
+        options.several("--dim NAME=N", f"Size of a dynamic dimension, by its name or as INPUT:AXIS{sizes}.", "dims"),
         options.several("--shape NAME=N,...", "Shape of an input, such as x=1,3,224,224.", "shapes"),
         options.several("--fill [NAME=]VALUE", "Fill an input, or all inputs, with one value.", "fills"),
         options.several(
@@ -118,35 +101,35 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
         options.trust_links,
     )
-    return options.gathered(declared, _NAMES, _feeding, "feeding")
+    return options.gathered(declared, _feeding, "feeding")
 
 
-def _feeding(**given: Any) -> Feeding:
-    if given["providers"] and "reference" in given["engines"]:
+def _feeding(
+    *,
+    dims: _Pairs,
+    shapes: _Pairs,
+    fills: _Pairs,
+    ranges: _Pairs,
+    level: Level,
+    providers: tuple[str, ...],
+    threads: int,
+    parallel: int,
+    engines: tuple[Engine, ...],
+    **given: Any,
+) -> Feeding:
+    if providers and "reference" in engines:
         raise click.UsageError("--provider is for onnxruntime; --engine reference has no providers")
     input_options = InputOptions(
-        shapes={name: _integers(text, "--shape") for name, text in given["shapes"]},
-        fills={name: _number(text, "--fill") for name, text in given["fills"]},
-        ranges={name: _range(text) for name, text in given["ranges"]},
+        shapes={name: _integers(text, "--shape") for name, text in shapes},
+        fills={name: _number(text, "--fill") for name, text in fills},
+        ranges={name: _range(text) for name, text in ranges},
     )
-    settings = Settings(
-        engines=given["engines"] or (("onnxruntime",) if given["providers"] else ENGINES),
-        level=given["level"],
-        providers=tuple([_PROVIDERS.get(name.lower(), name) for name in given["providers"]])
-        or ("CPUExecutionProvider",),
-        threads=given["threads"],
-        parallel=given["parallel"],
-    )
-    return Feeding(
-        inputs=given["inputs"],
-        dims={name: _integers(text, "--dim") for name, text in given["dims"]},
-        input_options=input_options,
-        seed=given["seed"],
-        settings=settings,
-        tolerances=tolerances(given["tolerances"]),
-        timeout=given["timeout"],
-        trust_links=given["trust_links"],
-    )
+    full_names = tuple([_PROVIDERS.get(name.lower(), name) for name in providers]) or ("CPUExecutionProvider",)
+    engines = engines or (("onnxruntime",) if providers else ENGINES)
+    settings = Settings(engines=engines, level=level, providers=full_names, threads=threads, parallel=parallel)
+    limits = tolerances(given.pop("tolerances"))
+    sizes = {name: _integers(text, "--dim") for name, text in dims}
+    return Feeding(dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)
 
 
 def _integers(text: str, option: str) -> tuple[int, ...]:
@@ -175,11 +158,7 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
-    """Tolerances by dtype, from ``DTYPE=REL[,ABS]``.
-
-    Raises:
-        click.BadParameter: a dtype is unknown, or a number cannot be read.
-    """
+    """Tolerances by dtype, from ``DTYPE=REL[,ABS]``."""
     found: dict[str, Tolerance] = {}
     for name, text in given:
         relative, _, absolute = text.partition(",")
@@ -201,12 +180,7 @@ def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
 
 
 def given_sets(model: Model, words: Sequence[str]) -> list[input_files.DataSet]:
-    """The inputs in files: one set for each folder of test data, else one if there are any files.
-
-    Raises:
-        FeedError: it is not clear for which input a file is.
-        MissingInputError, AccessDeniedError, FileError, DecodeError, EncodeError: a file cannot be read.
-    """
+    """The inputs in files: one set for each folder of test data, else one if there are any files."""
     types = all_inputs(model)
     free = free_inputs(model)
     given: dict[str, Any] = {}
@@ -237,28 +211,15 @@ def given_sets(model: Model, words: Sequence[str]) -> list[input_files.DataSet]:
     return [input_files.DataSet("the files", given, {})] if given else []
 
 
-class Progress:
-    """Display of the number of steps done, updated by reports.
+def progress(update: Callable[[str], None], text: str, total: int, kind: type) -> Callable[[Report], None]:
+    """Return a listener that shows by `update` how many of `total` steps, each with a report of a kind, are done."""
+    done = itertools.count(1)
 
-    Args:
-        update: replaces the text that is shown.
-        text: what is in progress.
-        total: number of steps.
-        kinds: the reports that end a step.
-    """
+    def listen(report: Report) -> None:
+        if isinstance(report, kind):
+            update(f"{text}: {next(done):,} of {total:,}; Ctrl-C keeps what is done")
 
-    def __init__(self, update: Callable[[str], None], text: str, total: int, kinds: tuple[type, ...]) -> None:
-        self._update = update
-        self._text = text
-        self._total = total
-        self._kinds = kinds
-        self._done = 0
-
-    def __call__(self, report: Report) -> None:
-        """See `onnxjson.running.sandbox.Listener`."""
-        if isinstance(report, self._kinds):
-            self._done += 1
-            self._update(f"{self._text}: {self._done:,} of {self._total:,}; Ctrl-C keeps what is done")
+    return listen
 
 
 def report_interruption() -> int:

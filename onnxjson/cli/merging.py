@@ -11,13 +11,7 @@ import click
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.git.changed_models import unmerged
-from onnxjson.merging.conflicted_files import (
-    ResolutionSession,
-    errors_of,
-    open_session,
-    recovery_hint,
-    save,
-)
+from onnxjson.merging.conflicted_files import ResolutionSession, errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.model.document import Model

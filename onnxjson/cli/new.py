@@ -8,7 +8,8 @@ import click
 from onnxjson.cli import options, output
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import ENDINGS, STDOUT
-from onnxjson.editing.new_models.catalog import component, components, parts
+from onnxjson.editing.new_models.catalog import component as find_component
+from onnxjson.editing.new_models.catalog import components, parts
 from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operator
 from onnxjson.editing.opsets import convert
 from onnxjson.editing.spelling import json_or_text
@@ -55,17 +56,14 @@ def new_command(
     op_type: str | None,
     *,
     opset: int | None,
-    domain: str | None,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
     attributes: tuple[str, ...],
     types: tuple[str, ...],
-    name: str | None,
     component: str | None,
     catalogue: Path | None,
     lists: bool,
     destination: Path | None,
     target: Format | None,
+    **given: Any,
 ) -> None:
     """Create a model of one operator, or a ready-made component.
 
@@ -92,21 +90,14 @@ def new_command(
     if destination is None:
         raise click.UsageError("choose where the model goes: -o OUT, or -o - for standard output")
     if component is not None:
-        if inputs or outputs or attributes or types or name or domain:
+        if attributes or types or any(given.values()):
             raise click.UsageError("a component is created as it is; change it with `onnxjson rewrite`")
-        _write(_component(component, opset), destination, target)
+        model = find_component(component).model
+        _write(model if opset is None else convert(model, opset).model, destination, target)
         return
-    wanted = OperatorSpec(
-        op_type=op_type or "",
-        domain=domain,
-        opset=opset,
-        inputs=inputs,
-        outputs=outputs,
-        attributes=_pairs(attributes, "--attr NAME=VALUE", as_json=True),
-        types=_pairs(types, "--type-constraint NAME=TYPE", as_json=False),
-        name=name,
-    )
-    _write(make_operator(wanted), destination, target)
+    given["attributes"] = _pairs(attributes, "--attr NAME=VALUE", as_json=True)
+    given["types"] = _pairs(types, "--type-constraint NAME=TYPE", as_json=False)
+    _write(make_operator(OperatorSpec(op_type=op_type or "", opset=opset, **given)), destination, target)
 
 
 def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any]:
@@ -123,11 +114,6 @@ def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any
         except ValueMistakeError as mistake:
             raise click.UsageError(f"{key}: {mistake}") from mistake
     return found
-
-
-def _component(which: str, opset: int | None) -> Model:
-    model = component(which).model
-    return model if opset is None else convert(model, opset).model
 
 
 def _write(model: Model, destination: Path, target: Format | None) -> None:

@@ -61,7 +61,9 @@ class _Model(FilePath):
 @options.option("--keep-going", "Skip passes that fail, and exit 1 at the end.")
 @options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
 @options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
-@options.option("--timeout SECONDS", "Time limit of one pass.", type=click.FloatRange(min=0.1), default=300.0)
+@options.option(
+    "--timeout SECONDS", "Time limit of one pass.", "seconds", type=click.FloatRange(min=0.1), default=300.0
+)
 @options.option(
     "--memory SIZE",
     "Memory limit of one pass (address space); at least twelve times the size of the model.",
@@ -81,11 +83,6 @@ def optimize_command(
     verify: bool,
     bisect: bool,
     tolerances: tuple[tuple[str, str], ...],
-    trust: bool,
-    keep_going: bool,
-    max_size: int | None,
-    timeout: float,
-    memory: int,
     **given: Any,
 ) -> None:
     """Run optimizers on models; report what each one changed.
@@ -106,7 +103,7 @@ def optimize_command(
     _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
-    with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going, trust=trust) as pipeline:
+    with Pipeline(**given) as pipeline:
         change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check)
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))

@@ -33,10 +33,9 @@ _GROUPS: Final[dict[str, str]] = {
     "--trust-links --allow-sparse",
     "Report": "--format --json --verbose --unified --exit-zero --color --no-pager",
     "Output": "-o --in-place --dry-run --to --lossy --drop-orphans --trace --keep",
+    "Other options": "--quiet --help",
 }
 """The groups of a help page and their options; any other option is in the first group, "Options"."""
-
-_LAST: Final = "Other options"
 
 _FEW: Final = 6
 """Number of options up to which a help page has one group."""
@@ -86,8 +85,7 @@ class Group(Command, click.Group):
 
 def examples(command: click.Command) -> list[str]:
     """Return the examples of a command, each a line for a shell."""
-    found = (command.help or "").partition(_EXAMPLES)[2]
-    return [line.strip() for line in found.splitlines() if line.strip()]
+    return [line.strip() for line in (command.help or "").partition(_EXAMPLES)[2].splitlines() if line.strip()]
 
 
 def write_examples(formatter: click.HelpFormatter, lines: Sequence[str]) -> None:
@@ -101,23 +99,15 @@ def write_examples(formatter: click.HelpFormatter, lines: Sequence[str]) -> None
 def write_options(ctx: click.Context, formatter: click.HelpFormatter, params: Sequence[click.Parameter]) -> None:
     """Write the options in their groups; a few of them in one."""
     declared = [each for each in params if isinstance(each, click.Option)]
-    found: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in _GROUPS}, _LAST: []}
+    found: dict[str, list[tuple[str, str]]] = {group: [] for group in ("Options", *_GROUPS)}
     for option in declared:
         if (record := option.get_help_record(ctx)) is not None:
-            found["Options" if len(declared) <= _FEW else _group_of(option)].append(record)
+            groups = [group for group, names in _GROUPS.items() if not set(option.opts).isdisjoint(names.split())]
+            found[groups[0] if groups and len(declared) > _FEW else "Options"].append(record)
     for group, lines in found.items():
         if lines:
             with formatter.section(group):
                 formatter.write_dl(lines)
-
-
-def _group_of(param: click.Parameter) -> str:
-    if not {"--quiet", "--help"}.isdisjoint(param.opts):
-        return _LAST
-    for group, names in _GROUPS.items():
-        if not set(param.opts).isdisjoint(names.split()):
-            return group
-    return "Options"
 
 
 def _be_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -155,15 +145,9 @@ def together(*options: Decorator) -> Decorator:
     return decorate
 
 
-def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any], parameter: str) -> Decorator:
-    """Options whose values reach a command as one parameter.
-
-    Args:
-        options: declares them.
-        names: the parameters that they have.
-        gather: combines their values, given by name.
-        parameter: the name under which the command gets it.
-    """
+def gathered(options: Decorator, gather: Callable[..., Any], parameter: str) -> Decorator:
+    """Options whose values, given to `gather` by name, reach a command as one parameter."""
+    names = [each.name for each in click.command()(options(lambda: None)).params if each.expose_value]
 
     def decorate(function: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(function)
@@ -177,13 +161,7 @@ def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any
 
 
 class Parsed(click.ParamType[Any]):
-    """A value that a function parses.
-
-    Args:
-        name: the kind of value.
-        parse: reads it; its `click.BadParameter` needs no context.
-        offers: the words to complete.
-    """
+    """A value that a function parses; `offers` returns the words to complete."""
 
     def __init__(
         self, name: str, parse: Callable[[str], Any], offers: Callable[[], Iterable[str]] = lambda: ()
@@ -241,11 +219,10 @@ class WordList(click.ParamType[tuple[str, ...]]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """See `click.ParamType.shell_complete`."""
-        before, _, last = incomplete.rpartition(",")
-        first = f"{before}," if before else ""
+        before, comma, last = incomplete.rpartition(",")
         present = set(before.split(","))
         words = [word for word in self.words if word.startswith(last) and word not in present]
-        return [CompletionItem(first + word) for word in words]
+        return [CompletionItem(before + comma + word) for word in words]
 
 
 _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
@@ -307,16 +284,13 @@ tolerance = several(
     "tolerances",
 )
 
-samples = option("--samples N", "Number of random inputs to compare on.", type=click.IntRange(1, 10_000), default=3)
+samples = functools.partial(
+    option, "--samples N", "Number of random inputs to compare on.", type=click.IntRange(1, 10_000), default=3
+)
 
 
-def repeat(default: int) -> Decorator:
-    """``-n``: timed runs, as `repeat`."""
-    return option("-n, --repeat N", "Number of timed runs.", type=click.IntRange(0, 1_000_000), default=default)
+repeat = functools.partial(option, "-n, --repeat N", "Number of timed runs.", type=click.IntRange(0, 1_000_000))
 
-
-def warm_up(default: int) -> Decorator:
-    """``--warm-up``: runs before timing, as `warm_up`."""
-    return option(
-        "--warm-up N", "Number of runs before timing starts.", type=click.IntRange(0, 10_000), default=default
-    )
+warm_up = functools.partial(
+    option, "--warm-up N", "Number of runs before timing starts.", type=click.IntRange(0, 10_000)
+)

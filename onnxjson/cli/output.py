@@ -157,11 +157,7 @@ def size(path: os.PathLike[str]) -> str:
 
 
 class Stdout:
-    """Standard output for bytes.
-
-    Raises:
-        OutputError: it is closed.
-    """
+    """Standard output for bytes; a closed one is an OutputError."""
 
     def __init__(self) -> None:
         buffer = getattr(sys.stdout, "buffer", None)

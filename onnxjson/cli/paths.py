@@ -46,11 +46,7 @@ class DestinationPath(FilePath):
     """A file to write, or a folder to write it to; with a slash at its end it must be a folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.Path.convert`.
-
-        Raises:
-            OutputError: it ends with a slash and is not a folder.
-        """
+        """See `click.Path.convert`."""
         if isinstance(value, str) and value.endswith("/") and not os.path.isdir(value):
             raise OutputError(
                 f"there is no folder {output.quoted(value)}; create it first, or leave out the / at its end"
@@ -59,11 +55,7 @@ class DestinationPath(FilePath):
 
 
 def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:
-    """Raise if writing `destination` would overwrite what `model` was read from, or a file with its weights.
-
-    Raises:
-        OutputError: it is the source, the model that has the weights, or a file with weights.
-    """
+    """Raise OutputError if `destination` is what `model` was read from, or a file with its weights."""
     from onnxjson.storage import external_files, weights
 
     if not destination.exists():
@@ -91,15 +83,7 @@ class Side(NamedTuple):
 
 @contextmanager
 def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
-    """Read a model to compare; a file with that literal name takes precedence over a revision.
-
-    Args:
-        path: the file, or ``REV:path``.
-        bind: whether to read blobs; if some are missing, all stay digests.
-
-    Raises:
-        OnnxJsonError: it cannot be read; see `onnxjson.storage.files.load` and `onnxjson.git.repository.open_revision`.
-    """
+    """Read a file, or ``REV:path`` if no file has that name; `bind`: with blobs, all as digests if some are missing."""
     if ":" in str(path) and not os.path.lexists(path):
         from onnxjson.git import repository
 

@@ -22,14 +22,6 @@ _PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
 """Settings of pagers unless the user has some: quit for a short text, show colours, leave the screen as it is."""
 
 
-class Completed(NamedTuple):
-    """The result of a process."""
-
-    exit_code: int
-    output: str
-    """Its standard output and standard error, interleaved as written."""
-
-
 class ProgramError(OnnxJsonError):
     """A program that the user chose cannot be started, or failed."""
 
@@ -40,16 +32,11 @@ _WAKES: Final = 0.5
 """Seconds between two checks for a signal."""
 
 
-def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
-    """Run ``python -m module arguments`` in `folder`, with this Python and without modules of the folder.
-
-    Raises:
-        TimeoutError: it did not end within `TIMEOUT` seconds.
-        OSError: it could not be started.
-    """
+def run_module(module: str, arguments: list[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    """Run ``python -m module arguments`` in `folder`, with this Python and without modules of the folder."""
     command = [sys.executable, "-I", "-m", module, *arguments]
     try:
-        result = subprocess.run(
+        return subprocess.run(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -60,15 +47,10 @@ def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{module} {' '.join(arguments)} did not end within {TIMEOUT:.0f} seconds") from error
-    return Completed(result.returncode, result.stdout.decode(errors="backslashreplace"))
 
 
 def words_of(command: str, variable: str) -> list[str]:
-    """The words of a command line in an environment variable, split as a shell would.
-
-    Raises:
-        ProgramError: a quotation mark is never closed.
-    """
+    """The words of a command line in an environment variable, split as a shell would."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -76,11 +58,7 @@ def words_of(command: str, variable: str) -> list[str]:
 
 
 def run_editor(words: Sequence[str]) -> None:
-    """Run an editor in this terminal until it ends.
-
-    Raises:
-        ProgramError: it cannot be started, ended with an error, or was killed.
-    """
+    """Run an editor in this terminal until it ends; a failure of any kind is a ProgramError."""
     name = visible(words[0], None)
     with _interrupts_left_to_the_child():
         try:
@@ -97,14 +75,7 @@ def run_editor(words: Sequence[str]) -> None:
 
 
 def page(pieces: Iterable[bytes], command: str | None = None) -> None:
-    """Show a text with the user's pager ($PAGER, else less), or print it if there is none.
-
-    Only for a standard output that is a terminal.
-
-    Args:
-        pieces: the text.
-        command: another pager, a shell command as in git's settings.
-    """
+    """Show a text on a terminal with a pager (`command` for a shell, else $PAGER, else less), or print it."""
     words = ["/bin/sh", "-c", command] if command else words_of(os.environ.get("PAGER", "less"), "PAGER")
     try:
         process = subprocess.Popen(words, stdin=subprocess.PIPE, env=_PAGER_SETTINGS | dict(os.environ))
@@ -211,11 +182,7 @@ class Editor(NamedTuple):
 
 
 def chosen_editor() -> Editor:
-    """The editor that $VISUAL or $EDITOR names, else vi on a terminal.
-
-    Raises:
-        ProgramError: neither names one, or it is not installed.
-    """
+    """The editor that $VISUAL or $EDITOR names, else vi on a terminal; if none can be used, a ProgramError."""
     for variable in ("VISUAL", "EDITOR"):
         command = os.environ.get(variable, "")
         if command.strip():

@@ -53,9 +53,7 @@ class View:
     @property
     def coloured(self) -> bool:
         """Whether the text has colours."""
-        if self.destination is not None:
-            return False
-        return is_coloured(self.color)
+        return self.destination is None and is_coloured(self.color)
 
     def show(self, lines: Iterable[str | Line | tuple[str, str]]) -> None:
         """Print or write the lines of a text."""
@@ -79,18 +77,9 @@ class View:
                 save(pieces, self.destination)
 
     def present(
-        self,
-        text: Callable[[], Iterable[str | Line]],
-        json: Callable[[], object],
-        **forms: Callable[[], Iterable[str]],
+        self, text: Callable[[], Iterable[str | Line]], json: Callable[[], object], **forms: Callable[[], Iterable[str]]
     ) -> None:
-        """Print or write a report in the requested form.
-
-        Args:
-            text: returns its lines.
-            json: returns its data, written exactly and in ASCII.
-            forms: return the pieces of other forms.
-        """
+        """Print or write a report in the requested form: its lines, its data as exact JSON, or pieces of another."""
         if self.form == "text":
             with whole_texts(is_whole() or self.destination is not None):
                 self.show(text())
@@ -108,59 +97,42 @@ class View:
 
 
 def view_options(*forms: str, to_file: bool = False, about: str = "") -> options.Decorator:
-    """The options of a report, which reach the command as `view`, a `View`.
-
-    Args:
-        forms: the values of ``--format``; the first one is the default.
-        to_file: whether ``-o`` writes the report to a file.
-        about: describes the forms, for the help.
-    """
-    names = ["form", "as_json", "color", "no_pager"]
-    declared: list[options.Decorator] = [
-        options.option(
-            "--format",
-            f"Form of the report; default: {'from the ending of OUT, else ' if to_file else ''}{forms[0]}.{about}",
-            "form",
-            type=click.Choice(forms),
-        ),
-        options.option("--json", "Same as --format json.", "as_json"),
+    """The options of a report, which reach the command as `view`, a `View`; the first form is the default."""
+    default = f"{'from the ending of OUT, else ' if to_file else ''}{forms[0]}"
+    declared = options.together(
+        form_options(forms, f"Form of the report; default: {default}.{about}"),
         color_options,
-    ]
-    if to_file:
-        names.append("destination")
-        declared.append(options.out("Write the report to OUT; - is standard output."))
+        *([options.out("Write the report to OUT; - is standard output.")] if to_file else []),
+    )
 
-    def gather(form: str | None, as_json: bool, color: Color, no_pager: bool, destination: Path | None = None) -> View:
-        return _view(forms, form, as_json=as_json, color=color, no_pager=no_pager, destination=destination)
+    def gather(form: str | None, color: Color, no_pager: bool, destination: Path | None = None) -> View:
+        if destination is not None and str(destination) == "-":
+            destination = None
+        found = form or form_of(destination, forms)
+        if found == "html" and destination is None and output.is_terminal(sys.stdout):
+            raise click.UsageError("an HTML page is not for a terminal; write it to a file: -o report.html")
+        return View(found, destination, color, not no_pager)
 
-    return options.gathered(options.together(*declared), names, gather, "view")
-
-
-def _view(
-    forms: Sequence[str], form: str | None, *, as_json: bool, color: Color, no_pager: bool, destination: Path | None
-) -> View:
-    form = form_named(form, as_json=as_json)
-    if destination is not None and str(destination) == "-":
-        destination = None
-    found = form or form_of(destination, forms)
-    if found == "html" and destination is None and output.is_terminal(sys.stdout):
-        raise click.UsageError("an HTML page is not for a terminal; write it to a file: -o report.html")
-    return View(found, destination, color, not no_pager)
+    return options.gathered(declared, gather, "view")
 
 
-def form_named(form: str | None, *, as_json: bool) -> str | None:
-    """The form that ``--format`` and ``--json`` name; None if neither is given."""
-    if as_json and form not in (None, "json"):
-        raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
-    return "json" if as_json else form
+def form_options(forms: Sequence[str], text: str) -> options.Decorator:
+    """The options ``--format`` and ``--json``, which reach the command as `form`."""
+
+    def chosen(ctx: click.Context, _param: click.Parameter, as_json: bool) -> None:
+        form = ctx.params.get("form")
+        if as_json and form not in (None, "json"):
+            raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
+        ctx.params["form"] = "json" if as_json else form
+
+    return options.together(
+        options.option("--format", text, "form", type=click.Choice(forms), is_eager=True),
+        options.option("--json", "Same as --format json.", callback=chosen, expose_value=False),
+    )
 
 
 def form_of(destination: Path | None, forms: Sequence[str]) -> str:
-    """Return the form for the ending of a file; the first of `forms` for any other ending.
-
-    Raises:
-        click.UsageError: the report has no such form.
-    """
+    """Return the form for the ending of a file, by default the first; a form that is not in `forms` is a UsageError."""
     ending = "" if destination is None else destination.suffix.lower()
     form = ENDINGS.get(ending, forms[0])
     if form not in forms:
@@ -168,17 +140,16 @@ def form_of(destination: Path | None, forms: Sequence[str]) -> str:
     return form
 
 
-def color_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options ``--color`` and ``--no-pager``."""
-    return options.together(
-        options.option(
-            "--color",
-            "Use colours; auto: on a terminal, unless NO_COLOR is set.",
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-        ),
-        options.option("--no-pager", "Print without a pager, also on a terminal."),
-    )(command)
+color_options: Final = options.together(
+    options.option(
+        "--color",
+        "Use colours; auto: on a terminal, unless NO_COLOR is set.",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+    ),
+    options.option("--no-pager", "Print without a pager, also on a terminal."),
+)
+"""The options ``--color`` and ``--no-pager``."""
 
 
 def is_coloured(color: Color, stream: object = None) -> bool:
@@ -227,11 +198,7 @@ def show(lines: Iterable[str], *, pager: bool = True) -> None:
 
 
 def save(pieces: Iterable[str], destination: Path) -> None:
-    """Write a text to a file, all or nothing.
-
-    Raises:
-        OutputError, AccessDeniedError, FileError: it cannot be written.
-    """
+    """Write a text to a file, all or nothing."""
 
     # `onnxjson completion`, which a shell runs when it starts, needs no files.
     from onnxjson.storage.saving import Sink, save_file

@@ -42,11 +42,7 @@ class EditCommand(options.Command):
         arguments = click.Argument(["words"], nargs=-1, type=Words(), metavar=_arguments(edit))
         own = [_option(each) for each in self.parameters]
         super().__init__(
-            name_of(edit),
-            params=[arguments, *own, *self.common],
-            callback=self._run,
-            help=summary,
-            short_help=summary,
+            name_of(edit), params=[arguments, *own, *self.common], callback=self._run, help=summary, short_help=summary
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -32,15 +32,15 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
 @options.command("run")
 @click.argument("path", metavar="MODEL", type=FilePath())
 @feeds.feeding_options(level="all")
-@options.repeat(0)
-@options.warm_up(1)
+@options.repeat(default=0)
+@options.warm_up(default=1)
 @options.option(
     "--profile N", "Profile each node over N runs.", type=click.IntRange(0, 10_000), default=0, show_default=False
 )
 @options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
-    "folder.",
+    "folder."
 )
 @reports.view_options("text", "json")
 @click.pass_context
@@ -50,12 +50,10 @@ def run_command(
     path: Path,
     *,
     feeding: feeds.Feeding,
-    repeat: int,
-    warm_up: int,
-    profile: int,
     verbose: bool,
     destination: Path | None,
     view: reports.View,
+    **runs: Any,
 ) -> None:
     """Run a model; report outputs, timing and a profile.
 
@@ -72,7 +70,7 @@ def run_command(
     """
     if destination is not None and _ending(destination) is None:
         raise click.UsageError(f"{destination}: write outputs to a .npz, .npy or .pb file, or to a folder")
-    result = _run(path, feeding, repeat, warm_up, profile)
+    result = _run(path, feeding, runs)
     view.present(
         text=lambda: run_lines(result, str(path), reports.width(), every_node=verbose),
         json=lambda: run_data(result, str(path)),
@@ -80,7 +78,7 @@ def run_command(
     sys.stdout.flush()
     if destination is not None and not any(case.problem for case in result.cases):
         _save(destination, result)
-    if profile and result.engine == "reference":
+    if runs["profile"] and result.engine == "reference":
         output.talk("onnxjson: no profile: only onnxruntime measures nodes")
     if result.is_interrupted:
         ctx.exit(feeds.report_interruption())
@@ -90,7 +88,8 @@ def run_command(
     ctx.exit(0 if all(case.is_fine for case in result.cases) else 1)
 
 
-def _run(path: Path, feeding: feeds.Feeding, repeat: int, warm_up: int, profile: int) -> RunResult:
+def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResult:
+    """Run a model; `runs` has the numbers of timed, warm-up and profiled runs by name."""
     input_options = feeding.with_one_size()
     with output.working(f"reading {path}"):
         model = files.load(path).model
@@ -104,18 +103,18 @@ def _run(path: Path, feeding: feeds.Feeding, repeat: int, warm_up: int, profile:
             input_options=input_options,
             settings=feeding.settings,
             tolerances=feeding.tolerances,
-            repeat=repeat,
-            warm_up=warm_up,
-            profile=profile,
             timeout=feeding.timeout,
             trust_links=feeding.trust_links,
-            on_report=_listener(update, str(path), repeat, profile) if repeat or profile else None,
+            on_report=_listener(update, str(path), runs["repeat"], runs["profile"]),
+            **runs,
         )
 
 
-def _listener(update: Callable[[str], None], path: str, repeat: int, profile: int) -> Callable[[Report], None]:
-    """Return a function that shows the number of timed and profiled runs."""
-    timed = feeds.Progress(update, f"running {path}", repeat, (Timed,))
+def _listener(update: Callable[[str], None], path: str, repeat: int, profile: int) -> Callable[[Report], None] | None:
+    """Return a function that shows the number of timed and profiled runs; None without any."""
+    if not (repeat or profile):
+        return None
+    timed = feeds.progress(update, f"running {path}", repeat, Timed)
 
     def listen(report: Report) -> None:
         timed(report)
@@ -132,19 +131,19 @@ def _save(destination: Path, result: RunResult) -> None:
         return
     if len(result.cases) > 1:
         raise EncodeError(f"there are {len(result.cases)} runs; write them to a folder, -o {destination.stem}")
+    if ending != ".npz" and len(result.outputs) != 1:
+        raise EncodeError(f"there are {len(result.outputs)} outputs; write them to a .npz or a folder")
+    value = next(iter(result.outputs.values()), None)
     if ending == ".npz":
-        tensors = _tensors(result.outputs)
+        named = [(name + path, tensor) for name, each in result.outputs.items() for path, tensor in leaves(each)]
+        tensors = [msgspec.structs.replace(tensor, name=name) for name, tensor in named]
         save_file(destination, lambda sink: write_npz(tensors, sink))
+    elif ending == ".pb":
+        _save_pb(destination, value)
+    elif isinstance(value, Tensor):
+        save_file(destination, lambda sink: write_npy(value, sink))
     else:
-        if len(result.outputs) != 1:
-            raise EncodeError(f"there are {len(result.outputs)} outputs; write them to a .npz or a folder")
-        (value,) = result.outputs.values()
-        if ending == ".pb":
-            _save_pb(destination, value)
-        elif not isinstance(value, Tensor):
-            raise EncodeError("the output is not a tensor; write it to a .pb, a .npz or a folder")
-        else:
-            save_file(destination, lambda sink: write_npy(value, sink))
+        raise EncodeError("the output is not a tensor; write it to a .pb, a .npz or a folder")
     output.wrote(destination)
 
 
@@ -154,14 +153,6 @@ def _ending(destination: Path) -> str | None:
     if destination.is_dir() or not ending:
         return ""
     return ending if ending in _ENDINGS else None
-
-
-def _tensors(values: Mapping[str, Value]) -> list[Tensor]:
-    return [
-        msgspec.structs.replace(tensor, name=name + path)
-        for name, value in values.items()
-        for path, tensor in leaves(value)
-    ]
 
 
 def _save_folders(destination: Path, result: RunResult) -> None:
@@ -183,7 +174,7 @@ def _save_pb(path: Path, value: Value) -> None:
 @options.command("verify")
 @click.argument("model", metavar="MODEL", type=FilePath())
 @click.argument("other", metavar="OTHER", type=FilePath())
-@options.samples
+@options.samples()
 @feeds.feeding_options(level="off", several_sizes=True)
 @options.option("--locate", "If the models differ, find the first nodes whose outputs differ.", "locates")
 @reports.view_options("text", "json")
@@ -243,7 +234,7 @@ def _verify(
         total = (len(sets) or samples) * len(models.interface.outputs)
         for sizes in feeding.dims.values():
             total *= len(sizes)
-        on_report = feeds.Progress(update, text, total, (Compared,))
+        on_report = feeds.progress(update, text, total, Compared)
         with Verifier(models, plan, on_report=on_report) as verifier:
             verification = verifier.result()
             if not locates or not verification.failed or verification.is_interrupted:

@@ -48,21 +48,9 @@ _type = options.option("--type TYPE", "Dtype and dims, such as float32[2,3], or 
 
 
 def _form_options(*forms: str) -> options.Decorator:
-    """``--format``, ``--json`` and ``-o``; the form reaches the command as `form`."""
-
-    def gather(form: str | None, as_json: bool) -> str:
-        return reports.form_named(form, as_json=as_json) or forms[0]
-
-    declared = options.together(
-        options.option(
-            "--format",
-            f"Form of the result; json is a tensor as in a model text, on one line. Default: {forms[0]}.",
-            "form",
-            type=click.Choice(forms),
-        ),
-        options.option("--json", "Same as --format json.", "as_json"),
-    )
-    return options.gathered(declared, ["form", "as_json"], gather, "form")
+    """``--format`` and ``--json``; the form reaches the command as `form`, None for the first."""
+    text = f"Form of the result; json is a tensor as in a model text, on one line. Default: {forms[0]}."
+    return reports.form_options(forms, text)
 
 
 @options.group("tensor")
@@ -91,7 +79,7 @@ def encode(
     destination: Path | None,
     name: str | None,
     *,
-    form: str,
+    form: str | None,
     lossy: bool,
 ) -> None:
     """Encode values as the base64 of a constant.
@@ -110,7 +98,7 @@ def encode(
         several = "" if encoded.changed == 1 else ", for example"
         output.warn(f"{output.counted(encoded.changed, 'value')} changed{several}: {encoded.first}")
     write = {"json": constant_writing.write_object, "protojson": constant_writing.write_proto_json}.get(
-        form, _write_base64_line
+        form or "", _write_base64_line
     )
     _deliver(destination, lambda sink: write(encoded.tensor, sink.write))
 
@@ -152,7 +140,7 @@ def decode(
     destination: Path | None,
     name: str | None,
     *,
-    form: str,
+    form: str | None,
 ) -> None:
     """Decode the base64 of a constant and print its values.
 
@@ -181,7 +169,9 @@ def decode(
 @_form_options("values", "json")
 @options.out("Write to OUT, a .npy, .npz or .json file, replacing an existing one.", type=FilePath(allow_dash=True))
 @options.weights_from
-def get(model: Path, names: Sequence[str], destination: Path | None, weights_from: Path | None, *, form: str) -> None:
+def get(
+    model: Path, names: Sequence[str], destination: Path | None, weights_from: Path | None, *, form: str | None
+) -> None:
     """Print tensors of a model, or write them to a .npy, .npz or .json file.
 
     NAME is a selector: the name of an initializer in any graph or of the output of a Constant, a pattern, or @ and an
@@ -219,7 +209,7 @@ def _read(source: Path) -> bytes:
         raise reading_error(source, error) from error
 
 
-def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: str) -> None:
+def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: str | None) -> None:
     """Print tensors, or write them in the form for the ending of the file."""
 
     def write_objects(sink: Sink) -> None:

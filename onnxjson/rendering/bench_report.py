@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -11,7 +11,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.spans import Line, Span, Style, paragraph, wide_table
-from onnxjson.rendering.tables import GAP, cells, cut, limited, wrapped
+from onnxjson.rendering.tables import GAP, cells, cut, limited, size, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
@@ -27,7 +27,6 @@ class Column(NamedTuple):
 
     heading: str
     text: Callable[[BenchRow], str]
-    is_time: bool = False
 
 
 def report_data(report: BenchReport) -> dict[str, Any]:
@@ -62,27 +61,36 @@ def _row_data(row: BenchRow) -> dict[str, Any]:
 def report_csv(report: BenchReport) -> str:
     """Return a CSV line for each row; times are milliseconds, sizes kB of 1,000 bytes."""
     scores = [name for name in report.scores if name not in ("loss", "metric")]
-    head = ["model", "optimization", "passes", "runtime", "providers", "level", "threads", "parallel", "parameters"]
-    head += ["median_ms", "p95_ms", "runs", "loss", "metric", "size_kb", "nodes", "verified", "max_difference"]
-    head += ["max_share", "start_ms", "offline_start_ms", *scores, "problem"]
+    rows = [_csv_row(row, scores) for row in report.rows]
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(head)
-    for row in report.rows:
-        numbers = [row.scores.get(name) for name in scores]
-        writer.writerow([
-            row.model, row.variant, ",".join(row.passes), row.engine, " ".join(row.providers), row.settings.level,
-            row.settings.threads, row.settings.parallel, row.parameters, _ms(row.median), _ms(row.p95),
-            len(row.times), row.scores.get("loss"), row.scores.get("metric"),
-            None if row.bytes is None else row.bytes / 1000, row.nodes, row.verdict, row.largest_difference,
-            row.largest_share,
-            _ms(row.start), _ms(row.offline_start), *numbers, row.problem,
-        ])  # fmt: skip
+    writer = csv.DictWriter(stream, rows[0] if rows else (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return stream.getvalue()
 
 
-def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1000:.6g}"
+def _csv_row(row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
+    def ms(seconds: float | None) -> str:
+        return "" if seconds is None else f"{seconds * 1000:.6g}"
+
+    return {
+        **picked(row, "model optimization=variant"),
+        "passes": ",".join(row.passes),
+        "runtime": row.engine,
+        "providers": " ".join(row.providers),
+        **picked(row.settings, "level threads parallel"),
+        "parameters": row.parameters,
+        "median_ms": ms(row.median),
+        "p95_ms": ms(row.p95),
+        "runs": len(row.times),
+        **{name: row.scores.get(name) for name in ("loss", "metric")},
+        "size_kb": None if row.bytes is None else row.bytes / 1000,
+        **picked(row, "nodes verified=verdict max_difference=largest_difference max_share=largest_share"),
+        "start_ms": ms(row.start),
+        "offline_start_ms": ms(row.offline_start),
+        **{name: row.scores.get(name) for name in scores},
+        "problem": row.problem,
+    }
 
 
 def report_markdown(report: BenchReport) -> str:
@@ -110,34 +118,25 @@ def _markdown(text: str) -> str:
 
 def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = False) -> list[Column]:
     """Return the columns that apply to these rows, in order."""
-    sessions = {row.settings for row in rows}
-    found = []
-    if runtime:
-        found.append(Column("runtime", lambda row: row.engine or "-"))
-    if len(sessions) > 1 or runtime:
-        found.append(Column("session", lambda row: session_text(row.settings)))
-    found += [
-        Column("parameters", lambda row: _count(row.parameters)),
-        Column("ms", lambda row: milliseconds(row.median), is_time=True),
-        Column("p95", lambda row: milliseconds(row.p95), is_time=True),
-    ]
-    found += [Column(visible(name, 20), _score(name)) for name in report.scores]
+    several = len({row.settings for row in rows}) > 1
     # All sessions of one variant have the same parameters.
-    is_grid = report.is_tuned and len({row.variant for row in rows}) == 1
-    kept = [column for column in found if not (is_grid and column.heading == "parameters")]
-    sizes = [
-        Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}"),
-        Column("nodes", lambda row: _count(row.nodes)),
+    varies = not (report.is_tuned and len({row.variant for row in rows}) == 1)
+    found = [
+        (runtime, Column("runtime", lambda row: row.engine or "-")),
+        (runtime or several, Column("session", lambda row: session_text(row.settings))),
+        (varies, Column("parameters", lambda row: _count(row.parameters))),
+        (True, Column("ms", lambda row: milliseconds(row.median))),
+        (True, Column("p95", lambda row: milliseconds(row.p95))),
+        *[(True, Column(visible(name, 20), _score(name))) for name in report.scores],
+        (varies, Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}")),
+        (varies, Column("nodes", lambda row: _count(row.nodes))),
+        (True, Column("max diff", lambda row: _difference(row.largest_difference))),
+        (varies, Column("of max", lambda row: _difference(row.largest_share))),
+        (True, Column("verified", lambda row: row.verdict or "-")),
+        (True, Column("start", lambda row: milliseconds(row.start))),
+        (True, Column("offline", lambda row: milliseconds(row.offline_start))),
     ]
-    return [
-        *kept,
-        *([] if is_grid else sizes),
-        Column("max diff", lambda row: _difference(row.largest_difference)),
-        *([] if is_grid else [Column("of max", lambda row: _difference(row.largest_share))]),
-        Column("verified", lambda row: row.verdict or "-"),
-        Column("start", lambda row: milliseconds(row.start), is_time=True),
-        Column("offline", lambda row: milliseconds(row.offline_start), is_time=True),
-    ]
+    return [column for applies, column in found if applies]
 
 
 def _score(name: str) -> Callable[[BenchRow], str]:
@@ -302,29 +301,20 @@ def report_svg(report: BenchReport) -> str:
     top = 8.0
     for name in dict.fromkeys(row.model for row in report.rows):
         rows = [(row, label) for row, label in zip(report.rows, labels, strict=True) if row.model == name]
-        top += 22
-        body.append(_svg_text(8, top, visible(name, 100), "t"))
-        top += 18
-        body.append(_svg_text(8, top, cut(conditions(report, [row for row, _ in rows]), 110), "q"))
-        top += 8
-        longest = _right_end([row for row, _ in rows])
+        measured = [row for row, _ in rows]
+        body.append(_svg_text(8, top + 22, visible(name, 100), "t"))
+        body.append(_svg_text(8, top + 40, cut(conditions(report, measured), 110), "q"))
+        top += 48
         for row, label in rows:
-            body += _bar(row, label, left, top, longest)
+            body += _bar(row, label, left, top, _right_end(measured))
             top += _ROW
-    top += 6
-    for line in _CAPTION:
-        top += 16
-        body.append(_svg_text(8, top, line, "q"))
-    height = top + 12
-    size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        "<title>Time of a run, milliseconds</title>",
-        f"<style>{_CHART_STYLE}</style>",
-        *body,
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    body += [_svg_text(8, top + 22 + 16 * number, line, "q") for number, line in enumerate(_CAPTION)]
+    height = top + 18 + 16 * len(_CAPTION)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height:.0f}" '
+        f'viewBox="0 0 {_WIDTH} {height:.0f}" role="img">\n<title>Time of a run, milliseconds</title>\n'
+        f"<style>{_CHART_STYLE}</style>\n" + "\n".join(body) + "\n</svg>\n"
+    )
 
 
 def _bar_label(report: BenchReport, row: BenchRow) -> str:
@@ -348,23 +338,16 @@ def _bar(row: BenchRow, label: str, left: float, top: float, longest: float) -> 
     if median is None or p95 is None:
         yield _svg_text(left, middle + 4, "fails" if row.verdict == "fails" else "no time", "q")
         return
-    size = max(median * scale, 1.0)
+    width = max(median * scale, 1.0)
     colour = _COLOURS[row.verdict if row.is_fine else "fails"]
-    yield f'<rect x="{left:.1f}" y="{middle - _BAR / 2:.1f}" width="{size:.1f}" height="{_BAR}" fill="{colour}"/>'
+    yield f'<rect x="{left:.1f}" y="{middle - _BAR / 2:.1f}" width="{width:.1f}" height="{_BAR}" fill="{colour}"/>'
     end = left + min(p95, longest) * scale
     # An arrow marks a line that continues beyond the scale.
     tip = f"M{end:.1f} {middle - 5:.1f}v10" if p95 <= longest else f"M{end - 4:.1f} {middle - 4:.1f}l4 4l-4 4"
-    yield f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
-    words: Sequence[str] = [f"{milliseconds(median)} ms", "" if row.bytes is None else _size_text(row.bytes)]
-    if row.verdict in ("differs", "fails"):
-        words = [*words, row.verdict]
-    yield _svg_text(end + 6, middle + 4, ", ".join(filter(None, words)), "q")
-
-
-def _size_text(count: int) -> str:
-    if count >= 100_000_000:
-        return f"{count / 1_000_000:,.0f} MB"
-    return f"{count / 1000:,.{0 if count >= 10_000 else 1}f} KB"
+    yield f'<path class="w" d="M{left + width:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
+    stored = "" if row.bytes is None else size(row.bytes)
+    verdict = row.verdict if row.verdict in ("differs", "fails") else ""
+    yield _svg_text(end + 6, middle + 4, ", ".join(filter(None, (f"{milliseconds(median)} ms", stored, verdict))), "q")
 
 
 def _svg_text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", room: float | None = None) -> str:

@@ -28,12 +28,7 @@ _IN_NODE: Final = re.compile(r"(.*/node/(?:0|[1-9][0-9]*))(?:/(.*))?", re.DOTALL
 
 
 def conflict_lines(model: Model, conflicts: Sequence[Conflict]) -> Iterator[str]:
-    """Yield ``13x LayerNormalization.epsilon 1e-12: ours 0.0001, theirs 1e-05`` and places, for all conflicts.
-
-    Args:
-        model: the merged model of the file, for the names of nodes.
-        conflicts: its conflicts.
-    """
+    """Yield ``13x LayerNormalization.epsilon 1e-12: ours 0.0001, theirs 1e-05`` and places for all conflicts."""
     nodes = {ref.address: ref for ref in Index(model).nodes()}
     groups: dict[tuple[str, ...], list[tuple[Conflict, str]]] = {}
     for conflict in conflicts:

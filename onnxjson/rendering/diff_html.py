@@ -193,12 +193,7 @@ def _hash(content: str) -> str:
 
 
 def page_table(headings: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
-    """Yield a table of numbers.
-
-    Args:
-        headings: of the columns of numbers; already escaped.
-        rows: the label (already escaped) and its numbers, each a cell.
-    """
+    """Yield a table of numbers: escaped headings, and for each row its escaped label and its cells."""
     cells = "".join([f'<th class="number">{each}</th>' for each in headings])
     yield f'<div class="scroll"><table class="sizes"><thead><tr><th></th>{cells}</tr></thead><tbody>\n'
     yield from (f"<tr><td>{label}</td>{''.join(numbers)}</tr>\n" for label, numbers in rows)
@@ -365,13 +360,7 @@ def _detail(event: Event, detail: Detail) -> str:
 
 
 def page_nodes(note: str, words: tuple[str, str], rows: Iterable[str]) -> Iterator[str]:
-    """Yield the table of nodes with its search field.
-
-    Args:
-        note: about the rows; already escaped.
-        words: what can be searched in addition to operators, names and addresses; the heading of the last column.
-        rows: see `page_row`.
-    """
+    """Yield the table of nodes; `words`: what else can be searched, heading of the last column. The note is escaped."""
     options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
     yield '<div class="search" hidden><input type="search" '

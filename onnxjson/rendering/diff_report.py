@@ -114,13 +114,7 @@ class SizeTexts(NamedTuple):
 
 
 def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:
-    """Return the rows of operators and sizes; none if all are unchanged.
-
-    Args:
-        report: the diff.
-        most: maximum number of operators with their own rows.
-        with_all: whether unchanged operators have their own rows, too.
-    """
+    """Return the rows of `most` operators, changed ones unless `with_all`, and sizes; none if all are unchanged."""
     shown = [each for each in report.operators if with_all or each.change][:most]
     if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
@@ -153,14 +147,7 @@ def places_of(events: Iterable[Event]) -> Counter[Kind]:
 
 
 def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bool = False) -> Report:
-    """Prepare a diff for renderers.
-
-    Args:
-        diff: the diff.
-        base_name: name of the first model, such as its path.
-        target_name: name of the second model.
-        nodes_only: whether to omit changes that do not affect nodes and their results (`NODE_KINDS`).
-    """
+    """Prepare a diff for renderers; `nodes_only` omits changes of other kinds than `NODE_KINDS`."""
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment

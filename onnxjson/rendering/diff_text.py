@@ -35,13 +35,7 @@ _MOST_EVIDENCE_LINES: Final = 2
 
 
 def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator[Line]:
-    """Yield the lines of a diff, at most `width` columns wide unless a text cannot be shortened.
-
-    Args:
-        report: the diff.
-        width: columns of the terminal, at least 60.
-        details: whether to show every member of every event with its addresses, and every operator.
-    """
+    """Yield the lines of a diff, at most `width` columns (60 or more); `details`: every place and every operator."""
     base, target = visible(report.base_name, None), visible(report.target_name, None)
     if report.equal:
         yield (Span(f"{base} and {target} are the same: {counted(report.nodes.after, 'node')}"),)
@@ -129,15 +123,7 @@ def not_verified(report: Report) -> int:
 
 
 def event_lines(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
-    """Yield the lines of one event: its kind, in `column` columns, the change, and its places.
-
-    Args:
-        event: the event.
-        column: column where the change starts.
-        width: columns of the terminal.
-        details: whether to show every member with its addresses.
-        says_not_run: whether to show the verdict "not verified".
-    """
+    """Yield the lines of an event, its change at `column`; `details`: every place, `says_not_run`: that verdict."""
     says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
     verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)

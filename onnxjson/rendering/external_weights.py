@@ -44,16 +44,7 @@ class Comparison(NamedTuple):
 
 
 def compare(old: Place, new: Place, *, trust_links: bool = False) -> Comparison:
-    """Return a line ``NAME: sha256 ...`` for every tensor that is external in one of two models.
-
-    Args:
-        old: the first model.
-        new: the second model.
-        trust_links: see `onnxjson.storage.external.Resolver`.
-
-    Raises:
-        ChangedUnderneathError, FileError: a model file can no longer be read.
-    """
+    """Return a line ``NAME: sha256 ...`` for every tensor that is external in one of two models."""
     if not any(is_external(tensor) for place in (old, new) for tensor in tensors_of(place.model)):
         return Comparison(b"", b"", ())
     hashes: dict[_Range, str] = {}

@@ -25,12 +25,7 @@ DIFFS_FORMAT: Final = "onnxjson-diffs/1"
 
 
 def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
-    """Yield the text in pieces, a line for each pair and each member; strings are exact, see `as_json`.
-
-    Args:
-        report: the diff.
-        with_matches: whether to include every pair of nodes.
-    """
+    """Yield the text in pieces, a line for each pair, if requested, and member; strings are exact, see `as_json`."""
     head: dict[str, Any] = {"format": FORMAT, "equal": report.equal}
     if report.incomplete:
         head["incomplete"] = list(report.incomplete)
@@ -168,10 +163,7 @@ def diff_schema() -> Schema:
                 "Field names of onnx.proto, list elements by position, attributes by name or #position.",
                 {"anyOf": [{"type": "string", "pattern": "^(?:/(?:[^~/]|~[01])*)*$"}, _BASE64]},
             ),
-            "string": _about(
-                "Text, or its bytes where it is not UTF-8.",
-                {"anyOf": [{"type": "string"}, _BASE64]},
-            ),
+            "string": _about("Text, or its bytes where it is not UTF-8.", {"anyOf": [{"type": "string"}, _BASE64]}),
         },
     }
 
@@ -279,10 +271,7 @@ def trace_schema() -> Schema:
             ),
             "story": _records(
                 nodes=_about("Addresses in the other model.", _array(_ADDRESS)),
-                among=_about(
-                    "Number of nodes that were rewritten at once and are not told apart; else 0.",
-                    _COUNT,
-                ),
+                among=_about("Number of nodes that were rewritten at once and are not told apart; else 0.", _COUNT),
                 parts=_about("Parts of passes that changed the node, by position.", _array(touched)),
             ),
             **_definitions_of_events(),

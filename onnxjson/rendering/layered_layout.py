@@ -44,12 +44,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Compute the positions of boxes and lines.
-
-    Args:
-        boxes: sizes of the boxes.
-        edges: start and end box of each edge; cycles and loops are allowed.
-    """
+    """Compute the positions of boxes and of lines for edges from start to end box; cycles and loops are allowed."""
     if not boxes:
         return Layout(0, 0, (), ())
     return _Layers(boxes, edges).layout()

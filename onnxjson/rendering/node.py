@@ -8,16 +8,7 @@ import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import ELLIPSIS, counted, visible
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    OperatorSetId,
-    SparseTensor,
-    Tensor,
-    Type,
-)
+from onnxjson.model.document import Attribute, Function, Graph, Model, OperatorSetId, SparseTensor, Tensor, Type
 from onnxjson.model.dtypes import STRING, float32_text
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.index import Index, NodeRef
@@ -107,15 +98,7 @@ def opset_of(model: Model, ref: NodeRef) -> int | None:
 def view_node(
     model: Model, index: Index, ref: NodeRef, file: str, documentation: dict[str, Any] | None = None
 ) -> NodeView:
-    """Return all data about a node.
-
-    Args:
-        model: the model.
-        index: index of the model.
-        ref: the node.
-        file: file of the model.
-        documentation: that of its operator (`documentation_fields`), if requested.
-    """
+    """Return all data about a node, with the `documentation` of its operator (`documentation_fields`) if requested."""
     node = ref.node
     scopes = scopes_of(node)
     parts = attribute_segments(node.attribute)

@@ -101,14 +101,7 @@ def _values_data(values: Mapping[str, Value]) -> list[dict[str, Any]]:
 
 
 def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = False) -> Iterator[Line]:
-    """Yield a run as lines.
-
-    Args:
-        result: the run.
-        name: name of the model.
-        width: columns of the terminal.
-        every_node: whether to show all nodes of the profile instead of the slowest.
-    """
+    """Yield a run as lines; `every_node`: all nodes of the profile instead of the slowest."""
     yield (Span(f"{visible(name, None)}: {_how(result)}", "title"),)
     sizes = ", ".join(f"{visible(each)}={size}" for each, size in result.sizes.items())
     yield (Span(f"opened in {seconds_text(result.opening_seconds)}" + (f"; {sizes}" if sizes else "")),)

@@ -32,15 +32,7 @@ def paragraph(
 def wide_table(
     heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Span]]], width: int, label: int, *, right: bool = True
 ) -> Iterator[Line]:
-    """Yield a table of numbers; columns that do not fit into `width` follow below, without rows of dots only.
-
-    Args:
-        heads: headings, first that of the labels; visible.
-        rows: labels, visible, and a span for each other heading.
-        width: columns of the terminal.
-        label: width of the labels.
-        right: whether the columns are aligned to the right.
-    """
+    """Yield a table of visible texts; columns that do not fit into `width` follow below, without rows of dots only."""
     columns = [(head, [spans[place] for _, spans in rows]) for place, head in enumerate(heads[1:])]
     widths = [max(cells(head), *[cells(span.text) for span in spans]) for head, spans in columns]
     start = 0

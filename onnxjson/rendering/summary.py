@@ -126,14 +126,7 @@ class Place(NamedTuple):
 
 
 def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
-    """Summarize a model.
-
-    Args:
-        model: the model.
-        index: index of the model.
-        place: file of the model.
-        resolver: finds external files, of which only names and sizes are read; None to ignore them.
-    """
+    """Summarize a model; a resolver finds external files, of which only names and sizes are read."""
     graph = model.graph if model.graph is not None else Graph()
     found = list(constants(index))
     counts = _node_counts(index)

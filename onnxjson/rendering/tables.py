@@ -95,13 +95,7 @@ def _cut_around(text: str, place: int, limit: int) -> str:
 
 
 def cut(text: str, limit: int, share: float = 1 / 3) -> str:
-    """Shorten visible text to `limit` columns; the middle is omitted, since names differ at their end.
-
-    Args:
-        text: visible text.
-        limit: maximum width.
-        share: share of the width for the start of the text.
-    """
+    """Shorten visible text in the middle to `limit` columns, as names differ at their end; `share` is for the start."""
     if cells(text) <= limit:
         return text
     start = int(limit * share)
@@ -184,12 +178,7 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
 
 
 def table(
-    rows: Sequence[Sequence[str]],
-    width: int,
-    *,
-    right: Iterable[int] = (),
-    fixed: Iterable[int] = (),
-    indent: int = 2,
+    rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (), fixed: Iterable[int] = (), indent: int = 2
 ) -> list[str]:
     """Return lines of a table; the widest left-aligned columns are shortened to fit into `width`.
 

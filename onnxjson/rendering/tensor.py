@@ -92,15 +92,7 @@ class TensorView(msgspec.Struct, frozen=True):
 def view_tensor(
     index: Index, ref: TensorRef, file: str, resolver: Resolver | None, *, most: int = VALUES
 ) -> TensorView:
-    """Return all data about a tensor; its elements are read in pieces.
-
-    Args:
-        index: index of the model.
-        ref: the tensor.
-        file: file of the model.
-        resolver: finds external data; None to ignore it.
-        most: maximum number of values.
-    """
+    """Return all data about a tensor with `most` values; elements are read in pieces, external ones with a resolver."""
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     from_graph = source(index, ref.scope, ref.name) if ref.scope is not None and ref.name else None
     view = TensorView(

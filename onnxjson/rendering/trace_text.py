@@ -59,13 +59,7 @@ class Subject(NamedTuple):
 
 
 def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[Line]:
-    """Yield the lines of a trace.
-
-    Args:
-        trace: the trace.
-        width: columns of the terminal, at least 60.
-        details: whether to include passes without changes, events that preserve all results, and every place.
-    """
+    """Yield the lines of a trace; `details`: also passes without changes, changes without effect, and every place."""
     yield (Span(headline(trace), "title"),)
     quiet = []
     for stage in stages(trace):
@@ -267,13 +261,7 @@ class SizeRow(NamedTuple):
 
 
 def table_rows(columns: Sequence[Column], *, most: int | None = None) -> list[SizeRow]:
-    """Return the rows: operators with the largest changes first, then nodes, parameters and bytes.
-
-    Args:
-        columns: the models.
-        most: maximum number of changed operators with their own rows; the others share one row. None gives every
-            operator its own row.
-    """
+    """Return the rows: operators with the largest changes first, at most `most` changed ones, then sizes."""
     names = sorted({name for column in columns for name in column.size.operators})
     operators = [
         SizeRow(visible(name, 200), tuple([column.size.operators.get(name, 0) for column in columns]), is_operator=True)

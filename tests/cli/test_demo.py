@@ -1,6 +1,7 @@
 """``onnxjson demo``."""
 
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import onnx
 import pytest
@@ -49,8 +50,8 @@ def test_demo_overwrites_nothing(tmp_path: Path) -> None:
 
 
 def test_step_that_fails_ends_the_demo_with_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(module: str, arguments: list[str], folder: Path) -> processes.Completed:
-        return processes.Completed(74, "onnxjson: error[74]: no space left\n")
+    def fail(module: str, arguments: list[str], folder: Path) -> CompletedProcess[bytes]:
+        return CompletedProcess([], 74, b"onnxjson: error[74]: no space left\n")
 
     monkeypatch.setattr(processes, "run_module", fail)
     result = run("demo", tmp_path / "d")
@@ -81,7 +82,7 @@ def test_commands_of_the_demo_can_be_repeated_and_move_no_cursor(name: str, word
 
 def test_an_example_that_cannot_be_written_ends_with_the_code_for_that(tmp_path: Path) -> None:
     made = processes.run_module("onnxjson.example", ["here/digits.onnx"], tmp_path)
-    assert (made.exit_code, made.output) == (74, "cannot write 'here/digits.onnx': No such file or directory\n")
+    assert (made.returncode, made.stdout) == (74, b"cannot write 'here/digits.onnx': No such file or directory\n")
     (tmp_path / "digits.onnx").write_text("mine")
-    assert processes.run_module("onnxjson.example", ["digits.onnx"], tmp_path).exit_code == 73
+    assert processes.run_module("onnxjson.example", ["digits.onnx"], tmp_path).returncode == 73
     assert (tmp_path / "digits.onnx").read_text() == "mine"
