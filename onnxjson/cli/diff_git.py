@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,13 +30,25 @@ Status = Literal["added", "removed", "renamed", "changed"]
 
 class _Compared(NamedTuple):
     change: Change
-    status: Status
     text: str
     """Report in the requested form; for a model that was added or removed, a summary of it."""
     differs: bool
     problems: tuple[str, ...]
-    failure: int
+    failure: int = 0
     """The exit code if it could not be read, else 0."""
+
+    @property
+    def status(self) -> Status:
+        return _status(self.change)
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the text is a report, rather than a summary of a model on one side."""
+        return not self.failure and self.status in ("changed", "renamed")
+
+    @property
+    def path(self) -> str:
+        return _path_of(self.change)
 
 
 class Request(NamedTuple):
@@ -49,18 +61,7 @@ class Request(NamedTuple):
 
 
 def request_of(words: Sequence[Path], behind: list[str] | None, *, in_git: bool, staged: bool) -> Request | None:
-    """Return the comparison for git; None if the words are two files, or ``REV:path``.
-
-    Args:
-        words: those before ``--``.
-        behind: those after it; None without ``--``.
-        in_git: whether ``--git`` was given.
-        staged: whether ``--staged`` was given.
-
-    Raises:
-        click.UsageError: they are neither.
-        OnnxJsonError: git is needed, and fails.
-    """
+    """Return the comparison for git; None if the words, `behind` those after ``--``, are two files, or ``REV:path``."""
     texts = [str(word) for word in words]
     for text in behind or ():
         if text.startswith("-") and not os.path.lexists(text) and (texts or in_git or staged):
@@ -128,14 +129,12 @@ def run(request: Request, options: Options) -> int:
         output.talk("no models changed")
     compared = [_compared(change, replace(options, prefix=f"m{number}")) for number, change in enumerate(changes)]
     found = [each for each in compared if each is not None]
-    for each in found:
-        for problem in each.problems:
-            if not each.failure:
-                output.warn(problem)
+    for problem in [problem for each in found if not each.failure for problem in each.problems]:
+        output.warn(problem)
     if options.form not in _FOR_ONE and (
         found or options.form in ("html", "json") or options.view.destination is not None
     ):
-        _emit(_JOINED.get(options.form, _plain)(found), options.view)
+        _emit(_JOINED[options.form](found), options.view)
     code = next((each.failure for each in found if each.failure), 0)
     if code or any(each.problems for each in found):
         return code or INCOMPLETE
@@ -167,20 +166,18 @@ def _check_count(changes: list[Change], options: Options) -> None:
 
 def _compared(change: Change, options: Options) -> _Compared | None:
     """Compare both sides; None if they are JSON of another program."""
-    status = _status(change)
     try:
         if change.old is not None and change.new is not None:
-            return _both(change, change.old, change.new, status, options)
+            return _both(change, change.old, change.new, options)
         version = change.new or change.old
         assert version is not None
         with _opened(version, bind=False) as side:
-            text = _whole(side, status, options)
-            return _Compared(change, status, text, True, side.problems, 0)
+            return _Compared(change, _whole(side, _status(change), options), True, side.problems)
     except OnnxJsonError as error:
         if isinstance(error, OtherJsonError) and all(map(_is_other_json, filter(None, change))):
             output.talk(f"{_path_of(change)} is JSON of another program, left out; git diff shows it")
             return None
-        return _Compared(change, status, "", True, (str(error),), output.report_failure(error))
+        return _Compared(change, "", True, (str(error),), output.report_failure(error))
 
 
 def _is_other_json(version: Version) -> bool:
@@ -193,14 +190,14 @@ def _is_other_json(version: Version) -> bool:
         return False
 
 
-def _both(change: Change, old: Version, new: Version, status: Status, options: Options) -> _Compared:
+def _both(change: Change, old: Version, new: Version, options: Options) -> _Compared:
     pieces: list[str] = []
     if options.form not in _FOR_ONE:
         options = replace(options, view=replace(options.view, collected=pieces))
     bind = options.form != "unified"
     with _opened(old, bind=bind) as one, _opened(new, bind=bind) as other:
         differs, problems = compare(one, other, options)
-    return _Compared(change, status, "".join(pieces), differs, tuple(problems), 0)
+    return _Compared(change, "".join(pieces), differs, tuple(problems))
 
 
 @contextmanager
@@ -245,18 +242,10 @@ def _plain(found: list[_Compared]) -> Iterator[str]:
     """Texts with a blank line between two."""
     separator = ""
     for each in found:
-        if each.status in ("added", "removed") and not each.failure:
-            text = f"{output.line(_path_of(each.change))} {each.status}: {each.text}\n"
-        else:
-            text = each.text
-        if text:
+        is_plain = each.has_report or each.failure
+        if text := each.text if is_plain else f"{output.line(each.path)} {each.status}: {each.text}\n":
             yield separator + text
             separator = "\n"
-
-
-def _unified(found: list[_Compared]) -> Iterator[str]:
-    for each in found:
-        yield each.text
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
@@ -265,15 +254,9 @@ def _json(found: list[_Compared]) -> Iterator[str]:
     yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['
     separator = "\n"
     for each in found:
-        head: dict[str, object] = {"status": each.status}
-        for key, version in (("old", each.change.old), ("new", each.change.new)):
-            head[key] = version.name if version is not None else None
-        if each.failure:
-            head["error"] = each.problems[0]
-        text = as_json(head, indent=None)
-        if each.text and each.status not in ("added", "removed"):
-            text = f'{text[:-1]}, "diff":\n{each.text.rstrip()}}}'
-        yield separator + text
+        names = {key: version and version.name for key, version in each.change._asdict().items()}
+        text = as_json({"status": each.status, **names, **({"error": each.problems[0]} if each.failure else {})}, None)
+        yield separator + (f'{text[:-1]}, "diff":\n{each.text.rstrip()}}}' if each.has_report else text)
         separator = ",\n"
     yield "\n]}\n" if found else "]}\n"
 
@@ -283,14 +266,11 @@ def _markdown(found: list[_Compared]) -> Iterator[str]:
 
     left = LARGEST
     for position, each in enumerate(found):
+        text = "\n" * (position > 0) + each.text
         if each.failure:
-            text = f"### {code(_path_of(each.change))}\n\n⚠️ {code(each.problems[0], 400)}\n"
-        elif each.status in ("added", "removed"):
-            text = f"### {code(_path_of(each.change))} {each.status}\n\n{each.text}.\n"
-        else:
-            text = each.text
-        if position:
-            text = "\n" + text
+            text += f"### {code(each.path)}\n\n⚠️ {code(each.problems[0], 400)}\n"
+        elif not each.has_report:
+            text = "\n" * (position > 0) + f"### {code(each.path)} {each.status}\n\n{each.text}.\n"
         left -= len(text)
         if left < 0 and position:
             yield f"\n*{output.counted(len(found) - position, 'more model')} left out.*\n"
@@ -304,33 +284,30 @@ def _html(found: list[_Compared]) -> Iterator[str]:
     from onnxjson.rendering.diff_html import html_page, page_code, page_text
 
     links = "".join(
-        f'<li><a class="kind" href="#m{number}">{page_text(_path_of(each.change))}</a></li>'
-        for number, each in enumerate(found)
+        f'<li><a class="kind" href="#m{number}">{page_text(each.path)}</a></li>' for number, each in enumerate(found)
     )
     content = [f'<ul class="badges">{links}</ul>\n'] if len(found) > 1 else []
     for number, each in enumerate(found):
         text = each.text
         if each.failure:
-            text = f'<p class="problem">{page_text(each.problems[0])}</p>\n'
-        elif each.status in ("added", "removed"):
-            text = f"<p>{page_text(each.text)}</p>\n"
-        if text is not each.text:
-            what = "" if each.failure else f" {each.status}"
-            text = f"<h1>{page_code(_path_of(each.change))}{what}</h1>\n{text}"
+            text = f'<h1>{page_code(each.path)}</h1>\n<p class="problem">{page_text(each.problems[0])}</p>\n'
+        elif not each.has_report:
+            text = f"<h1>{page_code(each.path)} {each.status}</h1>\n<p>{page_text(each.text)}</p>\n"
         content.append(f'<section id="m{number}">\n{text}</section>\n')
-    title = output.counted(len(found), "model") if len(found) != 1 else _path_of(found[0].change)
+    title = output.counted(len(found), "model") if len(found) != 1 else found[0].path
     return html_page(title, content or ["<p>No models changed.</p>\n"], "onnxjson diff")
 
 
-_JOINED: Final[dict[str, Callable[[list[_Compared]], Iterator[str]]]] = {
+_JOINED: Final[dict[str, Callable[[list[_Compared]], Iterable[str]]]] = {
     "html": _html,
     "json": _json,
     "markdown": _markdown,
-    "unified": _unified,
+    "text": _plain,
+    "unified": lambda found: [each.text for each in found],
 }
 
 
-def _emit(pieces: Iterator[str], view: reports.View) -> None:
+def _emit(pieces: Iterable[str], view: reports.View) -> None:
     """Write to git's pager, to the file, or to standard output."""
     is_text = view.destination is None and view.form in ("text", "unified") and view.pager
     if is_text and output.is_terminal(sys.stdout) and (pager := _pager()):

@@ -53,14 +53,12 @@ def tui_command(
     if not (output.is_terminal(sys.stdin) and output.is_terminal(sys.stdout)):
         raise click.UsageError("the workbench needs a terminal; `onnxjson show` and `onnxjson diff` print anywhere")
     # The terminal program imports the command line, not the other way round.
-    code: int
     start = importlib.import_module("onnxjson_tui.workbench.start")
-    if merge:
-        code = start.resolve_file(models[0], remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
-    else:
-        code = start.start(models, readonly=readonly, remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
-    if code:
-        raise click.exceptions.Exit(code)
+    settings = {"remote": remote, "ascii_only": ascii_only, "mouse": not no_mouse}
+    code: int = (
+        start.resolve_file(models[0], **settings) if merge else start.start(models, readonly=readonly, **settings)
+    )
+    click.get_current_context().exit(code)
 
 
 @options.command("edit")
@@ -100,7 +98,8 @@ def edit_command(
         editing = Editing(path, drop_orphans=drop_orphans)
     addresses = _addresses(editing, selector)
     if resumed is None:
-        _mention_kept(path)
+        for kept in drafts.unsaved_drafts(path):
+            output.talk(f"an earlier edit of {path} was not saved; to continue it: {_way_back(path, kept)}")
         draft = editing.new_draft(addresses)
     else:
         draft = resumed
@@ -117,13 +116,7 @@ def _addresses(editing: Editing, selector: str | None) -> tuple[str, ...]:
     """The addresses of the blocks of the nodes that a selector matches; none without one."""
     if selector is None:
         return ()
-    found = select_nodes(editing.model, Index(editing.model), selector)
-    return block_addresses(ref.address for ref in found)
-
-
-def _mention_kept(path: Path) -> None:
-    for kept in drafts.unsaved_drafts(path):
-        output.talk(f"an earlier edit of {path} was not saved; to continue it: {_way_back(path, kept)}")
+    return block_addresses(ref.address for ref in select_nodes(editing.model, Index(editing.model), selector))
 
 
 def _way_back(path: Path, draft: Path) -> str:

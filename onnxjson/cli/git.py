@@ -1,7 +1,6 @@
 """``onnxjson git``: git set up for models, and checks for its hooks."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -34,14 +33,14 @@ def git_command() -> None:
     """
 
 
-def _scope(function: Callable[..., None]) -> Callable[..., None]:
+_scope = options.together(*[
+    click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)
     for name, text in (
-        ("worktree", "For this work tree only."),
-        ("global", "For all repositories of the user."),
         ("local", "For this repository; the default."),
-    ):
-        function = click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)(function)
-    return function
+        ("global", "For all repositories of the user."),
+        ("worktree", "For this work tree only."),
+    )
+])  # fmt: skip
 
 
 @git_command.command("install")
@@ -102,19 +101,19 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     \b
     onnxjson git check-sync m.onnx
     """
-    pairs = dict.fromkeys(pair for path in paths if (pair := _pair_of(path)) is not None)
     code = 0
-    for binary, text in pairs:
+    for binary, text in dict.fromkeys(map(_pair_of, paths)):
         try:
             with output.working(f"comparing {binary} and {text}"):
-                agree = _agree(binary, text)
+                # Missing weights are compared by their SHA-256.
+                if not (binary.is_file() and text.is_file()) or _digests(binary) == _digests(text):
+                    continue
         except OnnxJsonError as error:
             code = output.leave_or_report(text, error) or code
             continue
-        if not agree:
-            hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
-            output.data(f"{binary} and {text} differ: {hint}")
-            code = code or 1
+        hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
+        output.data(f"{binary} and {text} differ: {hint}")
+        code = code or 1
     ctx.exit(code)
 
 
@@ -144,20 +143,14 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
     ctx.exit(code)
 
 
-def _pair_of(path: Path) -> tuple[Path, Path] | None:
-    """Find the binary and the text of one name next to each other; None if there is only one of them."""
-    name = path.name
-    if name.endswith(".onnx.json"):
-        binary, text = path.with_name(name.removesuffix(".json")), path
-    else:
-        binary, text = path, path.with_name(f"{name}.json")
-    return (binary, text) if binary.is_file() and text.is_file() else None
+def _pair_of(path: Path) -> tuple[Path, Path]:
+    """The binary and the text of one name next to each other."""
+    binary = path.with_name(path.name.removesuffix(".json")) if path.name.endswith(".onnx.json") else path
+    return binary, binary.with_name(f"{binary.name}.json")
 
 
-def _agree(binary: Path, text: Path) -> bool:
-    """Whether two files contain the same model; missing weights are compared by their SHA-256."""
-    one, other = (digest_text(files.load(path, bind=False).model) for path in (binary, text))
-    return one == other
+def _digests(path: Path) -> bytes:
+    return digest_text(files.load(path, bind=False).model)
 
 
 def _inline_weights(path: Path, limit: int) -> list[int]:

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import click
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.git.changed_models import unmerged
-from onnxjson.merging.conflicted_files import ResolutionSession, errors_of, open_session, recovery_hint, save
+from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.model.document import Model
@@ -41,13 +42,10 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
     onnxjson merge base.onnx ours.onnx theirs.onnx -o merged.onnx
     onnxjson merge main~3:m.onnx main:m.onnx topic:m.onnx -o m.onnx
     """
-    with (
-        open_side(base, bind=True) as ancestor,
-        open_side(ours, bind=True) as one,
-        open_side(theirs, bind=True) as other,
-    ):
+    with ExitStack() as stack:
+        sides = [stack.enter_context(open_side(path, bind=True)).model for path in (base, ours, theirs)]
         with output.working("merging"):
-            merged = merge(ancestor.model, one.model, other.model)
+            merged = merge(*sides)
         with output.working(f"writing {destination}"):
             save(merged.model, merged.conflicts, destination, files.format_for(destination))
     if merged.is_clean:
@@ -171,21 +169,16 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     elif resolution.conflicts:
         reports.show(_lines(path, resolution.model, resolution.left))
         output.talk(f"there is no terminal to ask on; resolve them with: onnxjson resolve {path}")
-    else:
-        _finish(resolution)
-    ctx.exit(resolution.exit_code)
-
-
-def _finish(resolution: ResolutionSession) -> None:
-    if not resolution.is_changed:
+    elif not resolution.is_changed:
         output.talk(f"{resolution.path} has no conflicts")
-        return
-    resolution.save()
-    what = f"merged {resolution.path} without conflicts"
-    if resolution.errors:
-        _report_errors(resolution.path, resolution.errors, what)
     else:
-        output.talk(f"{what} ({output.size(resolution.path)})")
+        resolution.save()
+        what = f"merged {resolution.path} without conflicts"
+        if resolution.errors:
+            _report_errors(resolution.path, resolution.errors, what)
+        else:
+            output.talk(f"{what} ({output.size(resolution.path)})")
+    ctx.exit(resolution.exit_code)
 
 
 def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:

@@ -100,7 +100,10 @@ def optimize_command(
     onnxjson optimize m.onnx -p onnxsim -p mine.py -o small.onnx --bisect
     """
     request = changing.request(paths, given)
-    _check_trace(trace_folder, paths)
+    if trace_folder is not None:
+        if len(paths) > 1:
+            raise click.UsageError(f"--trace records the passes on one model; {len(paths):,} are given")
+        require_room(trace_folder)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
     with Pipeline(**given) as pipeline:
@@ -121,20 +124,16 @@ class _Verification(NamedTuple):
                 culprit = checks.first_wrong(everything)
             if culprit is None:
                 return "verified: the outputs are equal"
-            message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
+            where = "--bisect finds the part at fault"
             if self.bisect:
                 with output.working(f"bisecting {culprit.made.name}"):
                     part = checks.part(pipeline, culprit.made, path.parent)
-                if part.name is None:
-                    message += "; its parts cannot be separated"
-                else:
-                    message += (
-                        f"; among its {output.counted(part.parts, 'part')}, the outputs are right before "
-                        f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
-                    )
-            else:
-                message += "; --bisect finds the part at fault"
-        raise DifferenceError(f"{message}; nothing was written")
+                where = "its parts cannot be separated" if part.name is None else (
+                    f"among its {output.counted(part.parts, 'part')}, the outputs are right before "
+                    f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
+                )  # fmt: skip
+        reason = f"after {visible(culprit.made.name)} the model {culprit.reason}"
+        raise DifferenceError(f"{reason}; {where}; nothing was written")
 
 
 @dataclass
@@ -155,10 +154,8 @@ class _Change:
         except (DifferenceError, PassError) as error:
             if not self.many:
                 raise
-            message = f"{visible(str(path), None)}: {error}"
-            if isinstance(error, PassError):
-                raise PassError(message, error.name, error.printed) from error
-            raise DifferenceError(message) from error
+            more = (error.name, error.printed) if isinstance(error, PassError) else ()
+            raise type(error)(f"{visible(str(path), None)}: {error}", *more) from error
 
     def _changed(self, path: Path, loaded: Loaded) -> changing.Changed:
         model = loaded.model
@@ -170,7 +167,7 @@ class _Change:
             unchanged = []
             everything: list[Made] = []
             adjacent: list[NewFile] = []
-            for made in self._shown(self.pipeline.run(inside.model, self.steps, path.parent)):
+            for made in self._run(inside.model, path.parent):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
                 adjacent += made.files
@@ -192,8 +189,9 @@ class _Change:
         result = model if after is inside.model else inside.restored(after)
         return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
 
-    def _shown(self, everything: Iterator[Made]) -> Iterator[Made]:
+    def _run(self, model: Model, folder: Path) -> Iterator[Made]:
         """Yield the results, showing the pass that is running."""
+        everything = self.pipeline.run(model, self.steps, folder)
         for step in self.steps:
             with output.working(f"running {visible(str(step))}"):
                 made = next(everything, None)
@@ -223,14 +221,6 @@ class _Change:
 
     def _talk(self, path: Path, text: str) -> None:
         output.talk(f"{path}: {text}" if self.many else text)
-
-
-def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
-    if folder is None:
-        return
-    if len(paths) > 1:
-        raise click.UsageError(f"--trace records the passes on one model; {len(paths):,} are given")
-    require_room(folder)
 
 
 def _steps(passes: tuple[Step, ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list[Step]:

@@ -81,11 +81,17 @@ def quoted(name: object) -> str:
 def _echo(text: str, **settings: Any) -> None:
     """Print a line, in place of the line that shows what is in progress."""
     with _drawing:
+        _clear()
+        click.echo(text, **settings)
+
+
+def _clear() -> None:
+    """Remove the text in progress from the terminal."""
+    with _drawing:
         if _shown:
             _shown.clear()
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
-        click.echo(text, **settings)
 
 
 def data(text: str) -> None:
@@ -225,10 +231,7 @@ def _show_after_a_second(done: threading.Event) -> None:
             sys.stderr.flush()
         if done.wait(_REFRESH):
             break
-    with _drawing:
-        _shown.clear()
-        sys.stderr.write(_CLEAR)
-        sys.stderr.flush()
+    _clear()
 
 
 def _colour() -> Literal[False] | None:
@@ -263,11 +266,12 @@ def report_failure(error: Exception) -> int:
     if isinstance(error.__cause__, BrokenPipeError):
         abandon_stdout()
         return PIPE_CLOSED
-    code, text = _code(error), _text(error)
+    code, text = _code_and_text(error)
     if isinstance(error, (DecodeError, EncodeError)) and error.findings:
         findings(error.findings, limit=SHOWN)
         if isinstance(error, DecodeError):
-            text = _many(error.findings)
+            errors = counted(sum(finding.severity == "error" for finding in error.findings), "error")
+            text = f"{error.findings[0].file or 'the text'} has {errors}; correct the places listed above"
     failure(code, text)
     return code
 
@@ -280,45 +284,27 @@ def leave_or_report(path: Path, error: OnnxJsonError) -> int:
     return 0
 
 
-def _many(found: Sequence[Finding]) -> str:
-    """The last line, below the findings."""
-    errors = counted(sum(finding.severity == "error" for finding in found), "error")
-    return f"{found[0].file or 'the text'} has {errors}; correct the places listed above"
+_OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
 
 
-def _code(error: Exception) -> int:
+def _code_and_text(error: Exception) -> tuple[int, str]:
+    """The exit code of a failure, and its line."""
     match error:
         case OnnxJsonError():
-            return error.exit_code
-        case click.ClickException():
-            return USAGE
-        case MemoryError():
-            return LIMIT
-        case FileNotFoundError():
-            return MISSING
-        case PermissionError():
-            return PERMISSION
-        case OSError():
-            return INPUT_OUTPUT
-        case _:
-            return INTERNAL
-
-
-def _text(error: Exception) -> str:
-    match error:
-        case OnnxJsonError():
-            return str(error)
+            return error.exit_code, str(error)
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
-            return f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
+            text = f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
+            return USAGE, text
         case MemoryError():
-            return "not enough memory; close other programs, or use a machine with more memory"
+            return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            return f"{place}{error.strerror or error}; the command stopped here"
+            code = _OS_CODES.get(type(error), INPUT_OUTPUT)
+            return code, f"{place}{error.strerror or error}; the command stopped here"
         case _:
-            return (
+            return INTERNAL, (
                 f"internal error ({type(error).__name__}: {error}); "
                 "please report it with the command and its output under ONNXJSON_DEBUG=1"
             )

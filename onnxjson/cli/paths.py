@@ -84,6 +84,8 @@ class Side(NamedTuple):
 @contextmanager
 def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
     """Read a file, or ``REV:path`` if no file has that name; `bind`: with blobs, all as digests if some are missing."""
+    from onnxjson.storage import files
+
     if ":" in str(path) and not os.path.lexists(path):
         from onnxjson.git import repository
 
@@ -92,7 +94,13 @@ def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
                 yield side
             return
     with output.working(f"reading {path}"):
-        model = _load(path, bind=bind)
+        try:
+            model = files.load(path, bind=bind).model
+        except (MissingInputError, UntrustedError):
+            if not bind or not path.is_file():
+                raise
+            # The names of missing blobs are the sha256 that is compared.
+            model = files.load(path, bind=False).model
     yield Side(str(path), path, model, ())
 
 
@@ -105,16 +113,3 @@ def open_revision(spec: str, name: str) -> Iterator[Side]:
         with output.working(f"reading {name}"):
             found = stack.enter_context(repository.open_revision(spec))
         yield Side(name, found.path, found.loaded.model, found.problems)
-
-
-def _load(path: Path, *, bind: bool) -> "Model":
-    from onnxjson.storage import files
-
-    if bind:
-        try:
-            return files.load(path).model
-        except (MissingInputError, UntrustedError):
-            if not path.is_file():
-                raise
-    # The names of missing blobs are the sha256 that is compared.
-    return files.load(path, bind=False).model

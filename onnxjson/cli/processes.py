@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -69,7 +69,8 @@ def run_editor(words: Sequence[str]) -> None:
             message = f"the editor {name} cannot be started ({reason}); set VISUAL or EDITOR to an installed one"
             raise ProgramError(message) from error
     if code < 0:
-        raise ProgramError(f"the editor {name} was killed by the signal {_signal_name(-code)}")
+        names = {each.value: each.name for each in signal.Signals}
+        raise ProgramError(f"the editor {name} was killed by the signal {names.get(-code, -code)}")
     if code:
         raise ProgramError(f"the editor {name} exited with {code}")
 
@@ -117,47 +118,26 @@ def _interrupts_left_to_the_child() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
-
-
-_Words = Callable[[str, int, int], list[str]]
-"""The words that open a file at a line and a column."""
-
-
 class _Kind(NamedTuple):
-    place: _Words
+    place: tuple[str, ...]
+    """The words that open a file at a line and a column."""
     waiting: tuple[str, ...] = ()
     """Spellings of the option that makes it return only when the file is closed; the first is added if none is set."""
 
 
-def _at_line(form: str) -> _Words:
-    """A word with the place, then the file."""
-    return lambda path, line, column: [form.format(line=line, column=column), path]
-
-
-def _in_name(path: str, line: int, column: int) -> list[str]:
-    return [f"{path}:{line}:{column}"]
-
-
-_VIM: Final = _at_line("+normal! {line}G{column}|")
+_VIM: Final = ("+normal! {line}G{column}|", "{path}")
+_IN_NAME: Final = "{path}:{line}:{column}"
 _KINDS: Final = {
     name: kind
     for names, kind in (
         ("vim nvim vimx", _Kind(_VIM)),
         ("gvim mvim", _Kind(_VIM, ("-f", "--nofork"))),
-        ("vi view nvi elvis ex mg jed joe ne pico gedit", _Kind(_at_line("+{line}"))),
-        ("nano rnano", _Kind(_at_line("+{line},{column}"))),
-        ("emacs emacsclient micro kak kate", _Kind(_at_line("+{line}:{column}"))),
-        ("hx helix", _Kind(_in_name)),
-        ("subl zed", _Kind(_in_name, ("--wait", "-w"))),
-        (
-            "code code-insiders codium vscodium cursor windsurf",
-            _Kind(lambda *place: ["--goto", *_in_name(*place)], ("--wait", "-w")),
-        ),
+        ("vi view nvi elvis ex mg jed joe ne pico gedit", _Kind(("+{line}", "{path}"))),
+        ("nano rnano", _Kind(("+{line},{column}", "{path}"))),
+        ("emacs emacsclient micro kak kate", _Kind(("+{line}:{column}", "{path}"))),
+        ("hx helix", _Kind((_IN_NAME,))),
+        ("subl zed", _Kind((_IN_NAME,), ("--wait", "-w"))),
+        ("code code-insiders codium vscodium cursor windsurf", _Kind(("--goto", _IN_NAME), ("--wait", "-w"))),
     )
     for name in names.split()
 }
@@ -178,7 +158,9 @@ class Editor(NamedTuple):
             return [*words, str(path)]
         if kind.waiting and not set(kind.waiting) & set(words):
             words.append(kind.waiting[0])
-        return [*words, *([str(path)] if place is None else kind.place(str(path), *place))]
+        if place is None:
+            return [*words, str(path)]
+        return words + [word.format(path=path, line=place[0], column=place[1]) for word in kind.place]
 
 
 def chosen_editor() -> Editor:
@@ -186,14 +168,11 @@ def chosen_editor() -> Editor:
     for variable in ("VISUAL", "EDITOR"):
         command = os.environ.get(variable, "")
         if command.strip():
-            return Editor(_found(words_of(command, variable), variable))
+            words = words_of(command, variable)
+            if not words or shutil.which(words[0]) is None:
+                program = output.quoted(words[0] if words else "")
+                raise ProgramError(f"the editor {program} is not installed; set {variable} to one that is")
+            return Editor(tuple(words))
     if sys.stdin.isatty() and shutil.which("vi"):
         return Editor(("vi",))
     raise ProgramError("no editor is set; set VISUAL or EDITOR, such as EDITOR=nano")
-
-
-def _found(words: Sequence[str], variable: str) -> tuple[str, ...]:
-    if not words or shutil.which(words[0]) is None:
-        program = output.quoted(words[0] if words else "")
-        raise ProgramError(f"the editor {program} is not installed; set {variable} to one that is")
-    return tuple(words)

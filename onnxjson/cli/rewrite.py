@@ -33,17 +33,14 @@ _WIDTH: Final = 22
 class EditCommand(options.Command):
     """The command of one edit."""
 
-    def __init__(self, edit: type[Edit], summary: str) -> None:
+    def __init__(self, edit: type[Edit]) -> None:
         self.edit = edit
         self.parameters = parameters(edit)
-        taken = {option_of(each) for each in self.parameters}
-        common = changing.request_options(taken)
-        self.common = click.command()(common(lambda: None)).params
+        common = changing.request_options({option_of(each) for each in self.parameters})
         arguments = click.Argument(["words"], nargs=-1, type=Words(), metavar=_arguments(edit))
-        own = [_option(each) for each in self.parameters]
-        super().__init__(
-            name_of(edit), params=[arguments, *own, *self.common], callback=self._run, help=summary, short_help=summary
-        )
+        params = [arguments, *map(_option, self.parameters), *click.command()(common(lambda: None)).params]
+        about = summary(edit)
+        super().__init__(name_of(edit), params=params, callback=self._run, help=about, short_help=about)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`; without any argument prints the help."""
@@ -104,8 +101,7 @@ class RewriteGroup(options.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an edit."""
-        edit = NAMES.get(cmd_name)
-        return None if edit is None else EditCommand(edit, summary(edit))
+        return EditCommand(NAMES[cmd_name]) if cmd_name in NAMES else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of edits."""
@@ -152,8 +148,7 @@ def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
 def _count_of_models(words: Sequence[str], missing: int) -> int:
     """Return the number of words that are models: all leading ones that look like models, unless needed as values."""
     most = max(0, len(words) - missing)
-    looks = [_looks_like_model(word) for word in words[:most]]
-    return looks.index(False) or 1 if False in looks else most
+    return next((place or 1 for place, word in enumerate(words[:most]) if not _looks_like_model(word)), most)
 
 
 def _looks_like_model(word: str) -> bool:
@@ -177,15 +172,8 @@ def _option(parameter: Parameter) -> click.Option:
     if parameter.shape.form == "choice":
         kind = click.Choice(parameter.shape.choices)
     elif parameter.role == "file":
-        kind = _File()
+        kind = FilePath()
     return click.Option([option, name], type=kind, multiple=True, metavar=parameter.metavar, help=parameter.description)
-
-
-class _File(FilePath):
-    """A path that stays a string."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return str(super().convert(value, param, ctx))
 
 
 def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, list[str]]:
@@ -197,7 +185,7 @@ def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, 
             if value is not None:
                 texts[parameter.name] = [] if value else ["no"]
         elif value:
-            texts[parameter.name] = [each.removeprefix(_SHIELD) for each in value]
+            texts[parameter.name] = [str(each).removeprefix(_SHIELD) for each in value]
     return texts
 
 

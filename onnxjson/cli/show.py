@@ -17,10 +17,11 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import TensorRef, select
-from onnxjson.rendering.node import documentation_fields, node_lines, nodes_lines, opset_of, view_node, view_nodes
+from onnxjson.rendering.node import NodeList, documentation_fields, node_lines, nodes_lines, opset_of, view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
+from onnxjson.rendering.values import node_name
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
 
@@ -33,8 +34,6 @@ _SELECTOR_BEHIND: Final = "onnxjson.cli.show.selector_behind"
 
 @dataclass(frozen=True)
 class _Opened:
-    """A model and its origin."""
-
     path: Path
     format: files.Format
     size: int
@@ -143,17 +142,14 @@ def _select(
         if len(opened) > 1:
             lines += ([""] if lines else []) + [f"file      {file}"]
         if isinstance(found, TensorRef):
-            tensor = _view_tensor(each, found, values)
-            views.append(tensor)
+            views.append(tensor := _view_tensor(each, found, values))
             lines += tensor_lines(tensor, width)
         elif len(found) == 1:
-            node = view_node(
-                each.model, each.index, found[0], file, _documentation(each.model, found[0]) if with_doc else None
-            )
-            views.append(node)
+            documentation = _documentation(each.model, found[0]) if with_doc else None
+            views.append(node := view_node(each.model, each.index, found[0], file, documentation))
             lines += node_lines(node, width)
         else:
-            views.append(view_nodes(found, file))
+            views.append(NodeList("nodes", file, tuple([node_name(ref) for ref in found])))
             lines += nodes_lines(found, width)
     return views, lines
 

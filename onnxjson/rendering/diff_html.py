@@ -7,6 +7,7 @@ security policy allows one style sheet and one script, by their sha256, and noth
 import hashlib
 import html
 import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -17,13 +18,12 @@ from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, visible
-from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.rendering.diff_report import (
     EFFECTS,
     VERDICTS,
     Nodes,
     Report,
-    SizeTexts,
     operator_of,
     places_of,
     size_rows,
@@ -37,10 +37,7 @@ SCRIPT: Final = "\n" + Path(__file__).with_name("page.js").read_text(encoding="u
 
 State = Literal["same", "changed", "removed", "added"]
 
-STATES: Final[tuple[State, ...]] = ("changed", "removed", "added", "same")
-
-
-_ELEMENTS: Final[dict[State, str]] = {"removed": "del", "added": "ins", "changed": "span", "same": "span"}
+_ELEMENTS: Final[dict[State, str]] = {"changed": "span", "removed": "del", "added": "ins", "same": "span"}
 
 
 class NodeRow(NamedTuple):
@@ -60,38 +57,32 @@ class NodeRow(NamedTuple):
 def node_rows(report: Report) -> Iterator[NodeRow]:
     """Yield every node of both models: in paired graphs in the order of the target, removed ones in their old place."""
     happened = _events_of_nodes(report)
-    paired_base = {pair.base.address for pair in report.alignment.graphs}
-    paired_target = {pair.target.address for pair in report.alignment.graphs}
-    for pair in report.alignment.graphs:
+    graphs = report.alignment.graphs
+    for pair in graphs:
         for base, target in _in_order(pair):
             yield _row(
                 NodeRef(pair.base, base) if base != UNMATCHED else None,
                 NodeRef(pair.target, target) if target != UNMATCHED else None,
                 happened,
             )
-    for scope in report.alignment.base.scopes:
-        if scope.address not in paired_base:
-            yield from (_row(ref, None, happened) for ref in _refs(scope))
-    for scope in report.alignment.target.scopes:
-        if scope.address not in paired_target:
-            yield from (_row(None, ref, happened) for ref in _refs(scope))
+    for ref in _unpaired(report.alignment.base, [pair.base for pair in graphs]):
+        yield _row(ref, None, happened)
+    for ref in _unpaired(report.alignment.target, [pair.target for pair in graphs]):
+        yield _row(None, ref, happened)
 
 
-def _refs(scope: Scope) -> Iterator[NodeRef]:
-    return (NodeRef(scope, position) for position in range(len(scope.graph.node)))
+def _unpaired(side: Index, paired: Iterable[Scope]) -> Iterator[NodeRef]:
+    addresses = {scope.address for scope in paired}
+    return (ref for ref in side.nodes() if ref.scope.address not in addresses)
 
 
 def _in_order(pair: GraphPair) -> Iterator[tuple[int, int]]:
-    removed = iter([position for position, other in enumerate(pair.target_of) if other == UNMATCHED])
-    waiting = next(removed, None)
+    removed = deque([position for position, other in enumerate(pair.target_of) if other == UNMATCHED])
     for target, base in enumerate(pair.base_of):
-        while waiting is not None and waiting < base:
-            yield waiting, UNMATCHED
-            waiting = next(removed, None)
+        while removed and removed[0] < base:
+            yield removed.popleft(), UNMATCHED
         yield base, target
-    while waiting is not None:
-        yield waiting, UNMATCHED
-        waiting = next(removed, None)
+    yield from ((base, UNMATCHED) for base in removed)
 
 
 _Happened = dict[NodeRef | None, dict[int, None]]
@@ -113,14 +104,8 @@ def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> N
     assert ref is not None
     events = sorted({*happened.get(base, ()), *happened.get(target, ())})
     state: State = "added" if base is None else "removed" if target is None else "changed" if events else "same"
-    return NodeRow(
-        state=state,
-        operator=operator_of(ref),
-        name=node_label(ref.node),
-        base=base.address if base is not None else None,
-        target=target.address if target is not None else None,
-        events=tuple(events),
-    )
+    addresses = base and base.address, target and target.address
+    return NodeRow(state, operator_of(ref), node_label(ref.node), *addresses, tuple(events))
 
 
 MOST_EVENTS: Final = 1_000
@@ -207,13 +192,15 @@ def page_number(text: str, *, differs: bool = False) -> str:
 
 def _operators(report: Report) -> Iterator[str]:
     if rows := size_rows(report):
+        numbers = [map(page_number, (row.before, row.after, row.change)) for row in rows]
+        labels = [page_label(row.label, is_operator=row.is_operator) for row in rows]
         yield "<h2>Operators and sizes</h2>\n"
-        yield from page_table(("before", "after", "change"), map(_size_row, rows))
+        yield from page_table(("before", "after", "change"), zip(labels, numbers, strict=True))
 
 
-def _size_row(row: SizeTexts) -> tuple[str, Iterable[str]]:
-    label = page_code(row.label) if row.is_operator else f"<b>{page_text(row.label)}</b>"
-    return label, map(page_number, (row.before, row.after, row.change))
+def page_label(text: str, *, is_operator: bool) -> str:
+    """Return the label of a row of a table of operators and sizes."""
+    return page_code(text) if is_operator else f"<b>{page_text(text)}</b>"
 
 
 class _Section:
@@ -225,10 +212,9 @@ class _Section:
         """The events by identity: their places on the page."""
 
     def badges(self) -> str:
-        items = "".join(
-            f"<li>{self._badge(next(event for event in self._report.events if event.kind == kind), number)}</li>"
-            for kind, number in places_of((*self._loud, *self._quiet)).items()
-        )
+        first = {event.kind: event for event in reversed(self._report.events)}
+        numbers = places_of((*self._loud, *self._quiet)).items()
+        items = "".join([f"<li>{self._badge(first[kind], number)}</li>" for kind, number in numbers])
         return f'<ul class="badges">{items}</ul>\n'
 
     def _badge(self, event: Event, number: int | None = None) -> str:
@@ -361,14 +347,15 @@ def _detail(event: Event, detail: Detail) -> str:
 
 def page_nodes(note: str, words: tuple[str, str], rows: Iterable[str]) -> Iterator[str]:
     """Yield the table of nodes; `words`: what else can be searched, heading of the last column. The note is escaped."""
-    options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
+    options = "".join(f'<option value="{state}">{state}</option>' for state in _ELEMENTS)
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
-    yield '<div class="search" hidden><input type="search" '
-    yield f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'
-    yield '<select aria-label="Kind of change">'
-    yield f'<option value="">all</option>{options}</select><span class="soft found" aria-live="polite"></span>'
-    headings = f"<th></th><th>operator</th><th>name</th><th>{words[1]}</th>"
-    yield f'</div>\n<table class="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
+    yield (
+        '<div class="search" hidden><input type="search" '
+        f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'
+        f'<select aria-label="Kind of change"><option value="">all</option>{options}</select>'
+        '<span class="soft found" aria-live="polite"></span></div>\n<table class="nodes"><thead><tr>'
+        f"<th></th><th>operator</th><th>name</th><th>{words[1]}</th></tr></thead><tbody>\n"
+    )
     yield from rows
     yield "</tbody></table>\n"
 

@@ -30,24 +30,17 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
 _NODE: Final = re.compile(r"(.*)/node/(0|[1-9][0-9]*)(/.*)?", re.DOTALL)
 
 
-class Difference(Protocol):
+class _Difference(Protocol):
     """Part of `onnxjson.diffing.difference.Diff` that renderers use."""
 
     @property
-    def alignment(self) -> Alignment:
-        """Matched nodes of both models."""
-
+    def alignment(self) -> Alignment: ...
     @property
-    def events(self) -> Sequence[Event]:
-        """Changes in topological order."""
-
+    def events(self) -> Sequence[Event]: ...
     @property
-    def equal(self) -> bool:
-        """Whether nothing differs."""
-
+    def equal(self) -> bool: ...
     @property
-    def incomplete(self) -> Sequence[str]:
-        """What could not be compared, as messages."""
+    def incomplete(self) -> Sequence[str]: ...
 
 
 class Count(NamedTuple):
@@ -122,10 +115,9 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
     if others := report.operators[len(shown) :]:
         rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
         counts.append((rest, counted(len(others), "other") + ("" if rest.change else " as before")))
-    counts += [(each, each.what) for each in (report.nodes, report.parameters)]
     rows = [
         SizeTexts(label, place < len(shown), f"{each.before:,}", f"{each.after:,}", each.change_text)
-        for place, (each, label) in enumerate(counts)
+        for place, (each, label) in enumerate([*counts, (report.nodes, "nodes"), (report.parameters, "parameters")])
     ]
     stored = report.bytes
     return [*rows, SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text)]
@@ -146,7 +138,7 @@ def places_of(events: Iterable[Event]) -> Counter[Kind]:
     return places
 
 
-def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bool = False) -> Report:
+def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: bool = False) -> Report:
     """Prepare a diff for renderers; `nodes_only` omits changes of other kinds than `NODE_KINDS`."""
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
@@ -213,10 +205,9 @@ class Nodes:
 
     def names_back(self, pair: GraphPair) -> Mapping[str, str]:
         """Return the names of the base by the names of the target."""
-        found = self._names_back.get(pair.target.address)
-        if found is None:
-            found = self._names_back[pair.target.address] = {new: old for old, new in pair.values.items()}
-        return found
+        if pair.target.address not in self._names_back:
+            self._names_back[pair.target.address] = {new: old for old, new in pair.values.items()}
+        return self._names_back[pair.target.address]
 
     def _find(self, address: str, side: int) -> NodeRef | None:
         while found := _NODE.fullmatch(address):
@@ -228,5 +219,4 @@ class Nodes:
 
 
 def _distinct(found: Iterator[NodeRef | None]) -> list[NodeRef]:
-    kept = dict.fromkeys(ref for ref in found if ref is not None)
-    return sorted(kept, key=lambda ref: (ref.scope.address, ref.position))
+    return sorted({ref for ref in found if ref is not None}, key=lambda ref: (ref.scope.address, ref.position))

@@ -5,6 +5,7 @@ once, in pieces, and not at all if both models refer to the same range.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.payloads import Data
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 
@@ -47,23 +47,46 @@ def compare(old: Place, new: Place, *, trust_links: bool = False) -> Comparison:
     """Return a line ``NAME: sha256 ...`` for every tensor that is external in one of two models."""
     if not any(is_external(tensor) for place in (old, new) for tensor in tensors_of(place.model)):
         return Comparison(b"", b"", ())
+    sides = [
+        (TensorSource(place.path, place.name or str(place.path), trust_links=trust_links), _tensors(place.model))
+        for place in (old, new)
+    ]
     hashes: dict[_Range, str] = {}
-    sides = [_Side(place, hashes, trust_links=trust_links) for place in (old, new)]
     lines: tuple[list[str], list[str]] = ([], [])
-    for key in dict.fromkeys((*sides[0].tensors, *sides[1].tensors)):
-        if not any(side.has_outside(key) for side in sides):
-            continue
-        ranges = [side.find(key) for side in sides]
-        if any(side.is_unreadable(key) for side in sides) or (ranges[0] is not None and ranges[0] == ranges[1]):
-            continue
-        found = [side.sha256(key) for side in sides]
-        if any(side.is_unreadable(key) for side in sides):
-            continue
-        for digest, of_side in zip(found, lines, strict=True):
+    for key in dict.fromkeys(key for _, tensors in sides for key in tensors):
+        pair = [(source, tensors.get(key)) for source, tensors in sides]
+        for digest, of_side in zip(_digests(pair, hashes), lines, strict=True):
             if digest is not None:
                 of_side.append(f"{_shown(key)}: sha256 {digest}\n")
     texts = ["".join(of_side).encode("utf-8") for of_side in lines]
-    return Comparison(texts[0], texts[1], (*sides[0].problems(), *sides[1].problems()))
+    return Comparison(texts[0], texts[1], tuple([problem for source, _ in sides for problem in source.problems()]))
+
+
+def _digests(pair: Sequence[tuple[TensorSource, Tensor | None]], hashes: dict[_Range, str]) -> Sequence[str | None]:
+    """Return the SHA-256 of the bytes of a tensor on each side; none of them if they need not or cannot be compared."""
+    if not any(tensor is not None and is_external(tensor) for _, tensor in pair):
+        return None, None
+    found = [None if tensor is None else source.data(tensor) for source, tensor in pair]
+    ranges = [source.range(data) for (source, _), data in zip(pair, found, strict=True)]
+    is_complete = not any(
+        data is None and tensor is not None and is_external(tensor)
+        for (_, tensor), data in zip(pair, found, strict=True)
+    )
+    if not is_complete or (ranges[0] is not None and ranges[0] == ranges[1]):
+        return None, None
+    digests: list[str | None] = []
+    for (source, tensor), data, place in zip(pair, found, ranges, strict=True):
+        try:
+            digest = hashes.get(place) if place is not None else None
+            digests.append(None if data is None else digest or sha256_of(data))
+        except OnnxJsonError as error:
+            assert tensor is not None
+            source.fail(tensor, error)
+            is_complete = False
+            continue
+        if place is not None:
+            hashes[place] = digests[-1] or ""
+    return digests if is_complete else (None, None)
 
 
 def _shown(key: _Key) -> str:
@@ -78,48 +101,3 @@ def _tensors(model: Model) -> dict[_Key, Tensor]:
         (True, tensor.name) if tensor.name and times[tensor.name] == 1 else (False, address): tensor
         for address, tensor in found
     }
-
-
-class _Side:
-    """Tensors of one of the models, with the bytes of those that were requested."""
-
-    def __init__(self, place: Place, hashes: dict[_Range, str], *, trust_links: bool) -> None:
-        self._source = TensorSource(place.path, place.name or str(place.path), trust_links=trust_links)
-        self._hashes = hashes
-        self._data: dict[_Key, Data | None] = {}
-        self._unreadable: set[_Key] = set()
-        self.problems = self._source.problems
-        self.tensors = _tensors(place.model)
-
-    def has_outside(self, key: _Key) -> bool:
-        return key in self.tensors and is_external(self.tensors[key])
-
-    def is_unreadable(self, key: _Key) -> bool:
-        return key in self._unreadable
-
-    def find(self, key: _Key) -> _Range | None:
-        """Find the bytes of a tensor; return their range if they are in another file."""
-        tensor = self.tensors.get(key)
-        if tensor is None:
-            return None
-        self._data[key] = data = self._source.data(tensor)
-        if data is None and is_external(tensor):
-            self._unreadable.add(key)
-        return self._source.range(data)
-
-    def sha256(self, key: _Key) -> str | None:
-        """Return the SHA-256 of the bytes from `find`; None if there are none."""
-        data = self._data.get(key)
-        if data is None:
-            return None
-        place = self._source.range(data)
-        if place is None:
-            return sha256_of(data)
-        if place not in self._hashes:
-            try:
-                self._hashes[place] = sha256_of(data)
-            except OnnxJsonError as error:
-                self._source.fail(self.tensors[key], error)
-                self._unreadable.add(key)
-                return None
-        return self._hashes[place]

@@ -21,10 +21,10 @@ from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.rendering.values import (
     Consumer,
+    NodeName,
     Pair,
     Source,
     consumers,
-    node_name,
     pairs,
     source,
     tensor_type_text,
@@ -190,13 +190,7 @@ class NodeList(msgspec.Struct, frozen=True):
     kind: str
     """"nodes"."""
     file: str
-    nodes: tuple[object, ...]
-    """`onnxjson.rendering.values.NodeName` of each."""
-
-
-def view_nodes(refs: Sequence[NodeRef], file: str) -> NodeList:
-    """Return addresses and names of selected nodes."""
-    return NodeList("nodes", file, tuple([node_name(ref) for ref in refs]))
+    nodes: tuple[NodeName, ...]
 
 
 def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:

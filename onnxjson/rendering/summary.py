@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from onnxjson.model.document import Function, Graph, Model, Type, ValueInfo
+from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.index import Index, Kind, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_type
+from onnxjson.rendering.exact import picked
 from onnxjson.rendering.values import (
     BigTensor,
     Dtype,
@@ -136,18 +137,13 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
     return Summary(
         kind="summary",
         **place._asdict(),
-        ir_version=model.ir_version,
-        producer_name=model.producer_name,
-        producer_version=model.producer_version,
-        domain=model.domain,
-        model_version=model.model_version,
-        doc_string=model.doc_string,
+        **picked(model, "ir_version producer_name producer_version domain model_version doc_string"),
         graph=graph.name,
         opsets=_opsets(model, counts),
         inputs=_values(graph.input, index.scopes[0].initializers if model.graph is not None else ()),
         outputs=_values(graph.output, ()),
-        nodes=sum(per_kind.values()),
-        nodes_in=Graphs(per_kind["main"], per_kind["subgraph"], per_kind["function"], per_kind["training"]),
+        nodes=per_kind.total(),
+        nodes_in=Graphs(*_of_kinds(per_kind)),
         operators=_operators(model, counts),
         functions=_functions(model, counts),
         weights=weights([each.tensor for each in found if each.is_weight]),
@@ -175,6 +171,11 @@ def _node_counts(index: Index) -> _Counts:
     return counts
 
 
+def _of_kinds(counts: Counter[Kind]) -> tuple[int, int, int, int]:
+    """Return the counts in the order of the fields of `Graphs` and of `Operator`."""
+    return counts["main"], counts["subgraph"], counts["function"], counts["training"]
+
+
 def _kind(scope: Scope) -> Kind:
     """Return the kind of a graph; subgraphs of functions and training count as such."""
     outermost = [each for each in scope.chain() if each.kind in ("function", "training")]
@@ -193,12 +194,10 @@ def _opsets(model: Model, counts: _Counts) -> tuple[Opset, ...]:
 
 def _values(values: Iterable[ValueInfo], initializers: Iterable[str]) -> tuple[Value, ...]:
     known = frozenset(initializers)
-    return tuple([Value(value.name or "", type_text(value.type), value.name in known) for value in values])
-
-
-def type_text(value_type: Type | None) -> str | None:
-    """Return the text of a type; None if it has none."""
-    return None if value_type is None else format_type(value_type)
+    return tuple([
+        Value(value.name or "", None if value.type is None else format_type(value.type), value.name in known)
+        for value in values
+    ])  # fmt: skip
 
 
 def _operators(model: Model, counts: _Counts) -> tuple[Operator, ...]:
@@ -207,17 +206,7 @@ def _operators(model: Model, counts: _Counts) -> tuple[Operator, ...]:
     for (kind, domain, op_type, _), number in counts.items():
         kinds.setdefault((plain_domain(domain), op_type), Counter())[kind] += number
     operators = [
-        Operator(
-            domain=domain,
-            op_type=op_type,
-            nodes=sum(by_kind.values()),
-            main=by_kind["main"],
-            subgraphs=by_kind["subgraph"],
-            functions=by_kind["function"],
-            training=by_kind["training"],
-            is_function=(domain, op_type) in functions,
-        )
-        for (domain, op_type), by_kind in kinds.items()
+        Operator(*name, by_kind.total(), *_of_kinds(by_kind), name in functions) for name, by_kind in kinds.items()
     ]
     return tuple(sorted(operators, key=lambda each: (-each.nodes, each.domain, each.op_type)))
 
@@ -226,17 +215,9 @@ def _functions(model: Model, counts: _Counts) -> tuple[FunctionSummary, ...]:
     calls = Counter[tuple[str, str, str]]()
     for (_, domain, op_type, overload), number in counts.items():
         calls[plain_domain(domain), op_type, overload] += number
-    return tuple([_function(each, calls) for each in model.functions])
-
-
-def _function(function: Function, calls: Counter[tuple[str, str, str]]) -> FunctionSummary:
-    domain, name, overload = function.domain or "", function.name or "", function.overload or ""
-    return FunctionSummary(
-        domain=domain,
-        name=name,
-        overload=overload,
-        inputs=len(function.input),
-        outputs=len(function.output),
-        nodes=len(function.node),
-        calls=calls[plain_domain(domain), name, overload],
-    )
+    functions = []
+    for each in model.functions:
+        names = each.domain or "", each.name or "", each.overload or ""
+        called = calls[plain_domain(names[0]), names[1], names[2]]
+        functions.append(FunctionSummary(*names, len(each.input), len(each.output), len(each.node), called))
+    return tuple(functions)

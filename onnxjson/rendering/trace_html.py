@@ -8,7 +8,6 @@ from typing import Final
 
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.difference import diff_models
-from onnxjson.diffing.events import Event
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
@@ -22,6 +21,7 @@ from onnxjson.rendering.diff_html import (
     event_article,
     html_page,
     page_code,
+    page_label,
     page_nodes,
     page_number,
     page_row,
@@ -29,9 +29,8 @@ from onnxjson.rendering.diff_html import (
     page_text,
 )
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
-from onnxjson.rendering.drawings import Picture, pictures
+from onnxjson.rendering.drawings import pictures
 from onnxjson.rendering.trace_text import (
-    SizeRow,
     bytes_change,
     columns,
     loud,
@@ -61,18 +60,16 @@ def _content(trace: Trace, found: Provenance) -> Iterator[str]:
     yield "<h2>Side by side</h2>\n"
     yield from page_table(
         [page_code(column.name, 60) for column in shown],
-        ((_label(row), [_number(row, place) for place in range(len(shown))]) for row in table_rows(shown)),
+        (
+            (
+                page_label(row.what, is_operator=row.is_operator),
+                [page_number(row.text(place), differs=row.change(place) != 0) for place in range(len(shown))],
+            )
+            for row in table_rows(shown)
+        ),
     )
     yield from _Steps(trace).pieces()
     yield from _nodes(trace, found)
-
-
-def _label(row: SizeRow) -> str:
-    return page_code(row.what) if row.is_operator else f"<b>{page_text(row.what)}</b>"
-
-
-def _number(row: SizeRow, place: int) -> str:
-    return page_number(row.text(place), differs=row.change(place) != 0)
 
 
 class _Steps:
@@ -112,7 +109,9 @@ class _Steps:
         if self._drawn < MOST_DRAWINGS and any(event.kind in DRAWN for event in shown):
             nodes = Nodes(diff_models(base, self._model).alignment)
         for event in shown:
-            pair = self._pictures(event, nodes)
+            is_drawn = nodes is not None and event.kind in DRAWN and self._drawn < MOST_DRAWINGS
+            pair = pictures(event.members[0], nodes) if nodes is not None and is_drawn else None
+            self._drawn += pair is not None
             yield from event_article(f"e{self._events}", event, pair, says_verdict=False)
             self._events += 1
         if len(events) > len(shown):
@@ -120,13 +119,6 @@ class _Steps:
         quiet = dict.fromkeys(event.kind for event in part.events if event not in events)
         if quiet:
             yield f'<p class="soft">also: {", ".join(quiet)}</p>\n'
-
-    def _pictures(self, event: Event, nodes: Nodes | None) -> tuple[Picture, Picture] | None:
-        if nodes is None or event.kind not in DRAWN or self._drawn >= MOST_DRAWINGS:
-            return None
-        pair = pictures(event.members[0], nodes)
-        self._drawn += pair is not None
-        return pair
 
 
 def _change(before: Size, after: Size) -> str:
@@ -143,10 +135,8 @@ def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     for ref in Index(trace.last).nodes():
         story = found.origins[ref.address]
         rows.append(("added" if not story.is_linked else "changed" if story.touches else "same", ref, story))
-    for ref in Index(trace.first).nodes():
-        story = found.fates[ref.address]
-        if not story.is_linked:
-            rows.append(("removed", ref, story))
+    fates = [(ref, found.fates[ref.address]) for ref in Index(trace.first).nodes()]
+    rows += [("removed", ref, story) for ref, story in fates if not story.is_linked]
     note = f"{len(rows):,}"
     if len(rows) > MOST_ROWS:
         rows = [row for row in rows if row[0] != "same"][:MOST_ROWS]

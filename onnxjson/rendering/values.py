@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
+from onnxjson.model.document import Attribute, Graph, SparseTensor, StringStringEntry, Tensor
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -80,44 +80,40 @@ def constants(index: Index) -> Iterator[Constant]:
     for scope in index.scopes:
         graph = scope.graph
         if isinstance(graph, Graph):
-            for position, tensor in enumerate(graph.initializer):
-                yield Constant(f"{scope.address}/initializer/{position}", tensor, is_weight=True)
-            for position, sparse in enumerate(graph.sparse_initializer):
-                yield from _sparse_constants(f"{scope.address}/sparse_initializer/{position}", sparse, is_weight=True)
+            yield from _constants(f"{scope.address}/initializer", graph.initializer, is_weight=True)
+            yield from _constants(f"{scope.address}/sparse_initializer", graph.sparse_initializer, is_weight=True)
         else:
             for position, default in enumerate(graph.attribute_proto):
                 if default.t is not None:
                     yield Constant(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
         for position, node in enumerate(graph.node):
-            for attribute in node.attribute:
-                if (
-                    attribute.t is not None
-                    or attribute.tensors
-                    or attribute.sparse_tensor is not None
-                    or attribute.sparse_tensors
-                ):
-                    yield from _node_constants(f"{scope.address}/node/{position}/attribute", node)
-                    break
+            if any([each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]):
+                segments = map(escape, attribute_segments(node.attribute))
+                for segment, attribute in zip(segments, node.attribute, strict=True):
+                    yield from _attribute_constants(f"{scope.address}/node/{position}/attribute/{segment}", attribute)
 
 
-def _node_constants(address: str, node: Node) -> Iterator[Constant]:
-    for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
-        at = f"{address}/{escape(segment)}"
-        if attribute.t is not None:
-            yield Constant(f"{at}/t", attribute.t, is_weight=False)
-        for position, tensor in enumerate(attribute.tensors):
-            yield Constant(f"{at}/tensors/{position}", tensor, is_weight=False)
-        if attribute.sparse_tensor is not None:
-            yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
-        for position, sparse in enumerate(attribute.sparse_tensors):
-            yield from _sparse_constants(f"{at}/sparse_tensors/{position}", sparse, is_weight=False)
+def _attribute_constants(at: str, attribute: Attribute) -> Iterator[Constant]:
+    if attribute.t is not None:
+        yield Constant(f"{at}/t", attribute.t, is_weight=False)
+    yield from _constants(f"{at}/tensors", attribute.tensors, is_weight=False)
+    if attribute.sparse_tensor is not None:
+        yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
+    yield from _constants(f"{at}/sparse_tensors", attribute.sparse_tensors, is_weight=False)
 
 
-def _sparse_constants(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
-    if sparse.values is not None:
-        yield Constant(f"{address}/values", sparse.values, is_weight)
-    if sparse.indices is not None:
-        yield Constant(f"{address}/indices", sparse.indices, is_weight)
+def _constants(at: str, found: Sequence[Tensor | SparseTensor], *, is_weight: bool) -> Iterator[Constant]:
+    for position, each in enumerate(found):
+        if isinstance(each, Tensor):
+            yield Constant(f"{at}/{position}", each, is_weight)
+        else:
+            yield from _sparse_constants(f"{at}/{position}", each, is_weight=is_weight)
+
+
+def _sparse_constants(at: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
+    for name, tensor in (("values", sparse.values), ("indices", sparse.indices)):
+        if tensor is not None:
+            yield Constant(f"{at}/{name}", tensor, is_weight)
 
 
 def tensor_type_text(tensor: Tensor) -> str | None:
@@ -163,10 +159,8 @@ def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
     groups: dict[int, list[Tensor]] = {}
     for each in found:
         groups.setdefault(each.tensor.data_type or 0, []).append(each.tensor)
-    dtypes = []
-    for number, tensors in groups.items():
-        total = weights(tensors)
-        dtypes.append(Dtype(format_data_type(number), total.tensors, total.elements, total.bytes))
+    totals = [(format_data_type(number), weights(tensors)) for number, tensors in groups.items()]
+    dtypes = [Dtype(name, total.tensors, total.elements, total.bytes) for name, total in totals]
     return tuple(sorted(dtypes, key=lambda each: (-each.bytes, each.dtype)))
 
 
@@ -175,14 +169,10 @@ def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
     chosen = heapq.nlargest(BIGGEST, found, key=lambda each: stored_bytes(each.tensor))
     return tuple([
         BigTensor(
-            name=each.tensor.name or "",
-            address=each.address,
-            type=tensor_type_text(each.tensor),
-            elements=element_count(each.tensor.dims),
-            bytes=stored_bytes(each.tensor),
-            location=location_of(each.tensor),
+            tensor.name or "", address, tensor_type_text(tensor), element_count(tensor.dims), stored_bytes(tensor),
+            location_of(tensor),
         )
-        for each in chosen
+        for address, tensor, _ in chosen
     ])  # fmt: skip
 
 

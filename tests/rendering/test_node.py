@@ -11,14 +11,15 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import (
+    NodeList,
     NodeView,
     documentation_fields,
     node_lines,
     nodes_lines,
     opset_of,
     view_node,
-    view_nodes,
 )
+from onnxjson.rendering.values import node_name
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import FUNCTION, MODEL
 
@@ -131,7 +132,7 @@ def test_list_of_nodes_says_where_each_is() -> None:
     lines = nodes_lines(refs, 80)
     assert lines[0] == "7 nodes"
     assert all(len(line) <= 80 for line in lines)
-    nodes = json.loads(as_json(view_nodes(refs, "m.onnx")))["nodes"]
+    nodes = json.loads(as_json(NodeList("nodes", "m.onnx", tuple(map(node_name, refs)))))["nodes"]
     assert nodes[2] == {"address": "/graph/node/1/attribute/then_branch/g/node/0", "op_type": "Relu", "name": None}
 
 
