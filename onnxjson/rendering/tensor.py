@@ -104,7 +104,7 @@ def view_tensor(
         dtype=None if tensor is None else format_data_type(tensor.data_type or 0),
         dims=ref.tensor.dims if ref.tensor is not None else None,
         elements=None if ref.tensor is None else element_count(ref.tensor.dims),
-        storage=None if tensor is None else _storage(tensor),
+        storage=None if tensor is None else storage_of(tensor),
         indices=_indices(ref.tensor),
         source=from_graph,
         consumers=consumers(index, ref.scope, ref.name) if ref.scope is not None and ref.name else (),
@@ -134,7 +134,8 @@ def _indices(tensor: Tensor | SparseTensor | None) -> str | None:
     return tensor_type_text(tensor.indices)
 
 
-def _storage(tensor: Tensor) -> Storage:
+def storage_of(tensor: Tensor) -> Storage:
+    """Return where the elements of a tensor are stored."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = location_of(tensor)
     if location is not None:
@@ -163,7 +164,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
         ("type", view.type or ("no type" if view.storage is None else view.dtype or "")),
         ("indices", view.indices or ""),
         ("elements", "" if view.elements is None else f"{view.elements:,}"),
-        ("storage", "" if view.storage is None else _storage_text(view.storage)),
+        ("storage", "" if view.storage is None else storage_text(view.storage)),
     ]
     lines = [f"tensor    {visible(view.name or '(no name)', 500)}"]
     lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
@@ -185,17 +186,19 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
 
 
 def _source_lines(found: Source) -> list[str]:
-    return [f"producer  {_producer(found)}"] if found.made_by != "initializer" else []
+    return [f"producer  {producer_text(found)}"] if found.made_by != "initializer" else []
 
 
-def _producer(found: Source) -> str:
+def producer_text(found: Source) -> str:
+    """Return operator and name of the producer of a value, or what else makes it."""
     if found.node is None:
         return "the caller, as an input" if found.made_by == "input" else "nothing"
     name = visible(found.node.name, 500) if found.node.name else f"@{visible(found.node.address, 500)}"
     return f"{visible(found.node.op_type)} {name}"
 
 
-def _storage_text(storage: Storage) -> str:
+def storage_text(storage: Storage) -> str:
+    """Return fields and size, or size and file with offset; not escaped."""
     stored = size(storage.bytes)
     if storage.location is None:
         return f"{' and '.join(storage.fields) or 'no field'}, {stored}"
@@ -203,7 +206,8 @@ def _storage_text(storage: Storage) -> str:
     return f"{stored} in {storage.location}{place}"
 
 
-def _statistics_lines(found: Statistics, dtype: str) -> list[str]:
+def statistics_rows(found: Statistics, dtype: str) -> list[tuple[str, str]]:
+    """Return labels and values of numeric statistics."""
     about = " of magnitudes" if dtype.startswith("complex") else ""
     rows: list[tuple[str, str]] = []
     if found.minimum is not None and found.maximum is not None:
@@ -219,6 +223,11 @@ def _statistics_lines(found: Statistics, dtype: str) -> list[str]:
     ):
         if count:
             rows.append((label, _share(count, found.elements)))
+    return rows
+
+
+def _statistics_lines(found: Statistics, dtype: str) -> list[str]:
+    rows = statistics_rows(found, dtype)
     widest = max(len(label) for label, _ in rows)
     lines = ["statistics", *(f"  {label:<{widest}}  {text}" for label, text in rows)]
     return lines if found.histogram is None else [*lines, "", "histogram", *_histogram_lines(found.histogram)]
@@ -240,12 +249,19 @@ def _histogram_lines(histogram: Histogram) -> list[str]:
     return [*lines, f"  to   {padded(edges[-1], widest, right=True)}"]
 
 
-def _string_lines(found: StringStatistics) -> list[str]:
+def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
+    """Return labels and values of the statistics of strings; none without strings."""
     if found.shortest is None:
-        return ["statistics", "  no strings"]
-    lines = ["statistics", f"  lengths    {found.shortest:,} to {found.longest:,} bytes"]
-    lines.append(f"  empty      {_share(found.empty, found.elements)}")
-    return [*lines, f"  not UTF-8  {_share(found.not_utf8, found.elements)}"] if found.not_utf8 else lines
+        return []
+    rows = [
+        ("lengths", f"{found.shortest:,} to {found.longest:,} bytes"),
+        ("empty", _share(found.empty, found.elements)),
+    ]
+    return [*rows, ("not UTF-8", _share(found.not_utf8, found.elements))] if found.not_utf8 else rows
+
+
+def _string_lines(found: StringStatistics) -> list[str]:
+    return ["statistics", *([f"  {label:<9}  {text}" for label, text in string_rows(found)] or ["  no strings"])]
 
 
 def _value_lines(values: Sequence[object], found: Statistics | StringStatistics | None, width: int) -> list[str]:

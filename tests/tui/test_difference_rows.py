@@ -148,11 +148,6 @@ def test_a_rewrite_says_how_it_is_proved_where_it_can_be() -> None:
     assert verdict_lines(replace(event, verdict=None), 60, can_prove=True) == []
 
 
-def test_a_search_finds_what_is_folded_or_shortened() -> None:
-    rows = DifferenceRows(difference(*TWO), EVERYTHING)
-    assert [number for number in range(len(rows)) if "(default) -> 0.5" in rows.text(number)] == [9]
-
-
 def test_the_text_of_both_sides() -> None:
     before, after = edited(TWO[0])
     pairs = pair_lines(text_of(before, ["/graph/node/2"]), text_of(after, ["/graph/node/2"]))

@@ -11,7 +11,7 @@ from onnxjson.editing.spelling import parse_line
 from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.screens.form import FormScreen
-from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen, PreviewScreen
+from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.tui.benches import Bench, run
 from tests.tui.every_edit import edits_for, model
@@ -60,7 +60,7 @@ async def fill(found: Bench, edit: Edit) -> None:
         control.put(texts[control.name or ""])
     screen.submit()
     await until(found, lambda: app.screen is not screen or screen._look.tone == "bad")
-    if isinstance(app.screen, PreviewScreen):
+    if isinstance(app.screen, ConfirmScreen):
         await found.pilot.press("enter")
     await until(found, lambda: app.screen is bench or screen._look.tone == "bad")
     assert app.screen is bench, screen._look.text
@@ -162,7 +162,7 @@ def test_an_edit_of_several_places_is_shown_first_and_can_be_dropped(tmp_path: P
         for control in screen._controls:
             control.put(texts.get(control.name or "", ""))
         await found.press("ctrl+s")
-        await until(found, lambda: isinstance(found.app.screen, PreviewScreen))
+        await until(found, lambda: isinstance(found.app.screen, ConfirmScreen))
         assert "metadata" in found.text
         await found.press("escape")
         await until(found, lambda: found.app.screen is screen)
@@ -222,7 +222,7 @@ def test_a_form_is_for_all_selected_nodes(tmp_path: Path) -> None:
         assert "2 nodes, the first one Add sum" in found.text
         assert "would change 2 places" in found.text
         await found.press("ctrl+s")
-        await until(found, lambda: isinstance(found.app.screen, PreviewScreen))
+        await until(found, lambda: isinstance(found.app.screen, ConfirmScreen))
         await found.press("enter")
         await until(found, lambda: found.app.screen is found.bench)
         assert screen is not None

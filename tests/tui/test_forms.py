@@ -12,10 +12,8 @@ from onnxjson.editing.script import parse_edit
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
 from onnxjson_tui.actions.forms import edit_choices
-from onnxjson_tui.names.form_feedback import feedback
-from onnxjson_tui.names.form_filling import SELECTION, Filling, prefilled
-from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, value_choices
+from onnxjson_tui.names.form_filling import SELECTION, Filling, feedback, prefilled
+from onnxjson_tui.names.offers import LEFT_OUT, Offers, slot_choices, value_choices
 from onnxjson_tui.session.session import Session
 from tests.editing.graphs import model_of
 from tests.tui.every_edit import edits_for, model
@@ -126,10 +124,7 @@ def test_files_are_offered_folder_by_folder(tmp_path: Path) -> None:
         session.edits_folder = tmp_path
         assert keys(session, "set-tensor", "file") == ["weights/", "m.onnx"]
         assert keys(session, "set-tensor", "file", file="weights/w") == ["weights/w.npy"]
-        assert keys(session, "set-tensor", "file", file=f"{tmp_path}/we") == [
-            f"{tmp_path}/weights/",
-            f"{tmp_path}/m.onnx",
-        ]
+        assert keys(session, "set-tensor", "file", file=f"{tmp_path}/we") == [f"{tmp_path}/weights/"]
         assert keys(session, "set-tensor", "file", file="none/") == []
 
 

@@ -9,7 +9,7 @@ from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.keys.action import Arguments, KeyReader
 from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
-from onnxjson_tui.names.model_names import Names
+from onnxjson_tui.rows.choices import Names
 from onnxjson_tui.workbench.catalogue import ACTIONS, markdown
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
@@ -136,7 +136,7 @@ def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
 def test_names_are_found_by_parts_the_best_first() -> None:
     names = Names(Index(small()))
     assert [(each.label, each.detail) for each in names.find("w")] == [("w", "constant")]
-    assert [each.address for each in names.find("x")] == ["/graph/input/0"]
+    assert [each.key for each in names.find("x")] == ["go /graph/input/0"]
     assert [each.label for each in names.find("relu node")] == ["a", "c"]
     assert names.find("relu constant") == []
     assert [each.label for each in names.find("a", most=1)] == ["a"]

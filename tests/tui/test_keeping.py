@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,14 +11,12 @@ from msgspec.structs import replace
 import onnxjson
 from onnxjson import edits
 from onnxjson.editing.applying import run as made
-from onnxjson.editing.python_script import PythonScript
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.storage.external_files import externalize, internalize
 from onnxjson_tui.pages.changes import HistoryRows
 from onnxjson_tui.screens.saving import offer_recovery
-from onnxjson_tui.session.answers import python_script
 from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.workbench.app import Workbench
 from tests.editing.graphs import model_of
@@ -326,35 +323,22 @@ def test_an_edit_while_the_model_is_being_saved_is_refused(path: Path) -> None:
             session.edit(edits.SetMetadata(key="a", value="b"))
 
 
-def test_the_edits_are_exported_as_json_and_as_python_and_make_the_same(path: Path) -> None:
-    script, python = path.with_name("e.json"), path.with_name("e.py")
+def test_the_edits_are_exported_as_a_script_and_make_the_same(path: Path) -> None:
+    script = path.with_name("e.json")
 
     async def flow(found: Bench) -> None:
         await changed(found)
         await changed(found, "set-metadata note 'a \"b\" c'")
-        for target in (script, python):
-            await found.press(":")
-            await found.type(f"export {target}")
-            assert "2 edits" in found.footer
+        await found.press(":")
+        await found.type(f"export {script}")
+        assert "2 edits" in found.footer
         expected = found.session.model
         model = onnxjson.load(path)
         for edit in Script.load(script).edits:
             model = made(model, edit).model
         assert model == expected
-        assert PythonScript(python).run(onnxjson.load(path)).model == expected
 
     run(path, flow)
-
-
-def test_a_script_in_python_has_the_very_edits() -> None:
-    wanted = [
-        edits.SetAttribute(node="a\n'\udc80", attribute="alpha", value=float("inf")),
-        edits.SetAttribute(node="a", attribute="shape", value=(1, -2)),
-        edits.Rename(kind="node", names={"a": "\u00e9"}),
-    ]
-    scope: dict[str, Any] = {}
-    exec(python_script(wanted), scope)
-    assert scope["rewrite"](None) == wanted
 
 
 def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) -> None:

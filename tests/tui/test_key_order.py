@@ -93,7 +93,7 @@ def send_all(found: Bench, *keys: str) -> None:
 
 DIALOGS = [
     ("onnxjson_tui.actions.editing.value_choices", ("1", "w"), "Input 1 of Add"),
-    ("onnxjson_tui.actions.editing.slots", ("w",), "Which input"),
+    ("onnxjson_tui.actions.editing.slot_choices", ("w",), "Which input"),
     ("onnxjson_tui.names.offers.Offers.operators", ("o",), "Which operator"),
     ("onnxjson_tui.actions.inspection.operator_lines", ("g", "D"), "Add"),
 ]
@@ -177,7 +177,7 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
 
 
 def test_of_several_works_one_after_the_other_it_is_said_as_long_as_the_keys_wait(path: Path, slow: Slow) -> None:
-    slow("onnxjson_tui.actions.editing.slots", 0.5)
+    slow("onnxjson_tui.actions.editing.slot_choices", 0.5)
     slow("onnxjson_tui.actions.editing.value_choices", 1.0)
 
     async def flow(found: Bench) -> None:

@@ -9,9 +9,8 @@ from textual.screen import Screen
 
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.spans import plain
-from onnxjson_tui.names.completion import complete_path
-from onnxjson_tui.screens.opening import FindingsScreen, OpeningScreen, bytes_around, offers, text_around
-from onnxjson_tui.session.opening import recent_files, remember
+from onnxjson_tui.screens.opening import FindingsScreen, OpeningScreen, offers, text_around
+from onnxjson_tui.session.opening import complete_path, recent_files, remember
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp, first_screen
 from tests.cli.running import run
 from tests.tui.screens import TERMINAL, screen_lines
@@ -144,19 +143,9 @@ def test_a_binary_that_is_cut_off_shows_the_offset_and_the_bytes_there(folder: P
     app, seen = drive((str(path),), ())
     assert isinstance(last(app), FindingsScreen)
     assert "byte" in seen[0]
-    assert "^^" in seen[0]
     assert "E editor" not in seen[0]
     app, _ = drive((str(path),), ("q",))
     assert app.return_value == 65
-
-
-def test_bytes_are_marked_where_they_are_wrong(folder: Path) -> None:
-    path = folder / "b"
-    path.write_bytes(bytes(range(64)))
-    shown = [plain(line) for line in bytes_around(path, 17)]
-    mark = next(number for number, line in enumerate(shown) if "^^" in line)
-    assert shown[mark - 1][shown[mark].index("^") :].startswith("11 ")
-    assert plain(bytes_around(path, 64)[-1]).endswith("the file ends here")
 
 
 def test_long_lines_are_cut_around_the_column_with_marks() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from onnxjson.model.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
+from onnxjson.model.document import Graph, Model, Node, StringStringEntry, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.patterns.selectors import select_nodes
@@ -92,7 +92,6 @@ def test_what_a_subgraph_takes_is_needed_until_its_node() -> None:
     assert [line[3:7].rstrip() for line in _lines(scope)] == ["●", "│ ●", "● │", "○─┘"]
     rows = Lanes(scope)
     assert rows.row(2).consumed == (0,)
-    assert NodeRows(scope).row(2).has_graphs
 
 
 def test_values_that_many_take_or_that_are_needed_far_below_have_no_lane() -> None:
@@ -293,11 +292,3 @@ def test_1200_levels_of_scopes_are_one_row_and_open_level_by_level() -> None:
     assert all(cells(outline_line(row, 40)) == 40 for row in rows)
     (row,) = Outline(deep[-1:]).rows()
     assert len(row.label) <= 200
-
-
-def test_an_attribute_with_graphs_marks_the_row() -> None:
-    inner = Graph((_node("Relu", "a", "b"),))
-    scope = _scope(
-        Node(("x",), ("y",), None, "If", (Attribute("then_branch", g=inner, type=5),)), _node("Neg", "y", "z")
-    )
-    assert [NodeRows(scope).row(each).has_graphs for each in range(2)] == [True, False]

@@ -13,7 +13,7 @@ from onnxjson.model.document import Attribute, Model, Node, Tensor
 from onnxjson.model.errors import ChangedUnderneathError
 from onnxjson.model.index import Index
 from onnxjson.model.payloads import Payload
-from onnxjson_tui.session.saved_nodes import SavedModel, SavedNodes, is_as_saved, path_of_graph
+from onnxjson_tui.session.comparing import SavedModel, SavedNodes, is_as_saved, path_of_graph
 from tests.editing.graphs import exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.sessions import edit_somehow, opened, saved, small

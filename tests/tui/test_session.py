@@ -256,8 +256,7 @@ def test_a_binary_that_is_no_model_says_the_byte(tmp_path: Path) -> None:
     found = Session.open(path)
     assert isinstance(found, Unreadable)
     assert not found.is_text
-    assert found.offset is not None
-    assert f"{found.offset:,}" in found.message
+    assert "byte" in found.message
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
 from onnxjson_tui.names.editable_names import rename_node, rename_value, value_selector
-from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import PreviewScreen
 
 SHORT_NAMES: Final = {
     "w": "save",
@@ -36,11 +35,8 @@ SHORT_NAMES: Final = {
 }
 """Aliases of actions, known from editors and from the command line of onnxjson."""
 
-HERE: Final = "."
-"""In an edit, the node under the cursor or its output."""
-
-SELECTED: Final = "%"
-"""In an edit, each selected node."""
+HERE: Final = "."  # in an edit, the node under the cursor or its output
+SELECTED: Final = "%"  # in an edit, each selected node
 
 MARK: Final = ":"
 
@@ -91,12 +87,6 @@ def run_line(bench: Bench, line: str) -> None:
 
 
 def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
-    """Run a line.
-
-    Raises:
-        ParameterError: the line is not a command.
-        EditError: there is no node under the cursor.
-    """
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     if word in NAMES:
@@ -119,11 +109,6 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
 
 
 def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
-    """Return the argument of an action.
-
-    Raises:
-        ParameterError: the action accepts no argument, or requires one.
-    """
     if action.argument:
         return Arguments(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
     if action.takes_letter:
@@ -171,7 +156,7 @@ def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> No
         return
 
     async def look_first(preview: Preview) -> None:
-        if not preview.patch or await bench.app.push_screen_wait(PreviewScreen(bench.jobs, preview)):
+        if not preview.patch or await bench.agree(preview):
             bench.accept(preview)
         else:
             bench.say("nothing was changed")
@@ -199,7 +184,6 @@ def here_filled_in(bench: Bench, edit: Edit) -> Edit:
 
 
 def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
-    """Return a rename of the node under the cursor, or of its output."""
     here, index = require_here(bench), bench.session.index
     if edit.kind == "node":
         if not here.node.name:

@@ -21,15 +21,21 @@ from onnxjson_tui.names.editable_names import (
     typed,
     value_mistake,
 )
-from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, slots, value_choices
+from onnxjson_tui.names.offers import LEFT_OUT, slot_choices, value_choices
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import PreviewScreen
+from onnxjson_tui.widgets.prompt import Complete
 
 
 async def ask(
-    bench: Bench, mark: str, *, text: str = "", hint: str = "", mistake: Callable[[str], str] = lambda text: ""
+    bench: Bench,
+    mark: str,
+    *,
+    text: str = "",
+    hint: str | Callable[[str], str] = "",
+    mistake: Callable[[str], str] = lambda text: "",
+    complete: Complete | None = None,
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
@@ -37,17 +43,18 @@ async def ask(
         bench: the workbench with the prompt.
         mark: the text before the field; must be visible.
         text: the initial text.
-        hint: the expected text, for the footer.
+        hint: the expected text, for the footer, or a function of the typed text that returns it.
         mistake: returns the mistake in a text, or "".
+        complete: returns the completions for the tab key.
     """
 
     def changed(typed: str) -> None:
         found = mistake(typed)
-        bench.say(found or hint, "bad" if found else "plain")
+        bench.say(found or (hint if isinstance(hint, str) else hint(typed)), "bad" if found else "plain")
 
     answer: str | None = text
     while True:
-        pending = bench.ask(mark, text=answer or "", changed=changed)
+        pending = bench.ask(mark, text=answer or "", changed=changed, complete=complete)
         changed(answer or "")
         answer = await pending
         bench.say("")
@@ -55,11 +62,20 @@ async def ask(
             return answer
 
 
-_ENOUGH: Final = 10
-"""Queries after which an index builds a table."""
+async def ask_text(
+    bench: Bench, mark: str, old: str, *, hint: str = "", mistake: Callable[[str], str] = lambda text: ""
+) -> str | None:
+    """Ask for a text of the model, as JSON if it has invisible characters; return None if it stays the same."""
+    shown = typed(old) if old else ""
+    answer = await ask(bench, mark, text=shown, hint=hint, mistake=lambda text: mistake(parse_typed(text)))
+    if answer is None or parse_typed(answer) != old:
+        return None if answer is None else parse_typed(answer)
+    bench.say(f"nothing changed: it is still {visible(old, 200) or 'empty'}")
+    return None
 
-_MOST_BYPASSES: Final = 8
-"""Inputs that are tried as replacement for the outputs of a deleted node."""
+
+_ENOUGH: Final = 10  # queries after which an index builds a table
+_MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
 
 
 def require_here(bench: Bench) -> NodeRef:
@@ -99,7 +115,7 @@ async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
     """Compute a change and make it, with a preview if it changes several places; return whether it was made."""
     preview = await bench.jobs.run("edit", "computing the changes", find)
     is_several = preview.matches > 1 and bool(preview.patch)
-    if is_several and not await bench.app.push_screen_wait(PreviewScreen(bench.jobs, preview)):
+    if is_several and not await bench.agree(preview):
         return False
     return bench.accept(preview) is not None
 
@@ -128,35 +144,26 @@ async def rename_this(bench: Bench, ref: NodeRef) -> None:
     session, old = bench.session, ref.node.name or ""
     same = sum([each.scope is ref.scope for each in session.index.nodes_with("name", old)]) if old else 0
     hint = f"{counted(same, 'node')} of this graph have this name; all of them are renamed" if same > 1 else ""
-    answer = await ask(
-        bench,
-        "name of the node: ",
-        text=typed(old) if old else "",
-        hint=hint,
-        mistake=lambda text: name_mistake(session.index, ref, parse_typed(text), old),
+    name = await ask_text(
+        bench, "name of the node: ", old, hint=hint, mistake=lambda text: name_mistake(session.index, ref, text, old)
     )
-    if answer is None:
-        return
-    if parse_typed(answer) == old:
-        bench.say("nothing changed: the node " + (f"is called {visible(old, 200)}" if old else "has no name"))
-    elif old:
-        await make(bench, rename_node(session.index, ref, parse_typed(answer)))
-    else:
-        await make(bench, SetName(node=node_selector(session.index, ref), name=parse_typed(answer)))
+    if name is not None:
+        words = node_selector(session.index, ref)
+        await make(bench, rename_node(session.index, ref, name) if old else SetName(node=words, name=name))
 
 
 async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "value") -> None:
     """Ask for the name of a value that a graph defines."""
     index = bench.session.index
-    answer = await ask(
+    name = await ask_text(
         bench,
         f"name of the {kind}: ",
-        text=typed(old) if old else "",
+        old,
         hint="its consumers are updated",
-        mistake=lambda text: value_mistake(index, parse_typed(text), old),
+        mistake=lambda text: value_mistake(index, text, old),
     )
-    if answer is not None and parse_typed(answer) != old:
-        await make(bench, rename_value(index, scope, old, parse_typed(answer)))
+    if name is not None:
+        await make(bench, rename_value(index, scope, old, name))
 
 
 # Inputs
@@ -166,13 +173,13 @@ async def _rewire(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     model = bench.session.model
     await ready(bench)
-    known = await bench.jobs.run("edit", "looking up the operator", lambda: slots(model, ref))
+    known = await bench.jobs.run("edit", "looking up the operator", lambda: slot_choices(model, ref))
     if not known:
         bench.say(f"{visible(ref.node.op_type or 'the node', 60)} has no inputs", "changed")
         return
-    slot = arguments.number if arguments.number is not None else known[0].position
+    slot = arguments.number or 0
     if arguments.number is None and len(known) > 1:
-        chosen = await bench.choose("Which input", slot_choices(model, ref))
+        chosen = await bench.choose("Which input", known)
         if chosen is None:
             return
         slot = int(chosen)

@@ -13,7 +13,8 @@ from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
-from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.session.edited_model import expressed
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell import programs
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
@@ -73,7 +74,6 @@ async def _take_up(bench: Bench, arguments: Arguments) -> None:
 
 
 def _choice(path: Path) -> Choice:
-    """Return a kept text as a choice, with its nodes and its age."""
     from onnxjson.editing.drafts import open_draft
 
     draft = open_draft(path)
@@ -218,7 +218,6 @@ class _EditorLoop:
         return preview, [(Span(line.text, _STYLES[line.kind]),) for line in found if line.kind != "file"]
 
     def _moved(self) -> list[Line]:
-        """Return which nodes have moved since the text was written."""
         places = self._draft.places or {}
         texts = [
             f"{visible(then, None)} in the text is now {visible(now, None)}"
@@ -242,15 +241,9 @@ class _EditorLoop:
 
 def _expressed(before: "Model", after: "Model") -> tuple[Edit, ...]:
     """Return edits with the same result; none if there are none or the model is too big to search."""
-    from onnxjson.diffing.difference import diff
-    from onnxjson.editing.expressing import express
-
     if before.graph is None or len(before.graph.node) > _EXPRESSED:
         return ()
-    try:
-        found = express(before, after, diff(before, after).alignment)
-    except OnnxJsonError:
-        return ()
+    found = expressed(before, after)
     return () if found.reason or found.left_out else found.edits
 
 

@@ -11,7 +11,7 @@ from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import selector_offers
-from onnxjson_tui.rows.node_text import Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.choices import Direction, NodeText, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
@@ -118,20 +118,14 @@ def _match(places: Sequence[int], number: int, wrapped: bool, direction: Directi
     return f"match {places.index(number) + 1:,} of {len(places):,}{where if wrapped else ''}"
 
 
-_WITH_MEANING: Final = re.compile(r"[*?\s]")
-"""Characters with a meaning of their own in the value of a term."""
+_WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
 
 
 def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
     """Return a selector, and the positions of the nodes of one graph that it finds.
 
-    A single word that is not the name of a node or value is searched within names.
-
-    Args:
-        session: the session with the model.
-        scope: the graph.
-        typed: the typed text.
-        is_complete: whether the user has finished; otherwise no similar names are suggested.
+    A single word that is not the name of a node or value is searched within names. While the user types, no similar
+    names are suggested.
 
     Raises:
         SelectorError: the selector is invalid or finds nothing.
@@ -162,8 +156,6 @@ class _Filter:
         self._cursor = None if bench.here is None else bench.here.position
         self._pane = bench.pane
         self._typed = bench.finder.selector if bench.filter else ""
-        self._asked: str | None = None
-        """The text that a thread searches."""
 
     def ask(self, text: str | None = None) -> None:
         """Ask for a selector; the initial text is that of the current filter if it is None."""
@@ -177,21 +169,17 @@ class _Filter:
         )
 
     def _changed(self, typed: str) -> None:
-        """Search for another text."""
         if typed.strip() == self._typed:
             return
         self._typed = typed.strip()
-        if self._asked is None:
-            self._find()
+        self._find()
 
     def _find(self) -> None:
-        """Search for the last text, in one thread at a time."""
         bench, scope, typed = self._bench, self._bench.scope, self._typed
         if scope is None or not typed:
             self._show("", None)
             return
         graph = scope
-        self._asked = typed
         bench.compute(
             "filter",
             "filtering",
@@ -201,12 +189,9 @@ class _Filter:
         )
 
     def _found(self, typed: str, found: "tuple[str, list[int]] | BaseException") -> None:
-        self._asked = None
-        if not self._bench.prompt.is_asking:
+        if not self._bench.prompt.is_asking or typed != self._typed:
             return
-        if typed != self._typed:
-            self._find()
-        elif isinstance(found, OnnxJsonError):
+        if isinstance(found, OnnxJsonError):
             # More letters may correct it.
             self._bench.say(error_text(found), "bad", keep=False)
         elif isinstance(found, BaseException):

@@ -13,12 +13,11 @@ from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import fresh_name, is_plain, item_line, node_selector, selector_of_value
-from onnxjson_tui.names.form_feedback import Also
-from onnxjson_tui.names.form_filling import Filling, prefilled
+from onnxjson_tui.names.form_filling import Also, Filling, prefilled
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.screens.form import FormScreen
-from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 
 _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
@@ -60,13 +59,7 @@ async def fill_in(
 ) -> Preview | None:
     """Ask for an edit by its form and make it; return the change, or None if the user cancels.
 
-    Args:
-        bench: the workbench on whose model the edit is made.
-        name: the name of the edit.
-        texts: contents of fields, instead of those that the cursor suggests.
-        focus: the field that gets the focus.
-        also: other edits of the same step.
-        title: the title, instead of that of the edit.
+    `texts` replace what the cursor suggests; `also` makes further edits of the same step.
 
     Raises:
         ParameterError: there is no edit of that name.
@@ -88,9 +81,8 @@ async def _insert_after(bench: Bench, arguments: Arguments) -> None:
     if not outputs:
         bench.say("the node has no outputs", "changed")
         return
-    value: str | None = outputs[0]
-    if len(outputs) > 1:
-        value = await bench.choose("After which output", [Choice(name, visible(name, 300)) for name in outputs])
+    choices = [Choice(name, visible(name, 300)) for name in outputs]
+    value = outputs[0] if len(outputs) == 1 else await bench.choose("After which output", choices)
     operator = await _operator(bench) if value is not None else None
     if value is None or operator is None:
         return

@@ -17,31 +17,27 @@ from onnxjson_tui.shell.bench import Bench
 
 _LONGEST: Final = 300
 
-_MOST_CHOICES: Final = 20_000
-"""Places that are listed in a dialog."""
+_MOST_CHOICES: Final = 20_000  # places that are listed in a dialog
 
 
 async def producer(bench: Bench, arguments: Arguments) -> None:
     """Go to the producer of an input: the input of the count, the only one, or the one that the user chooses."""
-    here = require_here(bench)
-    producers = _producers(bench.session.index, here)
+    here, index = require_here(bench), bench.session.index
+    producers = _producers(index, here)
     slot = _wanted_slot(bench, arguments, "input")
     if slot is None:
         reached = {each: ref for each, ref in producers.items() if ref is not None}
         if not reached:
             bench.say("no node produces an input of this one; gd shows what defines them")
             return
-        if len(set(reached.values())) == 1:
-            slot = next(iter(reached))
+        slot = next(iter(reached)) if len(set(reached.values())) == 1 else None
     choices = [_input(here, each, ref, refused="no node produces it") for each, ref in producers.items()]
     slot = await _ask_slot(bench, here, slot, "Go to the producer of", choices)
-    if slot is None:
-        return
-    found = producers[slot]
-    if found is None:
-        bench.say(f"in[{slot}] is {_origin(bench.session.index, here, slot)}; gd shows it")
-    else:
+    found = None if slot is None else producers[slot]
+    if found is not None:
         bench.go(found.address)
+    elif slot is not None:
+        bench.say(f"in[{slot}] is {_origin(index, here, slot)}; gd shows it")
 
 
 async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
@@ -175,7 +171,6 @@ def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
 
 
 def _jump(bench: Bench, arguments: Arguments, *, is_back: bool) -> None:
-    """Go back or forward by as many places as the count."""
     jumps = bench.session.places.jumps
     place = None
     for _ in range(arguments.number or 1):
@@ -261,7 +256,6 @@ def _wanted_slot(bench: Bench, arguments: Arguments, kind: str) -> int | None:
 
 
 def _producers(index: Index, here: NodeRef) -> dict[int, NodeRef | None]:
-    """Return the slots of the inputs of a node, and the nodes that produce them."""
     return {slot: index.producer(here.scope, name) for slot, name in enumerate(here.node.input) if name}
 
 
@@ -287,7 +281,6 @@ def _input(here: NodeRef, slot: int, found: NodeRef | None, *, detail: str = "",
 
 
 def _called(ref: NodeRef) -> str:
-    """Return the position and operator of a node."""
     return f"{ref.position} {visible(operator_name(ref.node.domain, ref.node.op_type), 60)}"
 
 

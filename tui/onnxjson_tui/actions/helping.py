@@ -11,8 +11,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.actions.commanding import MARK, ask, run_line
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.keys.key_list import all_keys, key_lines, sentence
-from onnxjson_tui.names.model_names import MOST, Named, Names
-from onnxjson_tui.rows.choices import Choice, ChoiceRows
+from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Names
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.widgets.lines import LineList
@@ -25,8 +24,6 @@ class PaletteScreen(PickerScreen):
         super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
         self._bench = bench
         self._names: Names | None = None
-        self._asked: str | None = None
-        """The text that a thread searches."""
         self._now = ""
 
     def on_mount(self) -> None:
@@ -49,34 +46,25 @@ class PaletteScreen(PickerScreen):
         super()._find(typed)
         self._now = typed
         names = self._names
-        if names is None or not typed.strip() or self._asked is not None:
-            return
-        self._asked = typed
-        self._bench.compute("palette", "searching", lambda: names.find(typed), lambda found: self._found(typed, found))
+        if names is not None and typed.strip():
+            self._bench.compute(
+                "palette", "searching", lambda: names.find(typed), lambda found: self._add(typed, found)
+            )
 
-    def _found(self, typed: str, found: list[Named]) -> None:
-        self._asked = None
-        if not self.is_mounted:
-            return
-        if typed == self._now:
-            self._add(typed, found)
-        else:
-            self._find(self._now)
-
-    def _add(self, typed: str, found: list[Named]) -> None:
+    def _add(self, typed: str, found: list[Choice]) -> None:
         """List names after the commands, but exact matches before them."""
+        if not self.is_mounted or typed != self._now:
+            return
         commands = list(self.choices_for(typed))
-        names = [Choice(f"go {each.address}", each.label, each.detail) for each in found]
         wanted = typed.strip().lower()
-        first = [each for each in names if each.label.lower() == wanted]
-        rest = [each for each in names if each.label.lower() != wanted]
+        first = [each for each in found if each.label.lower() == wanted]
+        rest = [each for each in found if each.label.lower() != wanted]
         if len(found) >= MOST:
             rest.append(Choice("", f"more than {MOST}", "", "type more of the name"))
         self.query_one(LineList).show(ChoiceRows([*first, *commands, *rest]), 0)
 
 
-_MOST_RECENT: Final = 20
-"""Earlier commands that are offered."""
+_MOST_RECENT: Final = 20  # earlier commands that are offered
 
 
 async def _open_palette(bench: Bench, arguments: Arguments) -> None:
@@ -103,7 +91,6 @@ def commands(bench: Bench) -> list[Choice]:
 
 
 def _run(bench: Bench, chosen: str) -> None:
-    """Run a chosen action, edit or command, or go to a name."""
     kind, _, what = chosen.partition(" ")
     if kind == "go":
         if bench.go(what):
@@ -121,8 +108,7 @@ def _run(bench: Bench, chosen: str) -> None:
 
 
 _WIDEST: Final = 110
-_BORDER: Final = 5
-"""Columns of a text screen around the text."""
+_BORDER: Final = 5  # columns of a text screen around the text
 
 MANUAL: Final = """\
 The screen

@@ -1,10 +1,9 @@
 """Look closer: tensors and problems in the drawer, documentation, the drawing around a node, comparisons, passes."""
 
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Final
-
-from textual import events
+from typing import Any, Final
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import counted, visible
@@ -17,40 +16,21 @@ from onnxjson.rendering.node import documentation_fields, documentation_lines, o
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.commanding import run_line
-from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.keys.action import Action, Arguments
-from onnxjson_tui.names.completion import complete_path
+from onnxjson_tui.actions.editing import ask, require_here
+from onnxjson_tui.actions.helping import text_width
+from onnxjson_tui.keys.action import Action, Arguments, Run
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.rows.side_texts import wrap
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
+from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
-from onnxjson_tui.widgets.lines import LineList, TextRows
 
-_AROUND = 6
-"""Columns of the frame of the dialog."""
-
-_WIDEST = 104
-
-
-class DocumentationScreen(TextScreen):
-    """The documentation of the operator of a node, wrapped for the width of the screen."""
-
-    def __init__(self, model: Model, ref: NodeRef) -> None:
-        node = ref.node
-        super().__init__(operator_name(node.domain, node.op_type, node.overload), ())
-        self._model = model
-        self._ref = ref
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Wrap the text again."""
-        width = max(min(_WIDEST, event.size.width * 96 // 100 - _AROUND), 30)
-        self._rows = TextRows(operator_lines(self._model, self._ref, width))
-        for lines in self.query(LineList):
-            lines.show(self._rows, 0)
+_NO_TENSOR: Final = "this needs a tensor; t on a node shows one"
 
 
 def operator_lines(model: Model, ref: NodeRef, width: int) -> list[str]:
@@ -63,13 +43,11 @@ def operator_lines(model: Model, ref: NodeRef, width: int) -> list[str]:
     found = operator_signature(ref.node.domain, ref.node.op_type, opset)
     if found is not None:
         lines = documentation_lines(documentation_fields(found), width)
-        return [piece for line in lines for piece in _cut(line, width)]
+        return [piece for line in lines for piece in wrap(line, width)]
     name = visible(operator_name(*key))
     imported = f"opset {opset} of its domain is imported" if opset is not None else "its domain is not imported"
     return wrapped(
-        f"{name} is neither an operator of the installed onnx nor a function of the model; {imported}.",
-        width,
-        indent=0,
+        f"{name} is neither an operator of the installed onnx nor a function of the model; {imported}.", width, indent=0
     )
 
 
@@ -91,13 +69,6 @@ def _of_function(function: Function, width: int) -> list[str]:
     if function.doc_string:
         lines += ["", *wrapped(function.doc_string, width, indent=0)]
     return lines
-
-
-def _cut(line: str, width: int) -> list[str]:
-    """Split a long line; tables in the documentation have no spaces to wrap at."""
-    if len(line) <= width:
-        return [line]
-    return [line[start : start + width] for start in range(0, len(line), width)]
 
 
 async def _tensor(bench: Bench, arguments: Arguments) -> None:
@@ -160,23 +131,18 @@ def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name
         return None  # An undefined name is not a tensor.
 
 
-def statistics(bench: Bench, arguments: Arguments) -> None:
-    """Compute statistics of the tensor."""
-    page = bench.drawer.page
-    if isinstance(page, TensorPage):
-        page.count()
-    else:
-        bench.say("statistics need a tensor; t on a node shows one")
+def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
+    """Return the action that calls a method of the open page, if the page has such a method."""
 
+    def run(bench: Bench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
+        found: Callable[[], Coroutine[Any, Any, None] | None] | None = getattr(bench.drawer.page, method, None)
+        if found is not None:
+            return found()
+        if otherwise:
+            bench.say(otherwise)
+        return None
 
-async def _take_slice(bench: Bench, arguments: Arguments) -> None:
-    page = bench.drawer.page
-    if not isinstance(page, TensorPage) or not page.slice:
-        bench.say("a slice needs a tensor; t on a node shows one")
-        return
-    text = await bench.ask("slice", text=page.slice)
-    if text is not None:
-        page.pick(text)
+    return run
 
 
 def _scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
@@ -201,29 +167,15 @@ def check(bench: Bench, arguments: Arguments) -> None:
     bench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
-def _only_errors(bench: Bench, arguments: Arguments) -> None:
-    page = bench.drawer.page
-    if isinstance(page, ProblemsPage):
-        page.turn_warnings()
-    else:
-        bench.say("f5 shows the problems, which may have warnings")
-
-
-def _read_row(bench: Bench, arguments: Arguments) -> None:
-    page = bench.drawer.page
-    if isinstance(page, ProblemsPage):
-        page.read(bench.drawer.lines.cursor)
-
-
 def _show_documentation(bench: Bench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    model = bench.session.model
+    here, model, width = require_here(bench), bench.session.model, text_width(bench)
+    title = operator_name(here.node.domain, here.node.op_type, here.node.overload)
     # In a thread, since onnx is imported for the first answer.
     bench.jobs.start(
         "documentation",
         "looking up the operator",
-        lambda: operator_lines(model, here, 80),
-        lambda _: bench.app.push_screen(DocumentationScreen(model, here)),
+        lambda: operator_lines(model, here, width),
+        lambda lines: bench.app.push_screen(TextScreen(title, lines)),
         holds_keys=True,
     )
 
@@ -281,18 +233,25 @@ async def _show(bench: Bench, screen: ComparisonScreen) -> None:
 
 async def _run_pass(bench: Bench, arguments: Arguments) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
-    from onnxjson_tui.screens.passes import SpecScreen, pass_choices, run_screen
+    from onnxjson_tui.screens import passes
 
     spec: str | None = arguments.text.strip()
     if not spec:
         hint = "enter options   esc cancel   type to search"
-        name = await bench.choose("Run a pass", pass_choices(), hint=hint)
+        name = await bench.choose("Run a pass", passes.pass_choices(), hint=hint)
         if name is None:
             return
         entry = next(each for each in entries() if each.name == name)
-        spec = await bench.app.push_screen_wait(SpecScreen(entry))
-    if spec:
-        await _show(bench, run_screen(bench, spec))
+        spec = await ask(
+            bench,
+            "pass ",
+            text=passes.first_spec(entry),
+            hint=lambda typed: passes.spec_hint(entry, typed),
+            mistake=passes.spec_mistake,
+            complete=lambda typed: passes.spec_offers(entry, typed),
+        )
+    if spec and spec.strip():
+        await _show(bench, passes.run_screen(bench, passes.closed_spec(spec)))
 
 
 async def _trace(bench: Bench, arguments: Arguments) -> None:
@@ -311,13 +270,20 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "neighbourhood", "draw the nodes around the node; a count limits the distance", ("g v",),
         _neighbourhood, "Graph",
     ),
-    Action("statistics", "statistics and histogram of the tensor", ("S",), statistics, "See", "drawer"),
-    Action("slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _take_slice, "See", "drawer"),
+    Action(
+        "statistics", "statistics and histogram of the tensor", ("S",), _on_page("count", _NO_TENSOR), "See", "drawer"
+    ),
+    Action(
+        "slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
+    ),
     Action("right", "columns to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
     Action("left", "columns to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
     Action("edit-tensor", "edit the values of the tensor", ("e",), _edit_tensor, "Edit", "drawer", changes=True),
-    Action("only-errors", "hide warnings, or show them again", ("w",), _only_errors, "See", "drawer"),
-    Action("read-row", "show the row unabridged", ("space",), _read_row, "See", "drawer"),
+    Action(
+        "only-errors", "hide warnings, or show them again", ("w",),
+        _on_page("turn_warnings", "f5 shows the problems"), "See", "drawer",
+    ),
+    Action("read-row", "show the row unabridged", ("space",), _on_page("read_row"), "See", "drawer"),
     Action(
         "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
         argument="[PATH|REV:PATH]", footer="compare",

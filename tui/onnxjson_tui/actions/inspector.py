@@ -1,8 +1,6 @@
 """The inspector, and the list of inputs and outputs of the model: go where a row leads, edit what is in it."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from onnxjson.editing.annotations import SetDoc, SetMetadata
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
@@ -11,25 +9,26 @@ from onnxjson.editing.nodes import Rewire
 from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson_tui.actions.editing import ask, ask_value_name, make, ready, rename_this, require_here, rewire_input
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson_tui.actions.editing import (
+    ask,
+    ask_text,
+    ask_value_name,
+    make,
+    ready,
+    rename_this,
+    require_here,
+    rewire_input,
+)
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.keys.action import Action, Arguments
-from onnxjson_tui.names.editable_names import (
-    node_selector,
-    parse_typed,
-    typed,
-    value_selector,
-)
-from onnxjson_tui.names.form_feedback import can_be_typed, expected, value_mistake, written
+from onnxjson_tui.names.editable_names import model_value_selector, node_selector
+from onnxjson_tui.names.form_filling import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.rows.choices import Searchable
-from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.rows.interface import InterfaceRows, Port, ports_of
+from onnxjson_tui.rows.choices import Choice, Searchable
+from onnxjson_tui.rows.inspector import Entry, InspectorRows, port_choices
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import Dialog, key_spans
-from onnxjson_tui.widgets.lines import LineList
 
 
 def entry_here(bench: Bench) -> Entry | None:
@@ -140,9 +139,9 @@ async def add_attribute(bench: Bench, ref: NodeRef) -> None:
 async def edit_metadata(bench: Bench, ref: NodeRef, key: str) -> None:
     """Ask for the value of an entry of the metadata of a node."""
     value = next((each.value or "" for each in ref.node.metadata_props if each.key == key), "")
-    answer = await ask(bench, f"{visible(key, 60)} = ", text=typed(value) if value else "")
-    if answer is not None and parse_typed(answer) != value:
-        await make(bench, SetMetadata(key=key, value=parse_typed(answer), node=node_selector(bench.session.index, ref)))
+    answer = await ask_text(bench, f"{visible(key, 60)} = ", value)
+    if answer is not None:
+        await make(bench, SetMetadata(key=key, value=answer, node=node_selector(bench.session.index, ref)))
 
 
 async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
@@ -152,9 +151,9 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
     if len(lines) > 1 and all(visible(line, None) == line for line in lines):
         await fill_in(bench, "set-doc", {"text": old, "node": words}, focus="text")
         return
-    answer = await ask(bench, "doc string: ", text=typed(old) if old else "")
-    if answer is not None and parse_typed(answer) != old:
-        await make(bench, SetDoc(text=parse_typed(answer), node=words))
+    answer = await ask_text(bench, "doc string: ", old)
+    if answer is not None:
+        await make(bench, SetDoc(text=answer, node=words))
 
 
 def _to_inspector(bench: Bench, arguments: Arguments) -> None:
@@ -166,108 +165,54 @@ def _to_inspector(bench: Bench, arguments: Arguments) -> None:
         bench.inspector.move_to(places[0] if places else 0)
 
 
-_ACTIONS_BY_KEY: Final = {
-    "s": ("shape", "shape"),
-    "x": ("dimension", "size"),
-    "r": ("rename", "rename"),
-    "d": ("remove", "remove"),
-    "a": ("add-input", "add in"),
-    "A": ("add-output", "add out"),
-}
-"""Key -> the action, and a word for it."""
-
-_NEED_PORT: Final = frozenset({"shape", "dimension", "rename", "remove"})
-
-
-class PortAction(NamedTuple):
-    """An action on an input or output of the model."""
-
-    action: str
-    port: Port | None
-    number: int
-    """Row of the list."""
-
-
-class InterfaceScreen(Dialog[PortAction | None]):
-    """Lists inputs and outputs; returns what to do with one, or None."""
-
-    def __init__(self, ports: list[Port], *, cursor: int = 0, readonly: bool = False) -> None:
-        super().__init__()
-        self._ports = ports
-        self._cursor = cursor
-        self._readonly = readonly
-
-    def on_mount(self) -> None:
-        """Focus the list."""
-        inputs = sum(port.kind == "input" for port in self._ports)
-        self.show_title(f"{counted(inputs, 'input')}, {counted(len(self._ports) - inputs, 'output')}")
-        keys = [] if self._readonly else [(key, word) for key, (_, word) in _ACTIONS_BY_KEY.items()]
-        self.show_hint(*key_spans([*keys, ("esc", "close")]))
-        lines = self.query_one(LineList)
-        lines.show(InterfaceRows(self._ports), self._cursor)
-        lines.focus()
-
-    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """Edit the shape."""
-        self._choose("shape")
-
-    def keys(self) -> Mapping[str, Callable[[], object]]:
-        """Choose an action, close."""
-        return {
-            **{key: partial(self._choose, action) for key, (action, _) in _ACTIONS_BY_KEY.items()},
-            "enter": partial(self._choose, "shape"),
-            **dict.fromkeys(("escape", "q", "i", "ctrl+c"), partial(self.dismiss, None)),
-        }
-
-    def _choose(self, action: str) -> None:
-        number = self.query_one(LineList).cursor
-        port = self._ports[number] if number < len(self._ports) else None
-        if not self._readonly and (port is not None or action not in _NEED_PORT):
-            self.dismiss(PortAction(action, port, number))
+_PORT_ACTIONS: Final = (
+    ("shape", "set the shape"),
+    ("dimension", "set the size of a dimension"),
+    ("rename", "rename"),
+    ("remove", "remove"),
+)
 
 
 async def _interface(bench: Bench, arguments: Arguments) -> None:
-    cursor = 0
     while True:
-        screen = InterfaceScreen(ports_of(bench.session.index), cursor=cursor, readonly=bench.session.readonly)
-        chosen = await bench.app.push_screen_wait(screen)
-        if chosen is None:
+        choices = port_choices(bench.session.index)
+        inputs = sum([each.key.startswith("input ") for each in choices])
+        title = f"{counted(inputs, 'input')}, {counted(len(choices) - inputs, 'output')}"
+        if not bench.session.readonly:
+            choices += [Choice(f"add-{kind}", f"add an {kind}") for kind in ("input", "output")]
+        chosen = await bench.choose(title, choices, is_wide=True)
+        if chosen is None or bench.session.readonly:
             return
-        cursor = chosen.number
         try:
-            await _do(bench, chosen)
+            if chosen.startswith("add-"):
+                await fill_in(bench, chosen)
+            else:
+                await _edit_port(bench, *chosen.split(" ", 1))
         except OnnxJsonError as error:
             bench.failed(error)
             return
 
 
-async def _do(bench: Bench, chosen: PortAction) -> None:
-    port = chosen.port
-    if chosen.action in ("add-input", "add-output"):
-        await fill_in(bench, chosen.action)
-        return
+async def _edit_port(bench: Bench, kind: str, name: str) -> None:
     scope = bench.session.index.main
-    if port is None or scope is None:
+    choices = [Choice(key, label) for key, label in _PORT_ACTIONS]
+    action = await bench.choose(f"{kind} {visible(name, 100)}", choices)
+    if scope is None:
         return
-    words = _words(bench.session.index, scope, port.name)
-    match chosen.action:
+    words = model_value_selector(bench.session.index, scope, name)
+    match action:
         case "shape":
-            await fill_in(bench, "set-shape", {"tensor": words, "shape": _shape(scope, port.name)}, focus="shape")
+            await fill_in(bench, "set-shape", {"tensor": words, "shape": _shape(scope, name)}, focus="shape")
         case "dimension":
-            name = next((each for each in _shape(scope, port.name).split(",") if each and not each.isdigit()), "")
-            if name and name != "?":
-                await fill_in(bench, "set-dim", {"dim": name}, focus="size")
+            dim = next((each for each in _shape(scope, name).split(",") if each and not each.isdigit()), "")
+            if dim and dim != "?":
+                await fill_in(bench, "set-dim", {"dim": dim}, focus="size")
             else:
                 await fill_in(bench, "set-dim", {"tensor": words, "axis": "0"}, focus="size")
         case "rename":
-            await ask_value_name(bench, scope, port.name, port.kind)
+            await ask_value_name(bench, scope, name, kind)
         case "remove":
-            is_input = port.kind == "input"
-            await make(bench, RemoveInput(tensor=port.name) if is_input else RemoveOutput(tensor=port.name))
-
-
-def _words(index: Index, scope: Scope, name: str) -> str:
-    return value_selector(scope, name, is_unique=sum([each.defines(name) for each in index.scopes]) == 1)
+            await make(bench, RemoveInput(tensor=name) if kind == "input" else RemoveOutput(tensor=name))
 
 
 def _shape(scope: Scope, name: str) -> str:

@@ -1,24 +1,31 @@
-"""Move the cursor, go from pane to pane, open and close the pages of the drawer."""
+"""Move the cursor, go from pane to pane, open pages of the drawer; select nodes, repeat the last edit, copy."""
 
 from typing import Final
 
+import msgspec
+
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.nodes import AddNode
+from onnxjson.editing.parameters import parameters
+from onnxjson.editing.spelling import spell_line
+from onnxjson.editing.values import attribute_values
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Node
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.patterns.selector_terms import spelled
+from onnxjson.rendering.tables import size
+from onnxjson_tui.actions.editing import make, previewed, ready, require_here
 from onnxjson_tui.keys.action import Action, Arguments, Run
+from onnxjson_tui.names.editable_names import node_selector
 from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.graph_screen import PANES
-from onnxjson_tui.shell.keyed import MOTIONS, Motion
-
-
-def _mover(motion: Motion) -> Run[Bench]:
-    """Return the action of a motion in the list that has the focus."""
-
-    def run(bench: Bench, arguments: Arguments) -> None:
-        motion.run(bench.lines, arguments.number or 1)
-
-    return run
+from onnxjson_tui.shell.keyed import MOTIONS
 
 
 def _last(bench: Bench) -> int:
@@ -130,7 +137,7 @@ def _enlarge_drawer(bench: Bench, arguments: Arguments) -> None:
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    *[Action(each.id, each.title, each.keys, _mover(each), "Move") for each in MOTIONS],
+    *MOTIONS,
     Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
         "last", "last row; 120G goes to node 120", ("G", "end"),
@@ -153,4 +160,181 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "enlarge-drawer", "give the drawer the whole height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
     ),
+)  # fmt: skip
+
+
+_LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
+
+
+def _toggle(bench: Bench, arguments: Arguments) -> None:
+    require_here(bench)
+    lines = bench.nodes
+    for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))):
+        bench.session.places.toggle(address)
+    _show(bench)
+
+
+def _select_range(bench: Bench, arguments: Arguments) -> None:
+    require_here(bench)
+    places, cursor = bench.session.places, bench.nodes.cursor
+    other = next(
+        (number for address in reversed(places.selected) if (number := _number(bench, address)) is not None), cursor
+    )
+    for address in _addresses(bench, range(min(other, cursor), max(other, cursor) + 1)):
+        places.selected.setdefault(address, None)
+    _show(bench)
+
+
+def _select_all(bench: Bench, arguments: Arguments) -> None:
+    if arguments.text:
+        bench.session.select(arguments.text)
+        _show(bench)
+    else:
+        _select(bench, range(len(bench.nodes.rows)))
+
+
+def _select(bench: Bench, numbers: range) -> None:
+    bench.session.places.select(_addresses(bench, numbers))
+    _show(bench)
+
+
+async def _repeat(bench: Bench, arguments: Arguments) -> None:
+    session = bench.session
+    step = next((each for each in reversed(session.history.made) if each.edits), None)
+    if step is None:
+        bench.say("there is no edit to repeat")
+        return
+    edit = step.edits[-1]
+    field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
+    if not _is_one(step.edits, field):
+        bench.say("the last step has several edits of different nodes; y in the history copies them", "changed")
+        return
+    if field is None:
+        await make(bench, *step.edits)
+        return
+    await ready(bench)
+    here = None if session.places.selected else node_selector(session.index, require_here(bench))
+
+    def find() -> Preview:
+        if here is None:
+            return session.preview(*session.on_selection(edit, field))
+        return session.preview(msgspec.structs.replace(edit, **{field: here}))
+
+    await previewed(bench, find)
+
+
+def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
+    """Whether edits are the same one on different nodes, or do not depend on the node under the cursor."""
+    if field is None:
+        return all(each.role != "nodes" or not each.required for edit in edits for each in parameters(type(edit)))
+    kinds = {type(each) for each in edits}
+    return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
+
+
+def _addresses(bench: Bench, numbers: range) -> list[str]:
+    scope = bench.scope
+    if scope is None:
+        return []
+    start = f"{scope.address}/node/"
+    return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
+
+
+def _number(bench: Bench, address: str) -> int | None:
+    scope = bench.scope
+    owner, _, position = address.rpartition("/node/")
+    return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
+
+
+def _show(bench: Bench) -> None:
+    bench.nodes.refresh()
+    bench.draw_bars()
+    count = len(bench.session.places.selected)
+    bench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
+
+
+def copies_of(index: Index, ref: NodeRef) -> dict[str, tuple[str, str]]:
+    """Return the texts that can be copied for a node, not escaped: key -> label and text."""
+    node = ref.node
+    found = {"name": ("name", node.name)} if node.name else {}
+    found |= {f"output {slot}": (f"output {slot}", name) for slot, name in enumerate(node.output) if name}
+    return found | {
+        "selector": ("selector", node_selector(index, ref)),
+        "address": ("address", f"@{ref.address}"),
+        "json": ("JSON of the node", json_of(node)),
+        "command": ("command that adds such a node", spell_line(command_of(ref))),
+    }
+
+
+def json_of(node: Node) -> str:
+    """Return a node as JSON, including big constants."""
+    parts: list[bytes] = []
+    writer = TextWriter(parts.append)
+    writer.node(node, 0)
+    writer.flush()
+    return b"".join(parts).decode()
+
+
+def command_of(ref: NodeRef) -> Edit:
+    """Return the edit that adds a copy of a node; its outputs need other names while the original exists."""
+    node = ref.node
+    return AddNode(
+        op_type=node.op_type or "?",
+        input=node.input,
+        output=node.output,
+        attribute=attribute_values(node) or {},
+        name=node.name or None,
+        domain=node.domain or None,
+        graph=ref.scope.address,
+    )
+
+
+def copy_text(bench: Bench, text: str, what: str) -> None:
+    """Copy any text to the clipboard of the terminal unless it is too big; `what` is its name in messages."""
+    data = text.encode("utf-8", "surrogateescape")
+    if fits_clipboard(data):
+        # Lone surrogates represent bytes that a clipboard does not accept.
+        bench.app.copy_to_clipboard(data.decode("utf-8", "replace"))
+        bench.say(f"copied {what} to the terminal's clipboard (OSC 52, unconfirmed)", "good")
+        return
+    bench.say(f"not copied: {what} is too big for a clipboard ({size(len(data))})", "changed")
+
+
+def fits_clipboard(data: bytes) -> bool:
+    """Whether a text is short enough for the clipboard of a terminal."""
+    return len(data) * 4 // 3 + 4 <= _LIMIT
+
+
+async def _copy(bench: Bench, arguments: Arguments) -> None:
+    ref = require_here(bench)
+    found = copies_of(bench.session.index, ref)
+    chosen: str | None = arguments.text
+    if chosen not in found:
+        choices = [Choice(key, label, visible(text, 300)) for key, (label, text) in found.items()]
+        chosen = await bench.choose("Copy", choices, is_wide=True)
+    if chosen is not None:
+        label, text = found[chosen]
+        copy_text(bench, text, label)
+
+
+def _copy_row(bench: Bench, arguments: Arguments) -> None:
+    page = bench.drawer.page
+    text = "" if page is None else page.copied(bench.drawer.lines.cursor)
+    if text:
+        copy_text(bench, text, "the row")
+    else:
+        bench.say("this row has nothing to copy")
+
+
+SELECTING: Final[tuple[Action[Bench], ...]] = (
+    Action("select", "toggle the selection of the node", ("v",), _toggle, "Edit", footer="select"),
+    Action("select-range", "select from the last selected node to this one", ("V",), _select_range, "Edit"),
+    Action("select-all", "select all listed nodes, or what a selector finds", (), _select_all, "Edit",
+           argument="[SELECTOR]"),
+    Action("select-none", "select nothing", (), lambda bench, arguments: _select(bench, range(0)), "Edit"),
+    Action("repeat", "repeat the last edit on this node or the selection", (".",), _repeat, "Edit", changes=True),
+    Action(
+        "copy", "copy a name, the JSON, the command ...", ("y",), _copy, "Edit", footer="copy",
+        argument="[name|selector|address|json|command]",
+    ),
+    Action("copy-row", "copy the row", ("y",), _copy_row, "Keep", "drawer"),
 )  # fmt: skip

@@ -8,16 +8,13 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Action, Arguments
-from onnxjson_tui.names.completion import expanded
 from onnxjson_tui.screens import saving
+from onnxjson_tui.session.opening import expanded
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 
-_LOOKED: Final = 0.05
-"""Seconds between two checks whether a save is done."""
-
-_SHOWN: Final = 10
-"""Unsaved steps that are listed when the user leaves."""
+_LOOKED: Final = 0.05  # seconds between two checks whether a save is done
+_SHOWN: Final = 10  # unsaved steps that are listed when the user leaves
 
 
 def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
@@ -73,12 +70,7 @@ def _end(bench: Bench) -> None:
 
 
 async def may_leave(bench: Bench, word: str) -> bool:
-    """Return whether the session may end; ask first if it has changes, and save or discard them.
-
-    Args:
-        bench: the workbench of the session.
-        word: the reason, for the question: "leave", "open the other file".
-    """
+    """Return whether the session may end; ask first if it has changes, and save or discard them."""
     session = bench.session
     while session.is_saving:
         await asyncio.sleep(_LOOKED)
@@ -118,9 +110,8 @@ async def _open_other(bench: Bench, arguments: Arguments) -> None:
         name = await bench.app.push_screen_wait(OpeningScreen(bench.session.opened.folder))
     if not name:
         return
-    wanted = str(expanded(name)) if name.startswith("~") else name
     readonly = bench.session.readonly
-    found = await bench.jobs.awaited("open", "opening", partial(opened, wanted, readonly=readonly))
+    found = await bench.jobs.awaited("open", "opening", partial(opened, name, readonly=readonly))
     if await may_leave(bench, "open the other file"):
         bench.jobs.drop_all()
         enter(bench.app, found, readonly=readonly, left=bench.session)
@@ -137,7 +128,7 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
     if not exported.script.edits:
         await saving.report_no_script(bench, exported.left_out)
         return
-    path = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json", given=arguments.text)
+    path = await saving.ask_path(bench, "export edits to (.json)", "edits.json", given=arguments.text)
     if path is not None:
         await saving.write_edits(bench, path, exported.script, exported.left_out)
 

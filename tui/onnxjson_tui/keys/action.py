@@ -12,16 +12,12 @@ Group = Literal["Move", "Panes", "Find", "Graph", "Edit", "See", "Keep", "Help"]
 class Arguments(NamedTuple):
     """What was typed before and after the keys or the name of an action."""
 
-    number: int | None = None
-    """The count before the keys, such as 25 in ``25j``."""
-    letter: str = ""
-    """The letter after the keys, for actions that expect one, such as ``a`` in ``ma``."""
-    text: str = ""
-    """The argument after the name on the command line, such as a path in ``:open model.onnx``."""
+    number: int | None = None  # the count before the keys, such as 25 in ``25j``
+    letter: str = ""  # the letter after the keys, for actions that expect one, such as ``a`` in ``ma``
+    text: str = ""  # the argument after the name on the command line, such as a path in ``:open model.onnx``
 
 
-_Bench = TypeVar("_Bench")
-"""The screen that an action runs on."""
+_Bench = TypeVar("_Bench")  # the screen that an action runs on
 
 Run = Callable[[_Bench, Arguments], Coroutine[Any, Any, None] | None]
 
@@ -29,23 +25,17 @@ Run = Callable[[_Bench, Arguments], Coroutine[Any, Any, None] | None]
 class Action(NamedTuple, Generic[_Bench]):
     """One command of the workbench."""
 
-    id: str
-    """Name in the palette, after ``:`` and in the key list."""
-    title: str
-    """Short description, verb first."""
+    id: str  # name in the palette, after ``:`` and in the key list
+    title: str  # short description, verb first
     keys: tuple[str, ...]
     """Key sequences, keys separated by spaces: ``u``, ``g g``, ``ctrl+s``; the first one is shown first."""
     run: Run[_Bench]
     group: Group
     scope: Pane = "everywhere"
-    changes: bool = False
-    """Whether it changes the model or a file; a read-only session refuses such actions."""
-    takes_letter: bool = False
-    """Whether a letter follows the keys."""
-    footer: str = ""
-    """Label in the footer; "" if the footer does not show the action."""
-    help: str = ""
-    """Details for the key list, after the title."""
+    changes: bool = False  # whether it changes the model or a file; a read-only session refuses such actions
+    takes_letter: bool = False  # whether a letter follows the keys
+    footer: str = ""  # label in the footer; "" if the footer does not show the action
+    help: str = ""  # details for the key list, after the title
     argument: str = ""
     """Kind of `Arguments.text`; "" for an action without an argument.
 

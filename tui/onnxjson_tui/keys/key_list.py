@@ -27,15 +27,9 @@ PANES: Final[dict[Pane, str]] = {
     "drawer": "In the drawer",
 }
 
-_NAMES: Final = {
-    "escape": "esc",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-    "delete": "del",
-}
+_NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
 
-_COLUMN: Final = 18
-"""Width of the column of keys in the key list."""
+_COLUMN: Final = 18  # width of the column of keys in the key list
 
 
 def shown_keys(keys: str) -> str:

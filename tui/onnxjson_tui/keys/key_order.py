@@ -15,20 +15,11 @@ if TYPE_CHECKING:
     from textual.events import Event
     from textual.message_pump import MessagePump
 
-_LONGEST: Final = 0.5
-"""Maximum seconds that the next key waits for a busy widget."""
-
-_STEPS: Final = 20
-"""Rounds of the event loop, some µs each, in which an action may open a screen; about five are usual."""
-
-_HOLD_INTERVAL: Final = 0.02
-"""Seconds between checks whether work started by a key still holds back the next keys."""
-
-_CANCEL_KEYS: Final = ("escape", "ctrl+c")
-"""Keys that do not wait, and that discard the waiting ones."""
-
-_WIDGET_INTERVAL: Final = 0.05
-"""Seconds between checks whether the target widget was removed."""
+_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
+_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
+_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
+_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
+_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
 
 
 class KeyOrder:
@@ -39,10 +30,8 @@ class KeyOrder:
     ) -> None:
         """Create an empty queue.
 
-        Args:
-            app: the program.
-            deliver: sends a key to the widget that has the focus.
-            is_held: whether work is running that may ask a question, to which the next keys belong.
+        `deliver` sends a key to the widget that has the focus; `is_held` returns whether work is running that may ask a
+        question, to which the next keys belong.
         """
         self._app = app
         self._deliver = deliver

@@ -1,11 +1,9 @@
 """Completion of the command line: commands, edits, their parameters, names of the model by role, and paths."""
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.catalogue import NAMES
@@ -21,10 +19,10 @@ from onnxjson_tui.keys.action import Action
 from onnxjson_tui.names.editable_names import constant_of, is_plain, value_selector
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
 
-MOST: Final = 60
-"""Maximum number of completions; typing more narrows them down."""
+MOST: Final = 60  # maximum number of completions; typing more narrows them down
 
 _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\\?\Z)|\\\Z)+""", re.S)
 """A word with its quotes, which may be open at the end of the line."""
@@ -32,26 +30,15 @@ _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?
 _PIECE: Final = re.compile(r"""'([^']*)'?|"((?:\\.|[^"\\])*\\?)"?|(?:\\(?=.))?([^'"\\]+|.)""", re.S)
 """A part of a word: in single quotes, in double quotes, an escaped character, or plain."""
 
-_NAMES_LOOKED_AT: Final = 200_000
-"""Maximum number of names of a model that are searched for one completion."""
-
-
-MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")
-"""File name extensions of models."""
-
-_MOST_MEMBERS: Final = 2_000
-"""Maximum number of folder members that are read."""
+_NAMES_LOOKED_AT: Final = 200_000  # maximum number of names of a model that are searched for one completion
 
 
 class Typed(NamedTuple):
     """A command line up to the cursor."""
 
-    head: str
-    """Everything before the last word, as typed."""
-    words: tuple[str, ...]
-    """The words of the head, unquoted."""
-    last: str
-    """The unfinished word, unquoted; "" after a space."""
+    head: str  # everything before the last word, as typed
+    words: tuple[str, ...]  # the words of the head, unquoted
+    last: str  # the unfinished word, unquoted; "" after a space
 
     def with_last(self, word: str) -> str:
         """Return the line with another last word."""
@@ -168,7 +155,6 @@ def _any(scope: Scope, name: str) -> bool:
 
 
 def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
-    """Yield the words that may come next in an edit."""
     for candidate in candidates(typed.words, typed.last):
         yield candidate.word
     if typed.last.startswith("--"):
@@ -284,57 +270,3 @@ def _selector_of_name(name: str) -> str:
 def offers_text(lines: Sequence[str]) -> str:
     """Return completions for the footer: their last words."""
     return "  ".join([visible(typed_words(line.rstrip()).last or line, 40) for line in lines[:20]])
-
-
-class Member(NamedTuple):
-    """A file or folder in a folder."""
-
-    name: str
-    is_folder: bool
-    size: int
-    """Size of a file in bytes; 0 for a folder."""
-
-
-def members(folder: Path, endings: Sequence[str] = MODELS) -> list[Member]:
-    """Return folders, then files with some extensions, each sorted by name; hidden ones last.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
-    found: list[Member] = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if len(found) >= _MOST_MEMBERS:
-                break
-            try:
-                is_folder = entry.is_dir()
-                if not is_folder and not entry.name.lower().endswith(tuple(endings)):
-                    continue
-                found.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
-            except OSError:
-                continue  # It was removed meanwhile, or is a broken link.
-    return sorted(found, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
-
-
-def complete_path(typed: str, endings: Sequence[str] = MODELS) -> list[str]:
-    """Return the completions of a path, spelled as it begins; folders end with a slash."""
-    head, _, beginning = typed.rpartition("/")
-    start = f"{head}/" if "/" in typed else ""
-    try:
-        found = members(Path(start or ".").expanduser(), endings)
-    except (OSError, RuntimeError):
-        return []
-    wanted = beginning.lower()
-    return [
-        f"{start}{each.name}{'/' if each.is_folder else ''}"
-        for each in found
-        if each.name.lower().startswith(wanted) and (beginning.startswith(".") or not each.name.startswith("."))
-    ]
-
-
-def expanded(typed: str) -> Path:
-    """Return a typed path with ``~`` expanded to the home folder."""
-    try:
-        return Path(typed).expanduser()
-    except RuntimeError:
-        return Path(typed)

@@ -39,6 +39,11 @@ def value_selector(scope: Scope, name: str, *, is_unique: bool = True) -> str:
     return "@" + value_address(scope, name)
 
 
+def model_value_selector(index: Index, scope: Scope, name: str) -> str:
+    """Return a selector for a value that a graph defines, by name if no other graph has a value with this name."""
+    return value_selector(scope, name, is_unique=sum([each.defines(name) for each in index.scopes]) == 1)
+
+
 def value_address(scope: Scope, name: str) -> str:
     """Return the address of a value that a graph defines.
 

@@ -1,34 +1,35 @@
-"""Texts in the fields of the form of an edit, their initial contents, and the edit that they describe."""
+"""The form of an edit without its screen: texts of the fields, the edit that they describe, feedback while typing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
+from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
-from onnxjson.editing.spelling import build, in_form_order, parse_value, spell_value
-from onnxjson.editing.values import ValueMistakeError, record_value, write_value
+from onnxjson.editing.spelling import build, in_form_order, json_or_text, parse_value, spell_value
+from onnxjson.editing.values import ValueMistakeError, attribute_values, record_value, write_value
 from onnxjson.model.constants import Constant, find_constant
-from onnxjson.model.document import SparseTensor
-from onnxjson.model.errors import ParameterError
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Attribute, Node, SparseTensor
+from onnxjson.model.errors import OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef
-from onnxjson_tui.names.editable_names import is_plain, node_selector, value_selector
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operators import attribute_types, operator_signature, plain_domain
+from onnxjson.patterns.selectors import select_nodes
+from onnxjson.rendering.node import opset_of
+from onnxjson.rendering.tables import clipped
+from onnxjson_tui.names.editable_names import is_plain, model_value_selector, node_selector
 from onnxjson_tui.session.session import Session
 
-SELECTION: Final = "%"
-"""Represents the selected nodes in a field for nodes."""
-
-EMPTY: Final = '""'
-"""Text that represents an empty string, since an empty field is omitted."""
-
-_FEW: Final = 64
-"""Maximum elements of a constant that the form shows for editing."""
+SELECTION: Final = "%"  # represents the selected nodes in a field for nodes
+EMPTY: Final = '""'  # text that represents an empty string, since an empty field is omitted
+_FEW: Final = 64  # maximum elements of a constant that the form shows for editing
 
 _OF_NODES: Final = ("set-doc", "set-metadata")
 """Edits that apply to nodes if some are given, otherwise to the whole model."""
 
-_OF_OUTPUTS: Final = ("add-output", "set-shape")
-"""Edits that start with an output of the node under the cursor."""
+_OF_OUTPUTS: Final = ("add-output", "set-shape")  # edits that start with an output of the node under the cursor
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -43,8 +44,7 @@ class Filling:
         self.name = name_of(edit)
         self.title = self.name.replace("-", " ").capitalize()
         self.help = paragraphs(edit)
-        self.fields = tuple(in_form_order(edit))
-        """The parameters in the order of the form."""
+        self.fields = tuple(in_form_order(edit))  # the parameters in the order of the form
         self.texts: dict[str, str] = {field.name: "" for field in self.fields} | dict(texts or {})
 
     @classmethod
@@ -182,5 +182,198 @@ def _value(session: Session, here: NodeRef, name: str) -> str:
     defining_scope = Index.defining_scope(here.scope, name) if name else None
     if defining_scope is None:
         return ""
-    several = sum([scope.defines(name) for scope in session.index.scopes]) > 1
-    return value_selector(defining_scope, name, is_unique=not several)
+    return model_value_selector(session.index, defining_scope, name)
+
+
+SLOW: Final = frozenset(
+    {"infer-shapes", "inline-functions", "convert-opset", "combine", "set-batch-size", "set-shape", "set-dim",
+     "deduplicate-initializers", "set-tensor", "cast-tensor"}
+)  # fmt: skip
+"""Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
+
+
+_BIGGEST: Final = 4096  # maximum bytes of a tensor that can be edited as text
+
+_KINDS: Final = {
+    "FLOAT": "a number, such as 0.5",
+    "INT": "an integer",
+    "STRING": "a string",
+    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
+    "GRAPH": "a graph; E opens it in an editor",
+    "FLOATS": "a list of numbers, such as [0.5, 1]",
+    "INTS": "a list of integers, such as [1, 1]",
+    "STRINGS": 'a list of strings, such as ["a", "b"]',
+    "TENSORS": "a list of tensors",
+    "GRAPHS": "a list of graphs",
+    "TYPE_PROTO": "a type, such as float32[N,3]",
+}
+"""Attribute types in words."""
+
+
+class Feedback(NamedTuple):
+    """Feedback of a form."""
+
+    text: str  # message about the whole form, without control characters
+    tone: Literal["plain", "good", "bad", "changed"]
+    notes: Mapping[str, str]
+    """Notes by field: what the field refers to and what it expects. Without control characters."""
+    mistakes: Mapping[str, str]
+    """Mistakes by field. Without control characters."""
+
+
+Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
+
+
+def edits_of(session: Session, filling: Filling, also: Also | None = None) -> tuple[Edit, ...]:
+    """Return the edits of a form: one, or one for each selected node, and the edits that belong to it.
+
+    Raises:
+        ParameterError: a field is invalid or missing.
+        EditError: nothing is selected.
+    """
+    edit = filling.edit()
+    for field in filling.fields:
+        if field.role in ("nodes", "node") and filling.texts[field.name].strip() == SELECTION:
+            return session.on_selection(edit, field.name)
+    return (edit, *(also(edit) if also is not None else ()))
+
+
+def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also | None = None) -> Feedback:
+    """Return feedback for a form, which must not change meanwhile; run it in a thread, since it searches nodes.
+
+    With `is_trying`, the edit is previewed unless that is slow. `also` returns further edits of the same step.
+    """
+    mistakes = {field.name: text for field in filling.fields if (text := visible(filling.mistake(field.name), 500))}
+    notes: dict[str, str] = {}
+    ref: NodeRef | None = None
+    for field in filling.fields:
+        if field.role in ("nodes", "node") and filling.texts[field.name].strip():
+            note, mistake, first = _nodes(session, filling.texts[field.name])
+            ref = ref or first
+            notes[field.name] = note
+            if mistake:
+                mistakes.setdefault(field.name, mistake)
+    for field in filling.fields:
+        note = _note(session, filling, field, ref)
+        if note:
+            notes.setdefault(field.name, visible(note, 500))
+    value = next((field.name for field in filling.fields if field.role == "attribute-value"), None)
+    if value is not None and ref is not None and filling.texts["attribute"] and filling.texts[value].strip():
+        mistake = value_mistake(ref, filling.texts["attribute"], filling.texts[value].strip())
+        if mistake:
+            mistakes.setdefault(value, visible(mistake, 500))
+    missing = [field.label for field in filling.missing()]
+    if missing or mistakes or not is_trying or filling.name in SLOW:
+        text = f"still needed: {', '.join(missing)}" if missing else ""
+        return Feedback(text, "plain", notes, mistakes)
+    try:
+        preview = session.preview(*edits_of(session, filling, also))
+    except (OnnxJsonError, OSError) as error:
+        return Feedback(visible(str(error), 1000), "bad", notes, mistakes)
+    change = f"would change {counted(preview.matches, 'place')}" if preview.patch else "nothing would change"
+    text = "; ".join([change, *[visible(note, 300) for note in preview.notes]])
+    return Feedback(text, "good" if preview.patch else "changed", notes, mistakes)
+
+
+def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
+    """Return a description of the nodes that a selector finds, its mistake, and the first node."""
+    if text.strip() == SELECTION:
+        refs = session.selected
+        if not refs:
+            return "", "no node is selected; v selects the one under the cursor", None
+    else:
+        try:
+            refs = select_nodes(session.model, session.index, text)
+        except OnnxJsonError as error:
+            return "", visible(str(error), 500), None
+    first = refs[0].node
+    name = visible(first.name or next((each for each in first.output if each), ""), 80)
+    start = "" if len(refs) == 1 else f"{counted(len(refs), 'node')}, the first one "
+    return f"{start}{visible(first.op_type or '?', 40)} {name}", "", refs[0]
+
+
+def _note(session: Session, filling: Filling, field: Parameter, ref: NodeRef | None) -> str:
+    if field.role == "attribute-value" and ref is not None and filling.texts["attribute"]:
+        name = filling.texts["attribute"]
+        found, now = expected(session, ref, name), written(ref, name)
+        return "; ".join([*([f"now {clipped(now, 40)}"] if now else []), *([f"expects {found}"] if found else [])])
+    if field.role == "operator" and filling.texts[field.name]:
+        return _signature(session, filling.texts[field.name], filling.texts.get("domain", ""))
+    if field.role == "input" and field.name == "input" and ref is not None and filling.texts["input"].isdigit():
+        slot = int(filling.texts["input"])
+        names = ref.node.input
+        return f"now {names[slot]}" if slot < len(names) and names[slot] else "now omitted"
+    return ""
+
+
+def _signature(session: Session, op_type: str, domain: str) -> str:
+    """Describe the inputs, outputs and required attributes of an operator."""
+    wanted = plain_domain(domain)
+    opset = next((each.version for each in session.model.opset_import if plain_domain(each.domain) == wanted), None)
+    found = operator_signature(wanted, op_type, opset) if opset is not None else None
+    if found is None:
+        return ""
+    marks = {"optional": "?", "variadic": "..."}
+    inputs = ", ".join([each.name + marks.get(each.option, "") for each in found.inputs])
+    outputs = ", ".join([each.name for each in found.outputs])
+    needed = [each.name for each in found.attributes.values() if each.required]
+    return f"({inputs}) -> ({outputs})" + (f", requires the attribute {', '.join(needed)}" if needed else "")
+
+
+def can_be_typed(attribute: Attribute) -> bool:
+    """Whether the value of an attribute is short enough to be edited as text, and contains no graph."""
+    tensor = attribute.t
+    if attribute.g is not None or attribute.graphs or attribute.tensors or attribute.sparse_tensor is not None:
+        return False
+    if len(attribute.floats) > _BIGGEST or len(attribute.ints) > _BIGGEST or attribute.ref_attr_name:
+        return False
+    if tensor is None:
+        return True
+    return prod(tensor.dims) * 16 <= _BIGGEST and not tensor.external_data
+
+
+def _attribute(node: Node, name: str) -> Attribute | None:
+    return next((each for each in node.attribute if each.name == name), None)
+
+
+def written(ref: NodeRef, name: str) -> str:
+    """Return the value of an attribute as editable text; "" if it is too big or contains a graph."""
+    attribute = _attribute(ref.node, name)
+    if attribute is None or not can_be_typed(attribute):
+        return ""
+    single = Node(op_type=ref.node.op_type, domain=ref.node.domain, attribute=(attribute,))
+    values = attribute_values(single) or {}
+    return spell_value(Shape("value"), values[name])[0] if name in values else ""
+
+
+def expected(session: Session, ref: NodeRef, name: str) -> str:
+    """Describe the value that an attribute of a node expects: its type and default; "" if unknown."""
+    found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(session.model, ref))
+    formal = found.attributes.get(name) if found is not None else None
+    if formal is None:
+        there = _attribute(ref.node, name)
+        kind = None if there is None or there.type is None else ATTRIBUTE_TYPE_NAMES.get(there.type)
+        return _KINDS.get(kind or "", "")
+    kind = ATTRIBUTE_TYPE_NAMES[formal.type]
+    words = _KINDS.get(kind, kind)
+    if formal.required:
+        return f"{words}; required"
+    return words if formal.default is None else f"{words}; {visible(formal.default, 60)} by default"
+
+
+def value_mistake(ref: NodeRef, name: str, text: str) -> str:
+    """Return the mistake in the text of an attribute value, or "". Does not run the ONNX checker."""
+    node = ref.node
+    there = _attribute(node, name)
+    table = dict(attribute_types(node.domain, node.op_type))
+    if name not in table and there is not None and there.type is not None:
+        table[name] = there.type
+    if name not in table:
+        # The edit itself checks whether the attribute exists and which type it has.
+        return ""
+    try:
+        value = json_or_text(text)
+        attribute_of(name, value, table, node.op_type or "", "")
+    except (OnnxJsonError, ValueMistakeError) as error:
+        return str(error).removeprefix(": ").removeprefix("value: ")
+    return ""

@@ -1,14 +1,21 @@
-"""Choices for the fields of a form, from the edited model: names by role, operators, types, dimensions."""
+"""Choices from the edited model: for fields of a form, and, ranked, for the inputs of a node."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
+from onnxjson.editing.operator_checks import Known, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Parameter
+from onnxjson.editing.type_relations import refine_type
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import own_constant, type_of_constant
 from onnxjson.model.dimensions import dimension_names
 from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Model, Node, Type
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import (
@@ -18,17 +25,17 @@ from onnxjson.model.operators import (
     operator_signature,
     plain_domain,
 )
-from onnxjson.model.types import format_type
+from onnxjson.model.types import format_data_type, format_type
 from onnxjson.patterns.selector_terms import attribute_text
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
 from onnxjson.rendering.values import value_type
-from onnxjson_tui.names.editable_names import constant_of, node_selector, value_selector
+from onnxjson_tui.names.editable_names import constant_of, is_plain, node_selector, value_address, value_selector
 from onnxjson_tui.names.form_filling import SELECTION, Filling
-from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.rows.choices import Choice, Searchable
+from onnxjson_tui.session.opening import path_members
 from onnxjson_tui.session.session import Session
 
-_MOST_FILES: Final = 500
 _LONGEST: Final = 300
 
 
@@ -89,7 +96,8 @@ class Offers:
             case "metadata":
                 return [_plain(each.key or "", each.value or "") for each in model.metadata_props]
             case "file":
-                return self._files(texts.get(field.name, ""))
+                found = path_members(texts.get(field.name, ""), self._session.edits_folder, ("",))
+                return [_plain(path) for path, _ in found]
         return ()
 
     @property
@@ -129,7 +137,6 @@ class Offers:
                 yield _value(scope, name, is_unique=counts[name] == 1)
 
     def _interface(self, *kinds: str) -> Iterator[Choice]:
-        """Yield inputs or outputs of the model."""
         scope = self._index.main
         if scope is None:
             return
@@ -212,7 +219,6 @@ class Offers:
             yield _plain(name, f"{taken}{used}")
 
     def _types(self) -> Iterator[Choice]:
-        """Yield types of values of the model, most frequent first, then dtypes."""
         counts: Counter[str] = Counter()
         for scope in self._index.scopes:
             counts.update([format_type(each) or "" for each in scope.types.values()])
@@ -222,17 +228,6 @@ class Offers:
         for number, name in DATA_TYPE_NAMES.items():
             if number:
                 yield _plain(name, "a dtype")
-
-    def _files(self, typed: str) -> Iterator[Choice]:
-        """Yield the files of the folder that is typed so far."""
-        start = typed[: typed.rfind("/") + 1]
-        folder = self._session.edits_folder / start
-        try:
-            entries = sorted(folder.iterdir(), key=lambda each: (not each.is_dir(), each.name))[:_MOST_FILES]
-        except OSError:
-            return
-        for each in entries:
-            yield _plain(f"{start}{each.name}{'/' if each.is_dir() else ''}")
 
 
 def _node(index: Index, ref: NodeRef) -> Choice:
@@ -263,3 +258,133 @@ def _type(scope: Scope, name: str) -> str:
 
 def _plain(text: str, detail: str = "") -> Choice:
     return Choice(text, visible(text, _LONGEST), visible(detail, _LONGEST))
+
+
+LEFT_OUT: Final = '""'  # key of the choice that omits the input
+
+
+_MAYBE: Final = 3  # rank of a value about which too little is known to decide whether it fits
+
+
+def slot_choices(model: Model, ref: NodeRef) -> list[Choice]:
+    """Return the inputs of a node as choices, and one more if its operator allows it."""
+    names = ref.node.input
+    found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
+    labels = [] if found is None else [visible(each.name, 60) for each in found.inputs]
+    most = len(names) + (found is not None and len(names) < found.most_inputs)
+    choices = []
+    for slot in range(most):
+        label = labels[min(slot, len(labels) - 1)] if labels else ""
+        name = visible(names[slot], _LONGEST) if slot < len(names) else ""
+        choices.append(Choice(str(slot), f"{slot}  {label}", name or "(omitted)"))
+    return choices
+
+
+def value_choices(model: Model, ref: NodeRef, slot: int) -> Searchable:
+    """Return the values that an input of a node may consume, best first, and the refused ones with the reason.
+
+    Goes through all nodes of the graph, so call it in a thread.
+    """
+    return _Ranking(model, ref, slot).choices()
+
+
+class _Ranking:
+    def __init__(self, model: Model, ref: NodeRef, slot: int) -> None:
+        self._workspace = Workspace(model)
+        scope = self._workspace.scope(ref.scope.address)
+        self._ref = NodeRef(scope, ref.position)
+        self._slot = slot
+        self._known: Known = {}
+        node = self._ref.node
+        self._now = node.input[slot] if slot < len(node.input) else ""
+        self._type_now = self._type(scope, self._now) if self._now else None
+        defining_scope = Index.defining_scope(scope, self._now) if self._now else None
+        self._is_constant_now = defining_scope is not None and own_constant(defining_scope, self._now) is not None
+        self._dtype_now = dtype_of(self._workspace, scope, self._now, self._known) if self._now else None
+        self._is_wrong_now = dtype_conflict(self._workspace, scope, node, None, self._known) is not None
+        self._refusals: dict[int | None, str] = {}
+
+    def choices(self) -> Searchable:
+        ranked: list[tuple[tuple[int, bool, int, bool, int], Choice]] = []
+        hidden: set[str] = set()
+        at: NodeRef | None = self._ref
+        while at is not None:
+            scope, position = at
+            below = self._workspace.index.descendants(scope, position)
+            for name in [name for name in scope.defined_names if name not in hidden]:
+                place = scope.producers[name][0] if name in scope.producers else None
+                is_later = place is not None and place >= position
+                rank, choice = self._choice(scope, name, is_below=place in below, is_later=is_later)
+                distance = position if place is None else abs(position - place)
+                # Without an exactly matching type, a constant rarely replaces a computed value.
+                is_unlike = (own_constant(scope, name) is not None) != self._is_constant_now
+                rough = _MAYBE if 0 < rank <= _MAYBE else rank
+                ranked.append(((rough, is_unlike, rank, is_later, distance), choice))
+            hidden |= scope.defined_names.keys()
+            at = scope.owner
+        ranked.sort(key=lambda each: each[0])
+        return Searchable([*[choice for _, choice in ranked], *self._none()])
+
+    def _choice(self, scope: Scope, name: str, *, is_below: bool, is_later: bool) -> tuple[int, Choice]:
+        key = name if is_plain(name) else "@" + value_address(scope, name)
+        constant = scope.initializer(name)
+        kind = type_of_constant(constant) if constant is not None else scope.types.get(name)
+        declared = kind.tensor_type.elem_type if kind is not None and kind.tensor_type is not None else None
+        dtype = declared or dtype_of(self._workspace, scope, name, self._known)
+        shown = visible(format_type(kind) or "?", 100) if kind is not None else format_data_type(dtype) if dtype else ""
+        is_constant = own_constant(scope, name) is not None
+        detail = f"{'constant' if is_constant else origin(scope, name)}  {shown}"
+        label = visible(name, _LONGEST)
+        if name == self._now:
+            return 9, Choice(key, label, detail, "this is the current value")
+        if is_below:
+            return 8, Choice(key, label, detail, "it depends on this node: that would be a cycle")
+        if refusal := self._refusal(name, dtype):
+            return 7, Choice(key, label, detail, refusal)
+        if is_later:
+            detail += "  (computed later; the nodes are reordered)"
+        return self._rank(kind, dtype), Choice(key, label, detail)
+
+    def _refusal(self, name: str, dtype: int | None) -> str:
+        """Return why the input cannot consume values of a dtype, or ""."""
+        if dtype is None or self._is_wrong_now:
+            return ""
+        if dtype not in self._refusals:
+            found = dtype_conflict(self._workspace, self._ref.scope, self._with(name), {name: dtype}, self._known)
+            self._refusals[dtype] = "" if found is None else found.replace(f'"{visible(name)}"', "this one")
+        return self._refusals[dtype]
+
+    def _with(self, name: str) -> Node:
+        names = [*self._ref.node.input, *[""] * (self._slot + 1 - len(self._ref.node.input))]
+        names[self._slot] = name
+        while names and not names[-1]:
+            names.pop()
+        return msgspec.structs.replace(self._ref.node, input=tuple(names))
+
+    def _rank(self, kind: Type | None, dtype: int | None) -> int:
+        """Return how well a type matches that of the current value; 0 is best."""
+        now = self._type_now
+        if self._dtype_now is not None and dtype is not None and dtype != self._dtype_now:
+            return 5
+        if now is not None and kind is not None:
+            if kind == now:
+                return 0
+            return 1 if refine_type(kind, now) is not None else 4
+        return 2 if dtype is not None and dtype == self._dtype_now else _MAYBE
+
+    def _none(self) -> Iterator[Choice]:
+        if not self._now:
+            return
+        try:
+            check_node(self._workspace, self._ref.scope, self._with(""), "")
+        except EditError as error:
+            yield Choice(LEFT_OUT, "(omit the input)", "", str(error).removeprefix(": "))
+        else:
+            yield Choice(LEFT_OUT, "(omit the input)", "optional")
+
+    def _type(self, scope: Scope, name: str) -> Type | None:
+        defining_scope = Index.defining_scope(scope, name)
+        if defining_scope is None:
+            return None
+        constant = defining_scope.initializer(name)
+        return type_of_constant(constant) if constant is not None else Index.type_of(defining_scope, name)

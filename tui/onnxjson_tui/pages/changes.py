@@ -1,7 +1,6 @@
 """Pages about changes: the diff with the saved model, and the steps of the session."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
@@ -26,10 +25,8 @@ class ChangesPage(Page[Bench]):
     def __init__(self, bench: Bench, drawer: Drawer) -> None:
         super().__init__(bench, drawer)
         self._known: DifferenceRows | None = None
-        self._revision = -1
-        """The revision of the session that the rows describe."""
-        self._saved: object = None
-        """The saved model that they compare with."""
+        self._revision = -1  # the revision of the session that the rows describe
+        self._saved: object = None  # the saved model that they compare with
         self._is_seen = False
 
     @property
@@ -73,14 +70,8 @@ class ChangesPage(Page[Bench]):
             self.drawer.draw_tabs()
 
     def _look(self) -> None:
-        if self.is_stale and self.bench.session.is_changed:
-            self.find_out(lambda found: None)
-
-    def find_out(self, then: Callable[[Compared], None]) -> None:
-        """Compare the model with its saved state, and call `then` with the result."""
         session = self.bench.session
-        if self._known is not None and not self.is_stale:
-            then(self._known.compared)
+        if not self.is_stale or not session.is_changed:
             return
         preview, path, revision = session.unsaved(), session.opened.path, session.revision
         sides = Side("saved", preview.base, path), Side("current", preview.model, path)
@@ -90,7 +81,6 @@ class ChangesPage(Page[Bench]):
             opened = range(len(result.events)) if result.is_short else ()
             self._known = DifferenceRows(result, Shown(frozenset(opened)), glyphs=self.bench.terminal.glyphs)
             self.redraw(self._known.starts[0] if self._known.starts else 0)
-            then(result)
 
         self.bench.jobs.start("diff", "comparing with the saved model", lambda: compared_edits(*sides), found)
 

@@ -18,18 +18,12 @@ from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
-RESTED: Final = 2.0
-"""Seconds without a change after which onnx checks the model."""
-
-STRUCTURE_RESTED: Final = 0.3
-"""Seconds without a change after which the structure is checked."""
+RESTED: Final = 2.0  # seconds without a change after which onnx checks the model
+STRUCTURE_RESTED: Final = 0.3  # seconds without a change after which the structure is checked
 
 SMALL_NODES: Final = 3_000
-SMALL_BYTES: Final = 50_000_000
-"""Nodes, and bytes of weights, up to which onnx checks the model without a request."""
-
-_CHECK: Final = "check"
-"""The group of the job that waits for onnx."""
+SMALL_BYTES: Final = 50_000_000  # Nodes, and bytes of weights, up to which onnx checks the model without a request
+_CHECK: Final = "check"  # the group of the job that waits for onnx
 
 Origin = Literal["reader", "structure", "onnx"]
 
@@ -60,8 +54,7 @@ class ProblemsPage(Page[Bench]):
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
-        self._checked_revision = -1
-        """The revision that onnx checked last."""
+        self._checked_revision = -1  # the revision that onnx checked last
         self._listed: list[tuple[Finding, bool]] = []
         self._list()
         bench.call_after_refresh(self._look)
@@ -120,8 +113,9 @@ class ProblemsPage(Page[Bench]):
         self._list()
         self.redraw(0)
 
-    def read(self, number: int) -> None:
-        """Show a finding unabridged."""
+    def read_row(self) -> None:
+        """Show the finding under the cursor unabridged."""
+        number = self.bench.drawer.lines.cursor
         if number >= len(self._listed):
             return
         finding, is_stale = self._listed[number]
@@ -175,7 +169,6 @@ class ProblemsPage(Page[Bench]):
 
     @property
     def _is_cheap(self) -> bool:
-        """Whether a check with onnx is fast."""
         index = self.bench.session.index
         if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
             return False
@@ -221,7 +214,6 @@ class ProblemsPage(Page[Bench]):
         self._listed = [each for each in found if not self._hides_warnings or each[0].severity == "error"]
 
     def _state(self) -> list[Line]:
-        """Return which checks have run."""
         lines: list[Line] = []
         found = self._everything()
         hidden = len(found) - len(self._listed)

@@ -6,7 +6,7 @@ from typing import Final
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
-from onnxjson.model.dtypes import COMPLEX_PARTS, STRING
+from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.tensor_statistics import (
@@ -18,17 +18,17 @@ from onnxjson.model.tensor_statistics import (
     statistics,
     string_statistics,
 )
+from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson_tui.rows.tensor_description import (
     BINS,
     histogram_lines,
     place_text,
     quantile_lines,
     side_by_side,
-    statistics_rows,
-    string_rows,
     title_line,
 )
 from onnxjson_tui.rows.tensor_values import (
@@ -45,14 +45,9 @@ from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
-_LONGEST_LABEL: Final = 16
-"""Columns of a slice that is shown above the row labels."""
-
-_EDITED_IN_PLACE: Final = 64
-"""Elements up to which the values can be edited in the prompt."""
-
-_COUNTING: Final = "tensor-statistics"
-"""The group of the job that computes statistics."""
+_LONGEST_LABEL: Final = 16  # columns of a slice that is shown above the row labels
+_EDITED_IN_PLACE: Final = 64  # elements up to which the values can be edited in the prompt
+_COUNTING: Final = "tensor-statistics"  # the group of the job that computes statistics
 
 
 class _DroppedError(Exception):
@@ -71,8 +66,7 @@ class TensorPage(Page[Bench]):
     _grid: ValueGrid | None = None
     _problem = ""
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
-    column = 0
-    """The first visible column of values."""
+    column = 0  # the first visible column of values
     _slice = ""
     _wanted: frozenset[Key] = frozenset()
 
@@ -208,6 +202,12 @@ class TensorPage(Page[Bench]):
         self._statistics = found
         self.redraw()
 
+    async def ask_slice(self) -> None:
+        """Ask for a slice, and show its elements."""
+        text = await self.bench.ask("slice", text=self.slice) if self.slice else ""
+        if text is not None:
+            self.pick(text)
+
     def pick(self, text: str) -> None:
         """Show the elements of a slice."""
         grid = self._grid
@@ -311,7 +311,9 @@ class TensorPage(Page[Bench]):
             return side_by_side(string_rows(found), (), width)
         ascii_only = self.bench.terminal.glyphs == "ascii"
         chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
-        rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX_PARTS)
+        rows = statistics_rows(found, format_data_type(self._grid.tensor.data_type or 0))
+        if spread_found is not None and spread_found.distinct is not None:
+            rows.append(("distinct", f"{spread_found.distinct:,}"))
         lines = side_by_side(rows, chart, width)
         if spread_found is not None and spread_found.quantiles:
             lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]

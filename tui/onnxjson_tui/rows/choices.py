@@ -1,28 +1,33 @@
-"""Choices as rows, and the search in them."""
+"""Choices as rows, and searches in choices, in the nodes of a graph, and in all names of a model."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final, overload
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice
+from typing import Final, Literal, NamedTuple, overload
 
 import msgspec
 
+from onnxjson.model.display import visible
+from onnxjson.model.document import Function
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import operator_name
+from onnxjson.model.types import format_type
+from onnxjson.patterns.name_patterns import regular_expression
+from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened
 
-_LOOKED_AT: Final = 500
-"""Number of choices whose labels determine the width of the column."""
+_LOOKED_AT: Final = 500  # number of choices whose labels determine the width of the column
 
 
 class Choice(msgspec.Struct, frozen=True, gc=False):
     """A choice; not tracked by the garbage collector, since there may be 100,000."""
 
-    key: str
-    """Result of the screen if it is chosen."""
-    label: str
-    """Visible."""
-    detail: str = ""
-    """Visible; at the right."""
-    refused: str = ""
-    """Why it cannot be chosen, or ""."""
+    key: str  # result of the screen if it is chosen
+    label: str  # visible
+    detail: str = ""  # Visible; at the right
+    refused: str = ""  # why it cannot be chosen, or ""
 
 
 class Searchable(Sequence[Choice]):
@@ -79,3 +84,218 @@ class ChoiceRows:
             Span(label, "quiet" if choice.refused else "plain"),
             Span(f"  {clipped(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
         )
+
+
+_LONGEST: Final = 10_000  # maximum characters of a name that are searched
+Direction = Literal[1, -1]  # Down, or up
+
+
+class Wanted(NamedTuple):
+    """A search."""
+
+    text: str
+    kind: Literal["text", "pattern", "operator"]
+    """A substring of the shown text of a node, a regular expression, or an operator."""
+
+    @property
+    def shown(self) -> str:
+        """The search as shown in messages."""
+        text = visible(self.text, 60)
+        return f"/{text}/" if self.kind == "pattern" else f"operator {text}" if self.kind == "operator" else text
+
+
+def wanted(typed: str) -> Wanted:
+    """Parse a search: a regular expression between slashes, otherwise a plain text.
+
+    A text that only begins with a slash, such as a name, is a plain text.
+    """
+    if len(typed) > 2 and typed.startswith("/") and typed.endswith("/"):
+        return Wanted(typed[1:-1], "pattern")
+    return Wanted(typed, "text")
+
+
+class LineText:
+    """Lines without line feeds as one text."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._text = "\n".join(["", *lines, ""])
+        self._starts = array("q", accumulate([len(line) + 1 for line in lines], initial=1))
+
+    def having(self, part: str, first: int = 0) -> Iterator[int]:
+        """Yield the numbers of the lines that contain a text, from one line on.
+
+        Lines begin with a text after a line feed, and contain others that have none.
+        """
+        at = self._starts[min(first, len(self._starts) - 1)] - 1
+        while (at := self._text.find(part, at)) >= 0:
+            yield (number := self._number(at + part.startswith("\n")))
+            at = self._starts[number + 1] - 1
+
+    def line(self, number: int) -> str:
+        """Return a line."""
+        return self._text[self._starts[number] : self._starts[number + 1] - 1]
+
+    def _number(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+
+class NodeText:
+    """Operator, name and outputs of each node of a graph as shown, one line each."""
+
+    def __init__(self, scope: Scope, positions: Sequence[int] | None = None) -> None:
+        """Collect the texts of all nodes, or of those at some positions, ascending."""
+        nodes = scope.graph.node
+        self.positions: Sequence[int] = range(len(nodes)) if positions is None else positions
+        lines = [
+            visible(" ".join((operator_name(node.domain, node.op_type), node.name or "", *node.output)), _LONGEST)
+            for node in (nodes if positions is None else map(nodes.__getitem__, positions))
+        ]
+        # Unlike lists, tuples of strings are not traversed by every garbage collection.
+        self._lines = tuple(lines)
+        self._texts = (LineText(lines), LineText([line.lower() for line in lines]))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def nearest(self, what: Wanted, number: int) -> int | None:
+        """Return the first place with a plain text, from `number` on; the search wraps around."""
+        lines, text = self._searched(what.text), what.text
+        return next(chain(lines.having(text, number), lines.having(text)), None) if text else None
+
+    def _searched(self, text: str) -> LineText:
+        """Return the text to search: case matters only if the text has capitals."""
+        return self._texts[text == text.lower()]
+
+    def all(self, what: Wanted) -> list[int]:
+        """Return all matches, ascending.
+
+        Raises:
+            SelectorError: the pattern is invalid.
+            LimitError: the pattern takes too many steps.
+        """
+        if what.kind == "operator":
+            return [number for number in range(len(self)) if self.operator(number) == what.text]
+        if what.kind == "pattern":
+            is_plain = what.text == what.text.lower() and not what.text.startswith("(?i)")
+            fits = regular_expression(what.text, ignore_case=is_plain).is_in
+            return [number for number, line in enumerate(self._lines) if fits(line)]
+        return list(self._searched(what.text).having(what.text)) if what.text else []
+
+    def operator(self, number: int) -> str:
+        """Return the operator at a place, as a search finds it."""
+        return self._lines[number].partition(" ")[0]
+
+
+class Found(NamedTuple):
+    """Result of a search."""
+
+    number: int  # a place in `NodeText.positions`
+    wrapped: bool  # whether the search went past the end
+
+
+def step(places: Sequence[int], number: int, count: int, direction: Direction) -> Found | None:
+    """Return the match `count` matches (from 1) after or before a place, wrapping around; None without matches."""
+    if not places:
+        return None
+    if direction == 1:
+        at = bisect_right(places, number) + count - 1
+    else:
+        at = bisect_left(places, number) - count
+    return Found(places[at % len(places)], not 0 <= at < len(places))
+
+
+MOST: Final = 200  # maximum number of results; typing more narrows them down
+_NAME: Final = 300  # maximum characters of a name that are searched
+
+_MOST_LINES: Final = 50_000
+"""Maximum number of entries containing the longest typed word that are searched for the other words."""
+
+
+class Names:
+    """The names of a model as one text, one line each; built in a thread for a big model."""
+
+    def __init__(self, index: Index) -> None:
+        """Collect the names of all graphs, inputs, outputs, constants, scopes and nodes."""
+        lines: list[str] = []
+        # Nodes are in graph order, so nothing has to be stored for each of them.
+        self._addresses: list[str] = []
+        self._nodes: list[tuple[int, Scope]] = []
+        for address, label, detail in _named(index):
+            self._addresses.append(address)
+            lines.append(f"{label}\t{detail}")
+        for scope in index.scopes:
+            self._nodes.append((len(lines), scope))
+            for position, node in enumerate(scope.graph.node):
+                name = node.name or next((each for each in node.output if each), "")
+                operator = operator_name(node.domain, node.op_type)
+                lines.append(f"{visible(name, _NAME)}\t{visible(operator, 60)}, node {position}")
+        # Unlike lists, tuples of strings are not traversed by every garbage collection.
+        self._lines = tuple(lines)
+        self._text = LineText([line.lower() for line in lines])
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def find(self, typed: str, most: int = MOST) -> list[Choice]:
+        """Return the entries that contain every typed word, exact matches first; their keys are ``go ADDRESS``."""
+        words = typed.lower().split()
+        if not words:
+            return []
+        numbers: dict[int, None] = {}
+        if len(words) == 1:
+            for mark in ("\t", ""):
+                numbers |= dict.fromkeys(islice(self._text.having("\n" + words[0] + mark), most))
+        longest = max(words, key=len)
+        others = [word for word in words if word is not longest]
+        for number in islice(self._text.having(longest), _MOST_LINES):
+            if len(numbers) >= most:
+                break
+            line = self._text.line(number) if others else ""
+            if all(word in line for word in others):
+                numbers[number] = None
+        return [self._entry(number) for number in list(numbers)[:most]]
+
+    def _entry(self, number: int) -> Choice:
+        label, _, detail = self._lines[number].partition("\t")
+        if number < len(self._addresses):
+            return Choice(f"go {self._addresses[number]}", label, detail)
+        first, scope = self._nodes[bisect_right(self._nodes, number, key=lambda each: each[0]) - 1]
+        return Choice(f"go {scope.address}/node/{number - first}", label, detail)
+
+
+def _named(index: Index) -> Iterator[tuple[str, str, str]]:
+    """Yield address, label and detail of everything with a name except nodes."""
+    for scope in index.scopes:
+        if scope.kind != "main":
+            inner = scope.address.rpartition("/attribute/")[2]
+            label = (scope.graph.name if isinstance(scope.graph, Function) else inner) or "?"
+            yield (scope.address, visible(label, _NAME), f"{scope.kind}, a graph")
+    for scope in index.scopes:
+        yield from _of_graph(scope)
+    for scope in index.scopes:
+        seen: set[str] = set()
+        last = None
+        for position, node in enumerate(scope.graph.node):
+            name = node.name or ""
+            where = name[: max(name.rfind("/"), name.rfind(".")) + 1]
+            # Nodes of a scope are usually consecutive.
+            if where == last and not node.metadata_props:
+                continue
+            last = where
+            for each in scopes_of(node) if where or node.metadata_props else ():
+                if each not in seen:
+                    seen.add(each)
+                    yield (f"{scope.address}/node/{position}", visible(each, _NAME), "scope of nodes")
+
+
+def _of_graph(scope: Scope) -> Iterator[tuple[str, str, str]]:
+    for name, position in scope.inputs.items():
+        found = scope.types.get(name)
+        kind = f" {visible(format_type(found) or '', 100)}" if found is not None else ""
+        yield (f"{scope.address}/input/{position}", visible(name, _NAME), f"input{kind}")
+    for position, output in enumerate(scope.output_names):
+        if output:
+            yield (f"{scope.address}/output/{position}", visible(output, _NAME), "output")
+    for field, places in (("initializer", scope.initializers), ("sparse_initializer", scope.sparse_initializers)):
+        for name, position in places.items():
+            yield (f"{scope.address}/{field}/{position}", visible(name, _NAME), "constant")

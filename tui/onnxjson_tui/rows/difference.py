@@ -19,11 +19,8 @@ SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">
 """Signs of events: added, removed, rewritten, changed, and those without effect on results."""
 
 _FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
-_MOST_PLACES: Final = 1_000
-"""Maximum places of an event that a filter searches."""
-
-_LEAST: Final = 16
-"""Minimum columns for the change after the name of a place."""
+_MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
+_LEAST: Final = 16  # minimum columns for the change after the name of a place
 
 _WORD: Final = re.compile(r"[\w.:]+")
 
@@ -34,24 +31,18 @@ class Row(NamedTuple):
     """Kind and subject of a row."""
 
     kind: RowKind
-    event: int = -1
-    """Position of the event in the difference; -1 for other rows."""
+    event: int = -1  # position of the event in the difference; -1 for other rows
     member: int = -1
-    part: int = 0
-    """Position in the details of the member, or in the numbers, operators or notes."""
+    part: int = 0  # position in the details of the member, or in the numbers, operators or notes
 
 
 class Shown(NamedTuple):
     """Which parts of a difference are visible."""
 
-    opened: Collection[int] = frozenset()
-    """Positions of unfolded events."""
-    wanted: str = ""
-    """Words of the filter; see `has_words`."""
-    without_quiet: bool = False
-    """Whether to hide events without effect on results."""
-    all_operators: bool = False
-    """Whether every operator has a row, instead of one line for all."""
+    opened: Collection[int] = frozenset()  # positions of unfolded events
+    wanted: str = ""  # words of the filter; see `has_words`
+    without_quiet: bool = False  # whether to hide events without effect on results
+    all_operators: bool = False  # whether every operator has a row, instead of one line for all
 
 
 class DifferenceRows:
@@ -105,21 +96,6 @@ class DifferenceRows:
             if row.event == event and (member < 0 or row.member == member):
                 return number
         return None
-
-    def text(self, number: int) -> str:
-        """Return the full text of a row for a search."""
-        row = self.rows[number]
-        if row.event < 0:
-            return ""
-        event = self.compared.events[row.event]
-        if row.kind == "event":
-            return " ".join([event.kind, visible(event.pattern, None), *_places(event)])
-        if row.kind == "detail":
-            return detail_text(event, event.members[row.member].details[row.part], None)
-        if row.kind == "member":
-            member = event.members[row.member]
-            return " ".join([place_of(member), _addresses(member)])
-        return event.evidence
 
     def line(self, number: int, width: int) -> Line:
         """See `Rows.line`."""
@@ -251,7 +227,6 @@ def _places(event: Event) -> Iterator[str]:
 
 
 def _addresses(member: Member) -> str:
-    """Return the addresses on both sides, without control characters."""
     base, target = (" ".join(f"@{visible(each, None)}" for each in side[:20]) for side in (member.base, member.target))
     if base == target:
         return base

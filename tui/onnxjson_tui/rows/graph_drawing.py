@@ -19,17 +19,10 @@ from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Poi
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import Glyphs
 
-LONGEST: Final = 8
-"""Maximum layers that a line crosses; longer lines are replaced by counts at both ends."""
-
-_COLUMN: Final = 6.0
-"""Units of the layout in a column."""
-
-WIDE: Final = 4
-"""Columns between two boxes of a layer."""
-
-NARROW: Final = 2
-"""Columns between two boxes in narrow drawings, where more lines need a detour."""
+LONGEST: Final = 8  # maximum layers that a line crosses; longer lines are replaced by counts at both ends
+_COLUMN: Final = 6.0  # units of the layout in a column
+WIDE: Final = 4  # columns between two boxes of a layer
+NARROW: Final = 2  # columns between two boxes in narrow drawings, where more lines need a detour
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
@@ -38,10 +31,8 @@ _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "a
 class Box(NamedTuple):
     """Content of a box."""
 
-    label: str
-    """Visible."""
-    more: int = 0
-    """Number of connected boxes that are not drawn."""
+    label: str  # visible
+    more: int = 0  # number of connected boxes that are not drawn
 
 
 class Edge(NamedTuple):
@@ -79,10 +70,8 @@ class Drawing(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
     places: tuple[Place, ...]
     width: int
-    cut: int
-    """Number of lines that are too long to be drawn."""
-    more: tuple[int, ...]
-    """Number of connections of each box that are not drawn."""
+    cut: int  # number of lines that are too long to be drawn
+    more: tuple[int, ...]  # number of connections of each box that are not drawn
 
     def extent(self, boxes: Iterable[int]) -> Extent:
         """Return the smallest part that contains some boxes, at least one."""
@@ -103,8 +92,7 @@ class _Gap:
     """Lines between two layers, from columns above to columns below."""
 
     def __init__(self) -> None:
-        self.joined: dict[int, set[int]] = {}
-        """Columns below for each column above."""
+        self.joined: dict[int, set[int]] = {}  # columns below for each column above
 
     def add(self, above: int, below: int) -> None:
         self.joined.setdefault(above, set()).add(below)
@@ -143,8 +131,7 @@ class _Aside(NamedTuple):
 
     low: int
     high: int
-    target: int | None
-    """Column at which it goes down; None for several columns."""
+    target: int | None  # column at which it goes down; None for several columns
 
     def meets(self, other: "_Aside") -> bool:
         """Whether both would look like one line in the same row; two lines to the same column do not conflict."""
@@ -294,7 +281,6 @@ class _Canvas:
         return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut, tuple(more))
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:
-        """Return the rows between two layers."""
         tracks = gap.tracks()
         height = max([track + 1 for track in tracks.values()], default=1)
         sides: list[dict[int, int]] = [{} for _ in range(height)]

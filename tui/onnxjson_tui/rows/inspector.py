@@ -1,48 +1,38 @@
-"""Rows of one node: operator, inputs, outputs, attributes, metadata."""
+"""Rows of one node (operator, inputs, outputs, attributes, metadata), and of the inputs and outputs of a model."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.model.display import ELLIPSIS, visible
-from onnxjson.model.document import Model, Node
-from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.display import ELLIPSIS, counted, visible
+from onnxjson.model.document import Function, Model, Node
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
+from onnxjson.model.types import format_type
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, shortened_name
 from onnxjson.rendering.values import Consumer
+from onnxjson_tui.rows.choices import Choice
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
 _LONGEST = 1000
 
-_WIDE: Final = 40
-"""Minimum columns for the origin of a value."""
-
-_LEAST: Final = 9
-"""Minimum columns for a part of the text after a name."""
-
-_OPERATOR: Final = 9
-"""Maximum columns of a consumer's operator in narrow rows."""
-
-_ORIGINS: Final = {"initializer": "constant", "graph input": "input"}
-"""Shorter words for the origin of a value."""
+_WIDE: Final = 40  # minimum columns for the origin of a value
+_LEAST: Final = 9  # minimum columns for a part of the text after a name
+_OPERATOR: Final = 9  # maximum columns of a consumer's operator in narrow rows
+_ORIGINS: Final = {"initializer": "constant", "graph input": "input"}  # shorter words for the origin of a value
 
 
 class Entry(NamedTuple):
     """One row."""
 
     kind: Kind
-    label: str
-    """Visible."""
-    text: str
-    """Visible."""
-    slot: int = -1
-    """Position of an input or output."""
-    name: str = ""
-    """Original name of the value, attribute or key; escape it before showing it."""
-    address: str = ""
-    """Address of the node, initializer or value that enter jumps to."""
+    label: str  # visible
+    text: str  # visible
+    slot: int = -1  # position of an input or output
+    name: str = ""  # original name of the value, attribute or key; escape it before showing it
+    address: str = ""  # address of the node, initializer or value that enter jumps to
     style: Literal["plain", "title", "quiet", "changed"] = "plain"
     origin: str = ""
     """Origin of the value, for wide lists. Visible."""
@@ -192,3 +182,35 @@ def _tail(view: NodeView) -> Iterator[Entry]:
     for each in view.metadata:
         key = each.key or ""
         yield Entry("metadata", visible(key, 200), visible(each.value or "", _LONGEST), name=key)
+
+
+_LONGEST = 1000
+
+
+def port_choices(index: Index) -> list[Choice]:
+    """Return the inputs and outputs of the main graph with their consumers or producers; keys are kind and name."""
+    scope = index.main
+    if scope is None or isinstance(scope.graph, Function):
+        return []
+    found = []
+    for kind, values in (("input", scope.graph.input), ("output", scope.graph.output)):
+        for value in values:
+            name = value.name or ""
+            type_text = visible(format_type(value.type) or "?", 300) if value.type is not None else "no type"
+            note = _uses(index, scope, name) if kind == "input" else _origin(scope, name)
+            label = f"{kind.removesuffix('put'):<4} {visible(name, _LONGEST)}"
+            found.append(Choice(f"{kind} {name}", label, f"{type_text}  {note}"))
+    return found
+
+
+def _uses(index: Index, scope: Scope, name: str) -> str:
+    uses = len(index.consumers(scope, name))
+    default = ", has a default" if name in scope.initializers else ""
+    return (counted(uses, "use") if uses else "not consumed") + default
+
+
+def _origin(scope: Scope, name: str) -> str:
+    producer = scope.producers.get(name)
+    if producer is None:
+        return "an input or constant" if scope.defines(name) else "not produced"
+    return f"produced by {producer[0]} {visible(scope.graph.node[producer[0]].op_type or '?', 40)}"

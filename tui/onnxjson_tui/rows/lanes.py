@@ -21,27 +21,18 @@ from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Node
 from onnxjson.model.index import Scope
 
-MOST_CONSUMERS: Final = 8
-"""Maximum consumers of a value with a lane."""
-
-LONGEST: Final = 500
-"""Maximum rows from the producer to the last consumer of a value with a lane."""
-
-MOST_LANES: Final = 12
-"""Maximum lanes that are drawn; the others are counted."""
-
-_BLOCK: Final = 128
-"""Rows that are computed together."""
+MOST_CONSUMERS: Final = 8  # maximum consumers of a value with a lane
+LONGEST: Final = 500  # maximum rows from the producer to the last consumer of a value with a lane
+MOST_LANES: Final = 12  # maximum lanes that are drawn; the others are counted
+_BLOCK: Final = 128  # rows that are computed together
 
 Glyphs = Literal["unicode", "ascii"]
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}
-"""The character for each sum of directions."""
+_BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}  # the character for each sum of directions
 _HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
 """Characters of a highlighted lane, which differ even without colours."""
-_NODES: Final = {"unicode": "●○", "ascii": "*o"}
-"""A node that produces a value with a lane, and one that does not."""
+_NODES: Final = {"unicode": "●○", "ascii": "*o"}  # a node that produces a value with a lane, and one that does not
 _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
 """The characters for a node on a highlighted lane that consumes its value."""
 
@@ -49,24 +40,18 @@ _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
 class Row(NamedTuple):
     """The lanes next to one node."""
 
-    before: tuple[int, ...]
-    """Lanes that come from above, ascending."""
-    after: tuple[int, ...]
-    """Lanes that continue below, ascending."""
-    consumed: tuple[int, ...]
-    """Lanes of consumed values."""
-    produced: tuple[int, ...]
-    """Lanes of produced values."""
-    column: int
-    """Lane of the node."""
+    before: tuple[int, ...]  # lanes that come from above, ascending
+    after: tuple[int, ...]  # lanes that continue below, ascending
+    consumed: tuple[int, ...]  # lanes of consumed values
+    produced: tuple[int, ...]  # lanes of produced values
+    column: int  # lane of the node
 
 
 class Lit(NamedTuple):
     """A highlighted lane in the rows of one value."""
 
     lane: int
-    rows: range
-    """The rows below the producer, down to the last consumer."""
+    rows: range  # the rows below the producer, down to the last consumer
 
 
 class Lanes:
@@ -81,8 +66,7 @@ class Lanes:
         self._starts = array("i")
         self._ends = array("i")
         self._lanes = array("i")
-        self.width = 0
-        """Maximum number of lanes in use at once."""
+        self.width = 0  # maximum number of lanes in use at once
         self._assign(self._find(scope))
         self._block: tuple[int, list[Row]] = (-1, [])
 
@@ -157,13 +141,11 @@ class Lanes:
         self.width = width
 
     def _name(self, number: int) -> str:
-        """Return the name of a value."""
         position = self._starts[number]
         names = [name for name in self._nodes[position].output if name]
         return names[number - bisect_left(self._starts, position)]
 
     def _rows(self, first: int) -> Iterator[Row]:
-        """Yield the rows of a block."""
         starts, ends, lanes = self._starts, self._ends, self._lanes
         # No lane is longer than that, so all lanes from above begin there or later.
         number = bisect_left(starts, first - LONGEST)

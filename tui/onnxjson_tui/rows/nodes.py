@@ -11,32 +11,22 @@ from onnxjson.model.types import format_type
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, padded, shortened, shortened_name
 from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes, Lit
-from onnxjson_tui.session.saved_nodes import SavedNodes
+from onnxjson_tui.session.comparing import SavedNodes
 from onnxjson_tui.session.session import Session
 
-_LONGEST_NAME: Final = 1000
-"""Maximum characters of a name; more never fit in a row."""
-
-_LOOKED_AT: Final = 2_000
-"""Number of nodes whose operators determine the first width of the column."""
-
-MOST_OPERATOR: Final = 20
-"""Columns of the longest operator that is not shortened."""
+_LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a row
+_LOOKED_AT: Final = 2_000  # number of nodes whose operators determine the first width of the column
+MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
 
 
 class NodeRow(NamedTuple):
     """One row; all texts are without control characters."""
 
-    position: int
-    """Position of the node in its graph."""
+    position: int  # position of the node in its graph
     lanes: str
     operator: str
-    name: str
-    """Name of the node, or else of its first output."""
-    output: str
-    """Type of its first output; "" if the model does not declare it."""
-    has_graphs: bool
-    """Whether the node contains graphs."""
+    name: str  # name of the node, or else of its first output
+    output: str  # type of its first output; "" if the model does not declare it
 
 
 class NodeRows:
@@ -45,33 +35,24 @@ class NodeRows:
     def __init__(
         self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", is_bare: bool = False
     ) -> None:
-        """Prepare the rows.
+        """Prepare the rows of some nodes, ascending, or of all; those of a filter have no lanes.
 
-        Args:
-            scope: the graph.
-            positions: the nodes to show, ascending; None for all. Those of a filter have no lanes.
-            glyphs: the characters of lanes.
-            is_bare: whether to omit what must be computed for all nodes: lanes, and types unless they are known.
+        Bare rows lack what must be computed for all nodes: lanes, and types unless they are known.
         """
         self.scope = scope
-        self._positions = range(len(scope.graph.node)) if positions is None else positions
+        self.positions = range(len(scope.graph.node)) if positions is None else positions
         self._glyphs: Glyphs = glyphs
         self._is_bare = is_bare
         self._lanes = Lanes(scope) if positions is None and not is_bare else None
         self._lit: tuple[Lit, ...] = ()
         self._operators_width: int | None = None
-        self._owners = {child.owner.position for child in scope.children if child.owner is not None}
 
     def __len__(self) -> int:
-        return len(self._positions)
-
-    def position_at(self, number: int) -> int:
-        """Return the position of the node of a row, without computing the row."""
-        return self._positions[number]
+        return len(self.positions)
 
     def row(self, number: int) -> NodeRow:
         """Return a row, numbered from 0, of the current node."""
-        position = self._positions[number]
+        position = self.positions[number]
         node = self.scope.graph.node[position]
         name = node.name or next((each for each in node.output if each), "")
         return NodeRow(
@@ -80,7 +61,6 @@ class NodeRows:
             visible(operator_name(node.domain, node.op_type)),
             visible(name, _LONGEST_NAME),
             "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output),
-            position in self._owners,
         )
 
     def light(self, position: int | None) -> tuple[Lit, ...]:
@@ -91,8 +71,8 @@ class NodeRows:
 
     def number_of(self, position: int) -> int | None:
         """Return the row of a node; None if a filter excludes it."""
-        number = bisect_left(self._positions, position)
-        return number if number < len(self) and self._positions[number] == position else None
+        number = bisect_left(self.positions, position)
+        return number if number < len(self) and self.positions[number] == position else None
 
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
         """Return rows of some nodes of the same graph, ascending, with the same column widths."""
@@ -177,10 +157,6 @@ class NodeLines:
             return Span(" " + text[: self._digits]), Span(mark, style), Span(text[self._digits + 1 :])
         return (Span(" " + text),)
 
-    def marked(self, saved: SavedNodes | None) -> "NodeLines":
-        """Return the same rows with marks for other saved nodes."""
-        return NodeLines(self.rows, self._session, saved)
-
     def light(self, position: int | None) -> list[tuple[range, int]]:
         """Highlight the lanes of the outputs of a node; return the rows and the column to redraw."""
         if self.rows is None:
@@ -193,7 +169,7 @@ class NodeLines:
         """Return the position of the node of a row."""
         if self.rows is None or not 0 <= number < len(self.rows):
             return None
-        return self.rows.position_at(number)
+        return self.rows.positions[number]
 
     def number_of(self, position: int) -> int | None:
         """Return the row of a node."""

@@ -22,34 +22,22 @@ _SEPARATORS: Final = re.compile(r"[/.]+")
 _NAMESPACE: Final = "namespace"
 """The key of metadata_props in which PyTorch's exporter keeps ``name: class/name: class/...``."""
 
-MOST_LEVELS: Final = 4096
-"""Maximum depth of nested scopes; deeper ones are left out."""
-
-_LONG: Final = 250
-"""Length from which a scope path is split at once, since it may have thousands of parts."""
-
-_LABEL: Final = 200
-"""Characters of a label."""
-
-_MOST_INDENTED: Final = 10
-"""Maximum levels of indentation."""
+MOST_LEVELS: Final = 4096  # maximum depth of nested scopes; deeper ones are left out
+_LONG: Final = 250  # length from which a scope path is split at once, since it may have thousands of parts
+_LABEL: Final = 200  # characters of a label
+_MOST_INDENTED: Final = 10  # maximum levels of indentation
 
 
 class OutlineRow(NamedTuple):
     """One row; its label has no control characters."""
 
-    key: str
-    """Key for opening and closing; stable as long as the scope exists."""
+    key: str  # key for opening and closing; stable as long as the scope exists
     level: int
     label: str
-    repeats: int
-    """Number of scopes that the row represents."""
-    nodes: int
-    """Number of nodes in it, including deeper ones."""
-    first: int
-    """The position of its first node."""
-    is_open: bool | None
-    """None for a row without rows below it."""
+    repeats: int  # number of scopes that the row represents
+    nodes: int  # number of nodes in it, including deeper ones
+    first: int  # the position of its first node
+    is_open: bool | None  # none for a row without rows below it
 
 
 class _Item(NamedTuple):
@@ -69,8 +57,7 @@ class Outline:
         self._parents = array("i", [-1])
         self._firsts = array("i", [0])
         self._counts = array("i", [0])
-        self._contents = array("i", [0])
-        """Number of the content of each scope; equal for equal contents."""
+        self._contents = array("i", [0])  # number of the content of each scope; equal for equal contents
         self._fill(nodes)
         # Unlike lists, tuples of strings are not traversed by every garbage collection.
         self._names = tuple(self._added)
@@ -157,7 +144,6 @@ class Outline:
         return scope
 
     def _path(self, scope: int) -> str:
-        """Return the path of a scope, with slashes."""
         names: list[str] = []
         while scope > 0:
             names.append(self._names[scope])

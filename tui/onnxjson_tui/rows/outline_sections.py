@@ -23,17 +23,10 @@ from onnxjson_tui.session.session import Session
 
 Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph", "mark"]
 
-_NAME: Final = 300
-"""Maximum characters of a name."""
-
-_MANY: Final = 20_000
-"""Number of nodes from which operators are counted only in an open section."""
-
-_ROOM: Final = 24
-"""Columns of a name that take precedence over optional details."""
-
-_BAR: Final = 6
-"""Columns of the longest bar of the histogram of operators."""
+_NAME: Final = 300  # maximum characters of a name
+_MANY: Final = 20_000  # number of nodes from which operators are counted only in an open section
+_ROOM: Final = 24  # columns of a name that take precedence over optional details
+_BAR: Final = 6  # columns of the longest bar of the histogram of operators
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
@@ -47,19 +40,13 @@ class Row(NamedTuple):
 
     kind: Kind
     label: str
-    detail: str = ""
-    """Text on the right."""
-    more: str = ""
-    """Text after the detail, if there is room."""
-    key: str = ""
-    """Key of a section or scope for opening and closing."""
+    detail: str = ""  # text on the right
+    more: str = ""  # text after the detail, if there is room
+    key: str = ""  # key of a section or scope for opening and closing
     is_open: bool | None = None
-    address: str = ""
-    """Target of enter."""
-    operator: tuple[str, str] = ("", "")
-    """Original domain and name of an operator; escape them before showing them."""
-    share: float = 0.0
-    """The length of a bar, from 0 to 1."""
+    address: str = ""  # target of enter
+    operator: tuple[str, str] = ("", "")  # original domain and name of an operator; escape them before showing them
+    share: float = 0.0  # the length of a bar, from 0 to 1
     scope: OutlineRow | None = None
 
     @property
@@ -75,8 +62,7 @@ class Section(NamedTuple):
     length: int
     row: Callable[[int], Row]
     starts_open: bool = False
-    is_counted: bool = True
-    """Whether the length is the real number of rows."""
+    is_counted: bool = True  # whether the length is the real number of rows
 
     @property
     def key(self) -> str:
@@ -87,8 +73,7 @@ class Section(NamedTuple):
 class OutlineOwner(Protocol):
     """The screen that an outline is part of."""
 
-    opened: set[str]
-    """Keys of the open scopes and groups."""
+    opened: set[str]  # keys of the open scopes and groups
 
     @property
     def session(self) -> Session:

@@ -16,11 +16,8 @@ from onnxjson.model.errors import AddressError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, clipped, fitting, padded, shortened
 
-_MOST_LINES: Final = 2_000
-"""Maximum lines of one side that are compared."""
-
-BESIDE: Final = 100
-"""Minimum width for the three sides next to each other."""
+_MOST_LINES: Final = 2_000  # maximum lines of one side that are compared
+BESIDE: Final = 100  # minimum width for the three sides next to each other
 
 _KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
 _NOTHING: Final = "(nothing here)"

@@ -11,21 +11,16 @@ from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.rows.graph_drawing import Box, Edge
 
-MOST: Final = 64
-"""Boxes of a drawing."""
-
-HOPS: Final = 3
-"""Steps at first."""
+MOST: Final = 64  # boxes of a drawing
+HOPS: Final = 3  # steps at first
 
 MOST_HOPS: Final = 32
 
-_BESIDE: Final = 3
-"""Number of boxes for which there is room next to each other on every screen."""
+_BESIDE: Final = 3  # number of boxes for which there is room next to each other on every screen
 
 _LABEL: Final = 24
 
-Key = int | str
-"""A node by its position, or an input or output of the graph by its name."""
+Key = int | str  # a node by its position, or an input or output of the graph by its name
 
 
 class Surroundings(NamedTuple):
@@ -33,12 +28,9 @@ class Surroundings(NamedTuple):
 
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
-    positions: tuple[int | None, ...]
-    """Position of the node of each box; None for inputs and outputs of the graph."""
-    near: tuple[int, ...]
-    """The boxes of the node itself and of its direct neighbours."""
-    left_out: int
-    """Number of nodes within these steps that do not fit."""
+    positions: tuple[int | None, ...]  # position of the node of each box; None for inputs and outputs of the graph
+    near: tuple[int, ...]  # the boxes of the node itself and of its direct neighbours
+    left_out: int  # number of nodes within these steps that do not fit
 
 
 def surroundings(ref: NodeRef, hops: int) -> Surroundings:

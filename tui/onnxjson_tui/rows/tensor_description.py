@@ -6,32 +6,23 @@ from typing import Final
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import SparseTensor, Tensor
-from onnxjson.model.dtypes import STORAGE
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
-from onnxjson.model.tensor_statistics import Histogram, Spread, Statistics, StringStatistics
-from onnxjson.model.tensors import location_of
+from onnxjson.model.tensor_statistics import Histogram, Spread
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
+from onnxjson.rendering.tensor import producer_text, storage_of, storage_text
 from onnxjson.rendering.values import consumers, source, stored_bytes, tensor_type_text
 
-HEIGHT: Final = 6
-"""Rows of a histogram, its axis not counted."""
-
-BINS: Final = 36
-"""Columns of a histogram."""
-
-_LEFT: Final = 40
-"""Columns of the numbers next to a histogram."""
+HEIGHT: Final = 6  # rows of a histogram, its axis not counted
+BINS: Final = 36  # columns of a histogram
+_LEFT: Final = 40  # columns of the numbers next to a histogram
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_HALVES: Final = " .:"
-"""For terminals without block characters: empty, less than half of a row, more than half."""
-
-_MOST_LISTED: Final = 3
-"""Maximum number of consumers, or of tensors with the same bytes, that are listed."""
+_HALVES: Final = " .:"  # for terminals without block characters: empty, less than half of a row, more than half
+_MOST_LISTED: Final = 3  # maximum number of consumers, or of tensors with the same bytes, that are listed
 
 
 def title_line(ref: TensorRef, width: int) -> Line:
@@ -55,19 +46,11 @@ def place_text(index: Index, ref: TensorRef) -> str:
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     parts = []
     if tensor is not None:
-        location = location_of(tensor)
-        entries = {entry.key: entry.value or "" for entry in tensor.external_data}
-        if location is not None:
-            offset = f", from byte {entries['offset']}" if "offset" in entries else ""
-            parts.append(f"in the file {visible(location, 200)}{visible(offset, 60)}")
-        else:
-            fields = [each for each in STORAGE.values() if len(getattr(tensor, each, b"") or b"")]
-            parts.append("in " + (next(iter(fields), None) or ("string_data" if tensor.string_data else "raw_data")))
-        parts += _shared(index, tensor)
+        parts = [visible(storage_text(storage_of(tensor)), 300), *_shared(index, tensor)]
     if ref.scope is not None and ref.name:
         made = source(index, ref.scope, ref.name)
         if made.node is not None:
-            parts.append(f"produced by {visible(made.node.op_type, 60)} {visible(made.node.name or '', 100)}".rstrip())
+            parts.append(f"produced by {producer_text(made)}")
         elif made.made_by == "input":
             parts.append("an input of the graph")
         users = consumers(index, ref.scope, ref.name)
@@ -128,20 +111,6 @@ def number_text(value: float) -> str:
     return text if len(text) <= 13 else f"{float(value):.6g}"
 
 
-def statistics_rows(found: Statistics, spread: Spread | None, *, magnitudes: bool = False) -> list[tuple[str, str]]:
-    """Return labels and values of numeric statistics."""
-    label = "|{}|" if magnitudes else "{}"
-    named = (("min", found.minimum), ("max", found.maximum), ("mean", found.mean), ("std", found.standard_deviation))
-    rows = [(label.format(name), number_text(value)) for name, value in named if value is not None]
-    rows += [("zero", share(found.zero, found.elements)), ("NaN", share(found.nan, found.elements))]
-    infinite = found.positive_infinity + found.negative_infinity
-    detail = f" ({found.negative_infinity:,} below)" if found.negative_infinity else ""
-    rows.append(("Infinity", share(infinite, found.elements) + detail))
-    if spread is not None and spread.distinct is not None:
-        rows.append((label.format("distinct"), f"{spread.distinct:,}"))
-    return rows
-
-
 def quantile_lines(spread: Spread, width: int) -> list[str]:
     """Return the quantiles in as many lines as needed, and whether they are exact."""
     if not spread.quantiles:
@@ -154,21 +123,6 @@ def quantile_lines(spread: Spread, width: int) -> list[str]:
             lines.append("")
         lines[-1] += f"  {part}"
     return lines
-
-
-def share(count: int, whole: int) -> str:
-    """Format a count and its percentage."""
-    if not count or not whole:
-        return f"{count:,}"
-    return f"{count:,} ({count / whole:.1%})" if count / whole >= 0.0005 else f"{count:,} (< 0.1%)"
-
-
-def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
-    """Return labels and values of string statistics."""
-    rows = [("empty", share(found.empty, found.elements)), ("not UTF-8", share(found.not_utf8, found.elements))]
-    if found.shortest is not None:
-        rows.insert(0, ("lengths", f"{found.shortest:,} to {found.longest:,} bytes"))
-    return rows
 
 
 def side_by_side(rows: Sequence[tuple[str, str]], chart: Sequence[str], width: int) -> list[Line]:

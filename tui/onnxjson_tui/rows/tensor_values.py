@@ -24,23 +24,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LIST_COLUMNS: Final = 10
-"""Elements in a row of a list."""
-
-BLOCK: Final = 32
-"""Rows and columns of a block, which is read at once."""
-
-_SPAN: Final = 1 << 16
-"""Maximum bytes that are read at once for elements that are not adjacent."""
-
-_KEPT: Final = 64
-"""Maximum blocks that are cached."""
+LIST_COLUMNS: Final = 10  # elements in a row of a list
+BLOCK: Final = 32  # rows and columns of a block, which is read at once
+_SPAN: Final = 1 << 16  # maximum bytes that are read at once for elements that are not adjacent
+_KEPT: Final = 64  # maximum blocks that are cached
 
 _WIDEST: Final = 24
 _MOST_PARTS: Final = 64
 
-Pick = int | range
-"""One index of a dimension, or several."""
+Pick = int | range  # one index of a dimension, or several
 
 
 class SliceError(ValueError):
@@ -141,8 +133,7 @@ class ValueGrid:
         self._down = free[:-1]
         self._across = free[-1] if free else None
         self._ranges = [pick if isinstance(pick, range) else range(pick, pick + 1) for pick in picks]
-        self.length = 1
-        """Number of elements of the slice."""
+        self.length = 1  # number of elements of the slice
         for axis in free:
             self.length *= len(self._ranges[axis])
         width = len(self._ranges[self._across]) if self._across is not None else 1
@@ -150,8 +141,7 @@ class ValueGrid:
         self.columns = min(width, list_columns) if self.is_list else width
         self.rows = -(-self.length // self.columns) if self.columns else 0
         self._blocks: dict[Key, list[list[str]]] = {}
-        self.width = 1
-        """Terminal columns of the widest element so far."""
+        self.width = 1  # terminal columns of the widest element so far
         self.is_near = isinstance(tensor.raw_data, bytes) or tensor.data_type == STRING
         """Whether the elements are in memory."""
 
@@ -222,7 +212,6 @@ class ValueGrid:
         return places
 
     def _flat(self, row: int, column: int, count: int) -> range:
-        """Return the flat indices of elements of a row."""
         if not count:
             return range(0)
         start = sum([place * stride for place, stride in zip(self._places(row), self._strides, strict=True)])
@@ -234,7 +223,8 @@ class ValueGrid:
 
     def _texts(self, places: range) -> list[str]:
         if self.tensor.data_type == STRING:
-            return [_string_text(self.tensor.string_data[place]) for place in places]
+            found = [self.tensor.string_data[place][:400].decode(errors="surrogateescape") for place in places]
+            return [f'"{visible(text, 100)}"' for text in found]
         size = BITS[self.tensor.data_type or 0]
         span = (max(places) - min(places) + 1) * size // 8 if places else 0
         if abs(places.step) == 1 or span <= _SPAN:
@@ -279,10 +269,6 @@ def _number_text(value: object) -> str:
             return f"{value:.6g}"
         case _:
             return str(value)
-
-
-def _string_text(data: bytes) -> str:
-    return f'"{visible(data[:400].decode(errors="surrogateescape"), 100)}"'
 
 
 class SparseGrid(ValueGrid):

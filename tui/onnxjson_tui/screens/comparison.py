@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened
-from onnxjson_tui.keys.action import Arguments
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, ScreenKey
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.programs import opened, program
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import TextRows
@@ -29,13 +29,12 @@ class ComparisonScreen(DifferenceScreen):
     """Computes and shows a diff; returns an address to go to in the workbench, or None."""
 
     KEYS = (
-        ScreenKey(("a",), "apply the result of the pass as one step", "_accept", "apply"),
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
+        screen_key(("a",), "apply the result of the pass as one step", "_accept", "apply"),
+        screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
         HELP,
         *DIFFERENCE_KEYS,
-        ScreenKey(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
-        ScreenKey(("x",), "exchange both sides", "_swap"),
-        ScreenKey(("p",), "run both sides of every rewrite", "_prove", "prove"),
+        screen_key(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
+        screen_key(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
 
@@ -52,14 +51,8 @@ class ComparisonScreen(DifferenceScreen):
     ) -> None:
         """Prepare the screen.
 
-        Args:
-            doing: the message while `work` runs.
-            work: reads, runs and compares, in a thread.
-            terminal: the terminal.
-            bench: the workbench below, if there is one.
-            side: which of the two models is that of the workbench.
-            stop: ends `work` early.
-            accept: makes the target the model of the workbench; None if that is not possible.
+        `work` reads, runs and compares, in a thread; `stop` ends it early. `side` is the model of the workbench
+        below. `accept` makes the target the model of the workbench; None if that is not possible.
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
@@ -90,11 +83,11 @@ class ComparisonScreen(DifferenceScreen):
             spans.append(Span("  changes of results only", "changed"))
         return tuple(spans), ""
 
-    def offered(self, key: ScreenKey) -> bool:
+    def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something: until the diff is computed, the user can only leave."""
-        if key.run == "_accept":
+        if key.id == "_accept":
             return self.compared is not None and self._apply is not None and not self.compared.equal
-        return self.compared is not None or key.run in ("_leave", "_show_keys")
+        return self.compared is not None or key.id == "_leave" or key is HELP
 
     def refuse(self, error: BaseException) -> None:
         """Show an error in the list, and how to leave."""
@@ -148,15 +141,6 @@ class ComparisonScreen(DifferenceScreen):
             accept, found = self._apply, self.compared
             self._end(None)
             accept(found)
-
-    def _swap(self, arguments: Arguments) -> None:
-        now = self.compared
-        if now is None or self._apply is not None:
-            self.say("this comparison cannot be reversed", "changed")
-            return
-        base, target = now.target, now.base
-        self._side = "base" if self._side == "target" else "target"
-        self.jobs.start("compare", "comparing in reverse", lambda: compared(base, target), self._found)
 
     def _prove(self, arguments: Arguments) -> None:
         now = self.compared

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
 
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
@@ -12,7 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -22,16 +23,16 @@ class ConflictsScreen(KeyedScreen[None]):
 
     AUTO_FOCUS = "#conflicts"
     KEYS = (
-        ScreenKey(("b",), "choose the base; also 1", "_take_base", "base"),
-        ScreenKey(("o",), "choose ours; also 2", "_take_ours", "ours"),
-        ScreenKey(("t",), "choose theirs; also 3", "_take_theirs", "theirs"),
-        ScreenKey(("u",), "undo the last choice", "_undo", "undo"),
-        ScreenKey(("x", "delete"), "undo the choice for this conflict", "_forget"),
-        ScreenKey(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
-        ScreenKey(("tab", "shift+tab"), "to the other list", "_switch"),
-        ScreenKey(("w", "ctrl+s"), "save", "_save", "save"),
+        screen_key(("b",), "choose the base; also 1", lambda screen, _: screen.choose_side("base"), "base"),
+        screen_key(("o",), "choose ours; also 2", lambda screen, _: screen.choose_side("ours"), "ours"),
+        screen_key(("t",), "choose theirs; also 3", lambda screen, _: screen.choose_side("theirs"), "theirs"),
+        screen_key(("u",), "undo the last choice", "_undo", "undo"),
+        screen_key(("x", "delete"), "undo the choice for this conflict", "_forget"),
+        screen_key(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
+        OTHER_LIST,
+        screen_key(("w", "ctrl+s"), "save", "_save", "save"),
         *FIRST_AND_LAST,
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
+        screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
         HELP,
     )
     SAME_KEYS: ClassVar = {"1": "b", "2": "o", "3": "t"}
@@ -39,8 +40,7 @@ class ConflictsScreen(KeyedScreen[None]):
     def __init__(self, resolution: ResolutionSession, terminal: Terminal) -> None:
         super().__init__(terminal)
         self.resolution = resolution
-        self._order: list[str] = []
-        """Ids of resolved conflicts, in the order of the choices."""
+        self._order: list[str] = []  # ids of resolved conflicts, in the order of the choices
 
     def body(self) -> ComposeResult:
         """The conflicts, then the three sides."""
@@ -52,15 +52,8 @@ class ConflictsScreen(KeyedScreen[None]):
         self.conflicts.styles.height = min(len(self.resolution.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
         self.call_after_refresh(self.show_details)
 
-    @property
-    def conflicts(self) -> LineList:
-        """The list of conflicts."""
-        return self.query_one("#conflicts", LineList)
-
-    @property
-    def sides(self) -> LineList:
-        """The three sides of the conflict under the cursor."""
-        return self.query_one("#sides", LineList)
+    conflicts = getters.query_one("#conflicts", LineList)  # the list of conflicts
+    sides = getters.query_one("#sides", LineList)  # the three sides of the conflict under the cursor
 
     @property
     def here(self) -> ShownConflict | None:
@@ -90,16 +83,8 @@ class ConflictsScreen(KeyedScreen[None]):
 
     # Keys
 
-    def _take_base(self, arguments: Arguments) -> None:
-        self._choose("base")
-
-    def _take_ours(self, arguments: Arguments) -> None:
-        self._choose("ours")
-
-    def _take_theirs(self, arguments: Arguments) -> None:
-        self._choose("theirs")
-
-    def _choose(self, choice: Choice) -> None:
+    def choose_side(self, choice: Choice) -> None:
+        """Resolve the conflict under the cursor, and go to the next one."""
         here = self.here
         if here is None:
             return
@@ -153,9 +138,6 @@ class ConflictsScreen(KeyedScreen[None]):
         if not self.resolution.remaining:
             self.say("no conflict is left; w saves", "good")
         self._to_next()
-
-    def _switch(self, arguments: Arguments) -> None:
-        self.move_focus((self.conflicts, self.sides))
 
     async def _save(self, arguments: Arguments) -> None:
         if self.resolution.remaining:

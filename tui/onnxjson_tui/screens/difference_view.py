@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from textual import getters
 from textual.app import ComposeResult
 
 from onnxjson.diffing.events import Event, Member
@@ -11,39 +12,40 @@ from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, wrapped
-from onnxjson_tui.keys.action import Arguments
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared
 from onnxjson_tui.shell.jobs import error_text
-from onnxjson_tui.shell.keyed import KeyedScreen, ScreenKey
+from onnxjson_tui.shell.keyed import OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
 
 _MOST_PLACES: Final = 200
 
-SIDE_BY_SIDE: Final = 140
-"""Columns from which both sides of a text are shown next to each other."""
+SIDE_BY_SIDE: Final = 140  # columns from which both sides of a text are shown next to each other
 
 
 DIFFERENCE_KEYS: Final = (
-    ScreenKey(("enter",), "unfold or fold an event; on a place go there", "_open_row", "unfold"),
-    ScreenKey(("o",), "go to the node", "_go_to"),
-    ScreenKey(("l", "right"), "unfold", "_unfold"),
-    ScreenKey(("h", "left"), "fold", "_fold"),
-    ScreenKey(("z R", "+"), "unfold everything", "_unfold_all"),
-    ScreenKey(("z M", "_"), "fold everything", "_fold_all"),
-    ScreenKey(("] c", "}"), "next change", "_next_change", "next"),
-    ScreenKey(("[ c", "{"), "previous change", "_previous_change"),
-    ScreenKey(("t",), "show the text of both sides, or details", "_toggle_text", "text"),
-    ScreenKey(("f",), "filter events, such as kind:fused op:Conv -Cast", "_filter", "filter"),
-    ScreenKey((".",), "hide what changes no result", "_toggle_quiet"),
-    ScreenKey(("s",), "list all operators", "_toggle_operators"),
-    ScreenKey(("/",), "search", "_search"),
-    ScreenKey(("n",), "next match", "_next_match"),
-    ScreenKey(("N",), "previous match", "_previous_match"),
-    ScreenKey(("tab", "shift+tab"), "to the other list", "_switch"),
-)
+    screen_key(("enter",), "unfold or fold an event; on a place go there", "_open_row", "unfold"),
+    screen_key(("o",), "go to the node", "_go_to"),
+    screen_key(("l", "right"), "unfold", "_unfold"),
+    screen_key(("h", "left"), "fold", "_fold"),
+    screen_key(("z R", "+"), "unfold everything", lambda screen, _: screen.show_again(opened=screen.all_events)),
+    screen_key(("z M", "_"), "fold everything", lambda screen, _: screen.show_again(opened=frozenset())),
+    screen_key(("] c", "}"), "next change", lambda screen, given: screen.to_change(given.number or 1), "next"),
+    screen_key(("[ c", "{"), "previous change", lambda screen, given: screen.to_change(-(given.number or 1))),
+    screen_key(("t",), "show the text of both sides, or details", "_toggle_text", "text"),
+    screen_key(("f",), "filter events, such as kind:fused op:Conv -Cast", "_filter", "filter"),
+    screen_key(
+        (".",), "hide what changes no result",
+        lambda screen, _: screen.show_again(without_quiet=not screen.shown.without_quiet),
+    ),
+    screen_key(
+        ("s",), "list all operators", lambda screen, _: screen.show_again(all_operators=not screen.shown.all_operators)
+    ),
+    OTHER_LIST,
+)  # fmt: skip
 """Keys of every screen that shows a diff."""
 
 
@@ -54,12 +56,9 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__(terminal)
-        self.compared: Compared | None = None
-        """The diff; None until it is computed."""
+        self.compared: Compared | None = None  # the diff; None until it is computed
         self.shown = Shown()
-        self._sought = ""
-        self.can_prove = False
-        """Whether the screen can run both sides of every rewrite."""
+        self.can_prove = False  # whether the screen can run both sides of every rewrite
         self._shows_text = False
 
     def body(self) -> ComposeResult:
@@ -67,21 +66,19 @@ class DifferenceScreen(KeyedScreen[Any]):
         yield LineList(id="rows")
         yield LineList(id="about", has_cursor=False)
 
-    @property
-    def rows(self) -> LineList:
-        """The list of events."""
-        return self.query_one("#rows", LineList)
-
-    @property
-    def about(self) -> LineList:
-        """Details of the row under the cursor."""
-        return self.query_one("#about", LineList)
+    rows = getters.query_one("#rows", LineList)  # the list of events
+    about = getters.query_one("#about", LineList)  # details of the row under the cursor
 
     @property
     def difference(self) -> DifferenceRows | None:
         """The rows of the diff; None until it is computed."""
         rows = self.rows.rows
         return rows if isinstance(rows, DifferenceRows) else None
+
+    @property
+    def all_events(self) -> frozenset[int]:
+        """The positions of all events."""
+        return frozenset(range(len(self.compared.events) if self.compared is not None else 0))
 
     @property
     def row(self) -> Row | None:
@@ -102,7 +99,7 @@ class DifferenceScreen(KeyedScreen[Any]):
         """Show a diff, the cursor on the first event."""
         self.compared = compared
         self.shown = Shown(
-            frozenset(range(len(compared.events))) if compared.is_short else frozenset(),
+            self.all_events if compared.is_short else frozenset(),
             without_quiet=self.shown.without_quiet,
             all_operators=self.shown.all_operators,
         )
@@ -130,9 +127,9 @@ class DifferenceScreen(KeyedScreen[Any]):
         if event.lines is self.rows:
             self._open_row(Arguments())
 
-    def word_of(self, key: ScreenKey) -> str:
+    def word_of(self, key: Action[Any]) -> str:
         """Return what enter does with the row under the cursor."""
-        if key.run != "_open_row":
+        if key.id != "_open_row":
             return super().word_of(key)
         row = self.row
         if row is None or row.event < 0:
@@ -214,26 +211,14 @@ class DifferenceScreen(KeyedScreen[Any]):
         if row is not None and row.event >= 0:
             self._set_open(row.event, open_it=False)
 
-    def _unfold_all(self, arguments: Arguments) -> None:
-        if self.compared is not None:
-            self._show_again(opened=frozenset(range(len(self.compared.events))))
-
-    def _fold_all(self, arguments: Arguments) -> None:
-        self._show_again(opened=frozenset())
-
     def _set_open(self, event: int, *, open_it: bool) -> None:
         opened = set(self.shown.opened)
         (opened.add if open_it else opened.discard)(event)
         self.shown = self.shown._replace(opened=frozenset(opened))
         self.build(event)
 
-    def _next_change(self, arguments: Arguments) -> None:
-        self._to_change(arguments.number or 1)
-
-    def _previous_change(self, arguments: Arguments) -> None:
-        self._to_change(-(arguments.number or 1))
-
-    def _to_change(self, count: int) -> None:
+    def to_change(self, count: int) -> None:
+        """Move the cursor by a number of events, up for a negative count."""
         found, here = self.difference, self.rows.cursor
         if found is None or not found.starts:
             return
@@ -248,23 +233,14 @@ class DifferenceScreen(KeyedScreen[Any]):
         else:
             self.rows.move_to(target)
 
-    def _toggle_quiet(self, arguments: Arguments) -> None:
-        self._show_again(without_quiet=not self.shown.without_quiet)
-
-    def _toggle_operators(self, arguments: Arguments) -> None:
-        self._show_again(all_operators=not self.shown.all_operators)
-
     def _toggle_text(self, arguments: Arguments) -> None:
         self._shows_text = not self._shows_text
         self.show_details()
 
-    def _switch(self, arguments: Arguments) -> None:
-        self.move_focus((self.rows, self.about))
-
     async def _filter(self, arguments: Arguments) -> None:
         text = await self.ask("filter ", text=self.shown.wanted, complete=self._words)
         if text is not None:
-            self._show_again(wanted=text.strip())
+            self.show_again(wanted=text.strip())
 
     def _words(self, typed: str) -> Sequence[str]:
         if self.compared is None:
@@ -275,7 +251,7 @@ class DifferenceScreen(KeyedScreen[Any]):
         found = [word for word in (*kinds, *operators) if word.startswith(last) or last in word.partition(":")[2]]
         return [f"{before} {visible(word)}".lstrip() for word in found]
 
-    def _show_again(self, **changes: Any) -> None:
+    def show_again(self, **changes: Any) -> None:
         """Build the rows again after changes of what is shown."""
         self.shown = self.shown._replace(**changes)
         if self.compared is None:
@@ -284,46 +260,6 @@ class DifferenceScreen(KeyedScreen[Any]):
         made = self.build(row.event if row is not None else -1)
         if made.shown.wanted and not made.visible_events:
             self.say(f"no event matches {made.shown.wanted}; f and an empty line show everything", "changed")
-
-    async def _search(self, arguments: Arguments) -> None:
-        text = await self.ask("/")
-        if text is not None:
-            self._sought = text or self._sought
-            self._find(1)
-
-    def _next_match(self, arguments: Arguments) -> None:
-        self._find(1)
-
-    def _previous_match(self, arguments: Arguments) -> None:
-        self._find(-1)
-
-    def _find(self, step: int) -> None:
-        compared, here, wanted = self.compared, self.row, self._sought.lower()
-        if compared is None or not wanted:
-            return
-        # Folded places count too, so all rows are searched as if unfolded.
-        everything = self.shown._replace(opened=frozenset(range(len(compared.events))))
-        glyphs = self.terminal.glyphs
-
-        def work() -> Row | None:
-            full = DifferenceRows(compared, everything, glyphs=glyphs)
-            start = full.rows.index(here) if here in full.rows else 0
-            for distance in range(1, len(full.rows) + 1):
-                number = (start + step * distance) % len(full.rows)
-                if wanted in full.text(number).lower():
-                    return full.rows[number]
-            return None
-
-        self.jobs.start("search", "searching", work, self._found_row)
-
-    def _found_row(self, row: Row | None) -> None:
-        if row is None:
-            self.say(f"no match for {self._sought}", "changed")
-            return
-        if row.kind != "event":
-            self.shown = self.shown._replace(opened=frozenset({*self.shown.opened, row.event}))
-        made = self.build()
-        self.rows.move_to(made.rows.index(row))
 
 
 def texts(compared: Compared, member: Member) -> list[Pair]:

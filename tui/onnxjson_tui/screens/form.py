@@ -7,39 +7,33 @@ from typing import Any, Final
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from onnxjson.editing.parameters import Parameter
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, shortened, wrapped
 from onnxjson_tui.names.editable_names import item_line
-from onnxjson_tui.names.form_feedback import Also, Feedback, edits_of, feedback
-from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.form_filling import Also, Feedback, Filling, edits_of, feedback
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
-from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
+from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 
-_RESTS: Final = 0.2
-"""Seconds without a key after which the form is checked."""
+_RESTS: Final = 0.2  # seconds without a key after which the form is checked
 
 _LOOK: Final = "form"
 _DO: Final = "edit"
-_OTHERS: Final = 11
-"""Lines of the form that are not fields."""
-
-_TALL: Final = 30
-"""Lines of a screen from which fields for lists have their full height."""
-
-_LABEL: Final = 15
-"""Columns of the labels."""
+_OTHERS: Final = 11  # lines of the form that are not fields
+_TALL: Final = 30  # lines of a screen from which fields for lists have their full height
+_LABEL: Final = 15  # columns of the labels
 
 AnyControl = LineControl | LinesControl | OptionControl
 
@@ -53,23 +47,14 @@ class FormScreen(Dialog[Preview | None]):
     def __init__(
         self, bench: Bench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
     ) -> None:
-        """Prepare the form.
-
-        Args:
-            bench: the workbench on whose model the edit is made.
-            filling: the initial contents.
-            focus: the field that gets the focus; the first required empty one if "".
-            also: other edits of the same step.
-            title: the title; that of the edit if "".
-        """
+        """Prepare the form; `focus` is the field that gets the focus, `also` makes other edits of the same step."""
         super().__init__()
         self._bench = bench
         self._filling = filling
         self._first = focus
         self._also = also
         self._title = title or filling.title
-        self._typed: dict[str, str] = {}
-        """Initial contents of the fields."""
+        self._typed: dict[str, str] = {}  # initial contents of the fields
         self._look = Feedback("", "plain", {}, {})
         self._resting: Timer | None = None
         self._is_busy = False
@@ -149,20 +134,12 @@ class FormScreen(Dialog[Preview | None]):
 
     # Checking
 
-    def on_input_changed(self, event: Input.Changed) -> None:
+    def on_input_changed(self, event: Message) -> None:
         """Check the form when the user pauses."""
         event.stop()
         self._rest()
 
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Check the form when the user pauses."""
-        event.stop()
-        self._rest()
-
-    def on_option_control_changed(self, event: OptionControl.Changed) -> None:
-        """Check the form when the user pauses."""
-        event.stop()
-        self._rest()
+    on_text_area_changed = on_option_control_changed = on_input_changed
 
     def _rest(self) -> None:
         if self._resting is not None:
@@ -302,7 +279,6 @@ class FormScreen(Dialog[Preview | None]):
             self._step(1)
 
     def _take(self, field: Parameter, control: AnyControl, chosen: str) -> None:
-        """Put an offered value into a field."""
         if isinstance(control, LinesControl):
             control.put_line(item_line(chosen) if field.shape.form == "list" else f"{chosen}=")
         elif field.role == "shape":
@@ -359,7 +335,7 @@ class FormScreen(Dialog[Preview | None]):
             self._is_busy = False
         is_made = preview.matches <= 1 or not preview.patch
         if not is_made:
-            is_made = await self._bench.app.push_screen_wait(PreviewScreen(self._bench.jobs, preview)) is True
+            is_made = await self._bench.agree(preview)
         if is_made:
             self._bench.jobs.drop(_LOOK)
             self.dismiss(preview)

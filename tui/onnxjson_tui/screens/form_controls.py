@@ -6,24 +6,23 @@ from typing import Final
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.lines import StyledWidget, one_strip
+from onnxjson_tui.widgets.prompt import Field
 
-LINES: Final = 3
-"""Lines of a field for lists."""
+LINES: Final = 3  # lines of a field for lists
 
 
-class LineControl(Input):
+class LineControl(Field):
     """A line of text."""
 
     def __init__(self, text: str, default: str, *, name: str) -> None:
         shown = f"({visible(default, 200)})" if default else ""
-        super().__init__(text, placeholder=shown, compact=True, name=name, select_on_focus=False)
-        self.cursor_blink = False
+        super().__init__(text, placeholder=shown, name=name, select_on_focus=False)
 
     @property
     def field_text(self) -> str:
@@ -131,13 +130,11 @@ class OptionControl(StyledWidget, can_focus=True):
         """Focus the control."""
         self.focus()
 
-    def on_focus(self, event: events.Focus) -> None:
+    def on_focus(self, event: events.Event) -> None:
         """Draw the options again."""
         self.refresh()
 
-    def on_blur(self, event: events.Blur) -> None:
-        """Draw the options again."""
-        self.refresh()
+    on_blur = on_focus
 
     def render_line(self, y: int) -> Strip:
         """Return all options, the chosen one in brackets; if they do not fit, the chosen one alone."""

@@ -23,20 +23,11 @@ from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.widgets.lines import Bar, StyledWidget
 
-_KEYS: Final = (
-    ("enter", "centre"),
-    ("+ -", "more steps, fewer"),
-    ("[", "back"),
-    ("esc", "close"),
-    ("arrows", "move"),
-)
+_KEYS: Final = (("enter", "centre"), ("+ -", "more steps, fewer"), ("[", "back"), ("esc", "close"), ("arrows", "move"))
 """Keys and their actions, most important first."""
 
-_MARK: Final = 5
-"""Columns of a mark for the boxes outside the window, such as ``< 12``, and a space."""
-
-_AROUND: Final = (4, 6)
-"""Columns and rows of the screen around the window: border, title, description, keys."""
+_MARK: Final = 5  # columns of a mark for the boxes outside the window, such as ``< 12``, and a space
+_AROUND: Final = (4, 6)  # columns and rows of the screen around the window: border, title, description, keys
 
 
 class DrawingView(StyledWidget, can_focus=True):
@@ -45,8 +36,7 @@ class DrawingView(StyledWidget, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
         self.drawing: Drawing | None = None
-        self.chosen = 0
-        """The number of the selected box."""
+        self.chosen = 0  # the number of the selected box
         self._centre = 0
         self._near: Sequence[int] = ()
         self._x = self._y = 0
@@ -73,7 +63,6 @@ class DrawingView(StyledWidget, can_focus=True):
         self.refresh()
 
     def _follow(self) -> None:
-        """Move the window to the selected box, within the drawing."""
         assert self.drawing is not None
         self._hold(self.drawing.extent([self.chosen]))
 

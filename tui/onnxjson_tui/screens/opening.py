@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from textual import events
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.widgets import Input
 
@@ -15,60 +15,38 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
-from onnxjson_tui.keys.action import Arguments
-from onnxjson_tui.names.completion import expanded, members
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.session.opening import Unreadable, recent_files
+from onnxjson_tui.session.opening import Unreadable, expanded, path_members, recent_files
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell import programs
 from onnxjson_tui.shell.dialogs import PickerScreen
 from onnxjson_tui.shell.jobs import Jobs, error_text
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
 from onnxjson_tui.shell.programs import enter, failure_text, opened
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
-_RECENT: Final = 8
-"""Recent files that are offered."""
-
-_AROUND: Final = 3
-"""Lines of text, or rows of bytes, before and after a finding."""
-
-_MOST_READ: Final = 64 * 2**20
-"""Size in bytes of a text up to which the lines around a finding are shown."""
-
-_ROW: Final = 16
-"""Bytes in a row."""
+_RECENT: Final = 8  # recent files that are offered
+_AROUND: Final = 3  # lines of text before and after a finding
+_MOST_READ: Final = 64 * 2**20  # size in bytes of a text up to which the lines around a finding are shown
 
 
 def offers(typed: str, folder: Path) -> list[Choice]:
-    """Return what completes a text: recent files, then the members of a folder.
-
-    Args:
-        typed: a path, or a part of one.
-        folder: the folder whose members are offered for an empty text.
-    """
+    """Return what completes a path: recent files, then the members of a folder, of `folder` for an empty text."""
     wanted = typed.lower()
     found: list[Choice] = []
     for path in recent_files():
         short = _short(path)
         if wanted in short.lower() and len(found) < _RECENT:
             found.append(_choice(short, f"recent  {_size(path)}"))
-    head, slash, beginning = typed.rpartition("/")
-    start = head + slash
-    here = Path(start).expanduser() if start else folder
-    prefix = start or _prefix(folder)
-    try:
-        there = members(here)
-    except (OSError, RuntimeError):
-        return found
-    if not beginning:
-        found.append(_choice(f"{prefix}../", "folder above"))
+    prefix = "" if "/" in typed else _prefix(folder)
+    there = path_members(prefix + typed, Path())
+    if not typed or typed.endswith("/"):
+        found.append(_choice(f"{prefix}{typed}../", "folder above"))
     known = {each.key for each in found}
-    for each in there:
-        path_text = f"{prefix}{each.name}{'/' if each.is_folder else ''}"
-        is_hidden = each.name.startswith(".") and not beginning.startswith(".")
-        if each.name.lower().startswith(beginning.lower()) and not is_hidden and path_text not in known:
+    for path_text, each in there:
+        if path_text not in known:
             found.append(_choice(path_text, "folder" if each.is_folder else size(each.size)))
     return found
 
@@ -105,13 +83,7 @@ class OpeningScreen(PickerScreen):
     """Asks for a file; returns the typed or chosen path, or None."""
 
     def __init__(self, folder: Path | None = None, *, typed: str = "", message: str = "") -> None:
-        """Prepare the question.
-
-        Args:
-            folder: the folder whose members are offered first; the current one if None.
-            typed: the initial text.
-            message: the reason why the question is asked again.
-        """
+        """Prepare the question; `folder` is offered first, `message` is the reason why it is asked again."""
         hint = "enter open   tab complete   arrows choose   esc cancel"
         super().__init__("Open a model: .onnx, .onnx.json, or REV:path", (), typed=typed, hint=hint, is_wide=True)
         self._folder = folder or Path.cwd()
@@ -156,7 +128,6 @@ class OpeningScreen(PickerScreen):
         return {**super().keys(), "tab": self._complete, "ctrl+q": partial(self.dismiss, None)}
 
     def _complete(self) -> None:
-        """Put the path of the row under the cursor into the field."""
         choice = self.choice_at(self.query_one(LineList).cursor)
         if choice is not None:
             field = self.query_one(Input)
@@ -187,9 +158,8 @@ class StartScreen(KeyedScreen[int]):
                 self.app.exit(0)
                 return
             name = answer
-            wanted = str(expanded(name)) if name.startswith("~") else name
             try:
-                found = await self.jobs.awaited("open", "opening", partial(opened, wanted, readonly=self._readonly))
+                found = await self.jobs.awaited("open", "opening", partial(opened, name, readonly=self._readonly))
             except (OnnxJsonError, OSError) as error:
                 message = error_text(error)
                 continue
@@ -244,44 +214,19 @@ def _part(line: str, column: int, width: int) -> tuple[str, int]:
     return clipped(mark + shown, width), cells(mark + before)
 
 
-def bytes_around(path: Path, offset: int) -> list[Line]:
-    """Return rows of bytes around an offset, in hexadecimal and as text, with a mark under it.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    first = max(offset // _ROW - _AROUND, 0) * _ROW
-    with path.open("rb") as file:
-        file.seek(first)
-        data = file.read((2 * _AROUND + 1) * _ROW)
-    found: list[Line] = []
-    for start in range(0, len(data), _ROW):
-        row = data[start : start + _ROW]
-        is_here = first + start <= offset < first + start + _ROW
-        shown = "".join(chr(each) if 32 <= each < 127 else "." for each in row)
-        found.append(
-            (Span(f"{first + start:>12,}  ", "title" if is_here else "quiet"), Span(f"{row.hex(' '):<48} {shown}"))
-        )
-        if is_here:
-            found.append((Span(" " * (14 + 3 * (offset - first - start)) + "^^", "bad"),))
-    if offset >= first + len(data):
-        found.append((Span(f"{first + len(data):>12,}  the file ends here", "bad"),))
-    return found
-
-
 class FindingsScreen(KeyedScreen[int]):
-    """A file that is not a valid model: its errors, and the text or bytes around one.
+    """A file that is not a valid model: its errors, and the text around one.
 
     E opens an editor at the place of an error, after which the file is read again.
     """
 
     AUTO_FOCUS = "#findings"
     KEYS = (
-        ScreenKey(("E", "e", "enter"), "open the file in $EDITOR at the error", "_edit", "editor"),
-        ScreenKey(("r",), "read the file again", "_read_again", "read again"),
-        ScreenKey(("ctrl+l", "o"), "open another file", "_open_other", "open another"),
-        ScreenKey(("ctrl+z",), "return to the shell until fg", "_suspend"),
-        ScreenKey(("q", "ctrl+q"), "leave", "_leave", "leave"),
+        screen_key(("E", "e", "enter"), "open the file in $EDITOR at the error", "_edit", "editor"),
+        screen_key(("r",), "read the file again", "_read_again", "read again"),
+        screen_key(("ctrl+l", "o"), "open another file", "_open_other", "open another"),
+        screen_key(("ctrl+z",), "return to the shell until fg", lambda screen, _: screen.app.action_suspend_process()),
+        screen_key(("q", "ctrl+q"), "leave", "_leave", "leave"),
         HELP,
         *FIRST_AND_LAST,
     )
@@ -308,14 +253,11 @@ class FindingsScreen(KeyedScreen[int]):
         title = f" {shortened(self._found.name, max(self.app.size.width - 32, 20))}"
         return (Span(title, "title"), Span("  is not a model", "bad")), f"{errors} "
 
-    def offered(self, key: ScreenKey) -> bool:
+    def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something: only a text that may be changed can be edited."""
-        return key.run != "_edit" or (self._found.is_text and not self._readonly)
+        return key.id != "_edit" or (self._found.is_text and not self._readonly)
 
-    @property
-    def findings(self) -> LineList:
-        """The list of findings."""
-        return self.query_one("#findings", LineList)
+    findings = getters.query_one("#findings", LineList)  # the list of findings
 
     def _show(self, found: Unreadable) -> None:
         self._found = found
@@ -332,16 +274,10 @@ class FindingsScreen(KeyedScreen[int]):
     def _show_place(self) -> None:
         finding = self._rows[self.findings.cursor]
         width = max(self.size.width - 2, 40)
-        around: list[Line] = []
         if finding.line and self._text:
             around = text_around(self._text, finding, width)
         else:
-            around += explained(finding, width)
-            if self._found.offset is not None and not self._found.is_text:
-                try:
-                    around += bytes_around(self._found.path, self._found.offset)
-                except OSError as error:
-                    around.append((Span(visible(error_text(error), 500), "bad"),))
+            around = explained(finding, width)
         self.query_one("#around", LineList).show(TextRows(around))
 
     def on_resize(self, event: events.Resize) -> None:
@@ -358,9 +294,6 @@ class FindingsScreen(KeyedScreen[int]):
 
     def _leave(self, arguments: Arguments) -> None:
         self.app.exit(self._found.exit_code)
-
-    def _suspend(self, arguments: Arguments) -> None:
-        self.app.action_suspend_process()
 
     async def _edit(self, arguments: Arguments) -> None:
         if not self._found.is_text:

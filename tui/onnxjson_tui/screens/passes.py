@@ -1,28 +1,20 @@
 """Passes on the model of a session: choose one, set its options, run it, apply its result."""
 
-from collections.abc import Callable, Mapping
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual.app import ComposeResult
-from textual.widgets import Input
-
 from onnxjson.editing.declaration import Edit
-from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.optimizing.passes import Pipeline, files_written, parse_step
-from onnxjson.optimizing.passes.catalogue import Entry, Option, entries
+from onnxjson.optimizing.passes.catalogue import Entry, entries
 from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.rendering.pass_list import lines
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import clipped, padded, wrapped
-from onnxjson_tui.rows.choices import Choice, ChoiceRows
+from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import PickerScreen
-from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Model
@@ -32,111 +24,47 @@ if TYPE_CHECKING:
 def pass_choices() -> list[Choice]:
     """Return all passes except edits, which have forms; those that can run here come first."""
     found = [
-        Choice(each.name, visible(each.name, 200), visible(each.summary, 300), _missing(each))
+        Choice(each.name, visible(each.name, 200), visible(each.summary, 300), visible(each.problem or "", 300))
         for each in entries()
         if each.kind != "edit"
     ]
     return sorted(found, key=lambda choice: bool(choice.refused))
 
 
-def _missing(entry: Entry) -> str:
-    return visible(entry.problem, 300) if entry.problem else ""
+def first_spec(entry: Entry) -> str:
+    """Return the line that runs a pass, with the options that it requires: ``cast{to=``."""
+    needed = ",".join([f"{each.name}=" for each in entry.options if each.required])
+    return f"{entry.name}{{{needed}" if needed else entry.name
 
 
-def _option_choice(option: Option) -> Choice:
-    default = "required" if option.required else visible(write_value(option.default), 40)
-    description = visible(option.description or "", 500)
-    return Choice(option.name, visible(option.name), f"{padded(clipped(default, 12), 12)}  {description}")
+def spec_offers(entry: Entry, typed: str) -> list[str]:
+    """Return a line with each of the options that it lacks, whose value is still to be typed: ``onnxsim{fold=``."""
+    head = typed.rstrip("*}")
+    between = "{" if "{" not in head else "" if head.endswith("{") else ","
+    return [f"{head}{between}{each.name}=" for each in entry.options if f"{each.name}=" not in head]
 
 
-def _option_lines(option: Option, width: int) -> list[Line]:
-    """Return the unabridged description of an option, and the values that it accepts."""
-    fits = ", ".join(map(visible, option.choices)) or option.type
-    lines = [(Span(text),) for text in wrapped(option.description or "", width, indent=0)]
-    return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"accepts {fits}", width, indent=0)]]
+def spec_hint(entry: Entry, typed: str) -> str:
+    """Describe the option that is being typed, or else name all options."""
+    name = re.split("[{,]", typed)[-1].partition("=")[0]
+    option = next((each for each in entry.options if each.name == name), None)
+    if option is None:
+        return f"options: {', '.join([each.name for each in entry.options]) or 'none'}; * at the end repeats the pass"
+    return f"{name}: {option.description or ''} (accepts {', '.join(option.choices) or option.type})"
 
 
-class SpecScreen(PickerScreen):
-    """Asks for the options of a pass in one line, checked while the user types; returns the line, or None."""
-
-    def __init__(self, entry: Entry) -> None:
-        needed = ",".join([f"{each.name}=" for each in entry.options if each.required])
-        super().__init__(
-            f"{entry.name}: {entry.summary}",
-            [_option_choice(each) for each in entry.options],
-            typed=f"{entry.name}{{{needed}}}" if needed else entry.name,
-            hint="enter run   tab insert the option   * at the end repeats   esc cancel",
-            is_wide=True,
-        )
-        self._entry = entry
-
-    def body(self) -> ComposeResult:
-        """Line, options, description of one."""
-        yield from super().body()
-        yield LineList(id="dialog-about", has_cursor=False)
-
-    def on_mount(self) -> None:
-        """List the options; the cursor is where the first required value belongs."""
-        about, rows = self.query_one("#dialog-about", LineList), self.query_one(self.LIST, LineList)
-        about.can_focus = False
-        rows.show(ChoiceRows(self._choices) if self._choices else TextRows([(Span("no options", "quiet"),)]))
-        self._put(self._typed)
-        self.call_after_refresh(self._describe, 0)
-
-    def _describe(self, number: int) -> None:
-        about = self.query_one("#dialog-about", LineList)
-        if number < len(self._entry.options):
-            about.show(TextRows(_option_lines(self._entry.options[number], max(about.size.width - 1, 20))), 0)
-
-    def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Describe the option under the cursor."""
-        if event.lines.id == "dialog-rows":
-            self._describe(event.number)
-
-    def _find(self, typed: str) -> None:
-        self._is_valid(typed)
-
-    def _is_valid(self, typed: str) -> bool:
-        """Check the line, and show its error or the keys."""
-        try:
-            parse_step(typed)
-        except OnnxJsonError as error:
-            self.show_hint(Span(str(error), "bad"))
-            return False
-        self.show_hint(Span(self._hint, "quiet"))
-        return True
-
-    def _submit(self, typed: str) -> None:
-        if self._is_valid(typed):
-            self.dismiss(typed.strip())
-
-    def _choose(self, number: int) -> None:
-        self._insert()
-
-    def keys(self) -> Mapping[str, Callable[[], object]]:
-        """Insert an option, cancel."""
-        return {**super().keys(), "tab": self._insert}
-
-    def _insert(self) -> None:
-        """Insert the option under the cursor into the braces."""
-        choice = self.choice_at(self.query_one(self.LIST, LineList).cursor)
-        if choice is not None:
-            self._put(with_option(self.query_one(Input).value, choice.key))
-
-    def _put(self, text: str) -> None:
-        field = self.query_one(Input)
-        field.value = text
-        field.cursor_position = len(text) - (2 if text.endswith("}*") else 1 if text.endswith("}") else 0)
+def closed_spec(typed: str) -> str:
+    """Return a line with the brace that may be missing at its end."""
+    return f"{typed.strip()}}}" if typed.count("{") > typed.count("}") else typed.strip()
 
 
-def with_option(line: str, name: str) -> str:
-    """Return a line with an option whose value is still to be typed: ``onnxsim{fold=}``."""
-    star = "*" if line.endswith("*") else ""
-    head = line.removesuffix("*")
-    if not head.endswith("}"):
-        return f"{head}{{{name}=}}{star}"
-    inside = head[:-1]
-    return f"{inside}{'' if inside.endswith('{') else ','}{name}=}}{star}"
+def spec_mistake(typed: str) -> str:
+    """Return the mistake in a line, or ""."""
+    try:
+        parse_step(closed_spec(typed))
+    except OnnxJsonError as error:
+        return str(error)
+    return ""
 
 
 class PassRun:

@@ -13,25 +13,21 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import size, wrapped
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.saving import require_savable
-from onnxjson_tui.names.completion import complete_path, expanded
-from onnxjson_tui.session.answers import Preview, SaveAnswer
+from onnxjson_tui.session.history import Preview, SaveAnswer
+from onnxjson_tui.session.opening import complete_path, expanded
 from onnxjson_tui.session.recovery import Abandoned
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, TextScreen, preview_lines
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.widgets.lines import Tone
 
-_WIDTH: Final = 66
-"""Columns of the text of a question."""
+_WIDTH: Final = 66  # columns of the text of a question
 
 _HOUR: Final = 3600
 
-_NAMED: Final = 8
-"""Files that are named in a question."""
+_NAMED: Final = 8  # files that are named in a question
 
 _FORMS: Final[dict[Format, str]] = {"onnx": "binary ONNX", "json": "text", "protojson": "proto-JSON"}
-
-_SCRIPTS: Final = (".json", ".py")
 
 
 def paragraphs(text: str) -> list[str]:
@@ -40,7 +36,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 async def ask_path(
-    bench: Bench, mark: str, text: str, endings: Sequence[str] = _SCRIPTS, *, given: str = ""
+    bench: Bench, mark: str, text: str, endings: Sequence[str] = (".json",), *, given: str = ""
 ) -> Path | None:
     """Ask for a path, completed by tab, unless it is given; return None if the user cancels."""
     typed = given or await bench.ask(f"{mark}: ", text=text, complete=lambda typed: complete_path(typed, endings))
@@ -48,13 +44,7 @@ async def ask_path(
 
 
 async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = False) -> bool:
-    """Save with all necessary questions and report the result; return whether the model was saved.
-
-    Args:
-        bench: the workbench of the session.
-        path: another file than the opened one.
-        overwrite: replace an existing file without a question.
-    """
+    """Save with all necessary questions and report the result; return whether the model was saved."""
     session = bench.session
     if path is None and session.opened.path is None:
         path = await ask_path(bench, "save as", session.opened.name.rpartition(":")[2], ())
@@ -108,7 +98,6 @@ def _report_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
 
 
 async def _after_error(bench: Bench, error: OnnxJsonError, path: Path | None) -> Path | None:
-    """Ask for another path after an error; return None if the user does not want one."""
     lines = paragraphs(error_text(error))
     if isinstance(error, EncodeError):
         lines += [each for finding in error.findings[:20] for each in paragraphs(str(finding))]
@@ -161,7 +150,6 @@ def save_question(answer: SaveAnswer) -> ConfirmScreen:
 
 
 async def _merge(bench: Bench) -> bool:
-    """Merge with the file that another program wrote, show the result, and save it if the user agrees."""
     session = bench.session
     answer = await bench.jobs.awaited("save", "merging", session.merge_with_disk)
     lines: list[Line] = []
@@ -205,12 +193,12 @@ def _reasons(left_out: Sequence[str]) -> list[str]:
 
 
 async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequence[str]) -> None:
-    """Write a rewrite script, or Python for the extension .py, and report the steps that it lacks."""
+    """Write a rewrite script, and report the steps that it lacks."""
     if path.is_dir():
         bench.say(f"{path} is a folder; name a file", "bad")
         return
     if path.name.endswith((".onnx", ".onnx.json")):
-        bench.say(f"{path} is a name for models; use .json or .py for a script, such as edits.json", "bad")
+        bench.say(f"{path} is a name for models; use .json for a script, such as edits.json", "bad")
         return
     try:
         require_savable(path)
@@ -221,7 +209,7 @@ async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequen
         bench.say(f"no script was written; {path} is unchanged", "changed")
         return
     try:
-        await bench.jobs.awaited("export", "writing", lambda: _write_edits(path, script), holds_keys=False)
+        await bench.jobs.awaited("export", "writing", lambda: script.save(path), holds_keys=False)
     except (OnnxJsonError, OSError) as error:
         bench.say(f"no script was written: {error_text(error)}", "bad")
         return
@@ -234,17 +222,6 @@ async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequen
     them = "it" if len(script.edits) == 1 else "these" if left_out else "them"
     tone: Tone = "changed" if left_out else "good"
     bench.say(f"{path}: {count}{left}; onnxjson apply {path.name} MODEL repeats {them}", tone)
-
-
-def _write_edits(path: Path, script: Script) -> None:
-    if path.suffix != ".py":
-        script.save(path)
-        return
-    from onnxjson.storage.saving import save_file
-    from onnxjson_tui.session.answers import python_script
-
-    source = python_script(script.edits).encode("utf-8")
-    save_file(path, lambda output: output.write(source))
 
 
 async def offer_recovery(bench: Bench) -> None:
@@ -305,8 +282,6 @@ async def _recover(bench: Bench, journal: Abandoned) -> None:
 
 
 async def _show(bench: Bench, journal: Abandoned) -> None:
-    """Show the diff that the journal would make."""
-
     def found() -> list[Line]:
         preview, trouble = bench.session.preview_recovery(journal)
         lines = preview_lines(preview, "file", "recovered", bench.size.width - 8)
@@ -327,13 +302,7 @@ async def _export(bench: Bench, journal: Abandoned) -> None:
 
 
 def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmScreen:
-    """Return the question about one journal: recover, show, keep, export or delete; escape keeps it.
-
-    Args:
-        journal: the journal of an ended session.
-        reason: why it cannot be recovered; "" if it can.
-        others: the number of other journals.
-    """
+    """Return the question about one journal; escape keeps it. With a `reason`, it cannot be recovered."""
     rest = [("e", "export as a script", "export"), ("D", "delete", "drop")]
     answers = (
         [("k", "keep for later", "keep"), *rest]

@@ -4,29 +4,97 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
+from textual import getters
 from textual.app import ComposeResult
 
 from onnxjson.model.display import visible
 from onnxjson.model.index import Index
 from onnxjson.optimizing.provenance import provenance
-from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_records import Size, Trace
 from onnxjson.optimizing.trace_storing import load_trace
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened, wrapped
-from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
+from onnxjson.rendering.diff_report import Count
+from onnxjson.rendering.spans import Line, Span, Style
+from onnxjson.rendering.tables import clipped, padded, shortened, wrapped
+from onnxjson.rendering.trace_text import headline, nodes_change, story_lines, subjects_of
 from onnxjson_tui.keys.action import Arguments
-from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
 from onnxjson_tui.shell.dialogs import TextScreen
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, ScreenKey
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 
-class _Loaded(NamedTuple):
-    trace: Trace
-    stops: list[Stop]
+class Stop(NamedTuple):
+    """One row: a pass, or one part of a pass."""
+
+    step: int
+    part: int  # -1 for a pass without parts, which changed nothing or failed
+    number: int  # number of the part among all parts; -1 without a part
+    name: str  # visible
+    before: Size
+    after: Size
+    seconds: float | None  # none except for the first part of a pass
+    failure: str | None
+    level: int
+
+
+class StopRows:
+    """The passes and their parts."""
+
+    def __init__(self, stops: list[Stop]) -> None:
+        self.stops = stops
+        self._texts = [(_nodes(each), _bytes(each), f"{each.seconds:.1f} s" if each.seconds else "") for each in stops]
+        self._widths = [max(map(len, column)) for column in zip(*self._texts, strict=True)] if stops else []
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    def line(self, number: int, width: int) -> Line:
+        """Return name, nodes before and after, bytes, seconds."""
+        each, texts, widths = self.stops[number], self._texts[number], self._widths
+        room = max(width - sum(widths) - 8, width // 3, 8)
+        name = padded(shortened("  " * each.level + each.name, room), room)
+        numbers = f"  {texts[0]:<{widths[0]}}  {texts[1]:>{widths[1]}}"
+        left = width - room - 1 - len(numbers)
+        seconds = f"  {texts[2]:>{widths[2]}}" if left > widths[2] + 1 else ""
+        return Span(f" {name}"), Span(clipped(numbers, width - room - 1), _style(each)), Span(seconds, "quiet")
+
+
+def _nodes(stop: Stop) -> str:
+    if stop.failure is not None:
+        return "failed"
+    if stop.part < 0:
+        return "changed nothing"
+    change = stop.after.nodes - stop.before.nodes
+    return nodes_change(stop.before.nodes, stop.after.nodes) + (f" ({change:+,})" if change else "")
+
+
+def _bytes(stop: Stop) -> str:
+    return Count("bytes", stop.before.bytes, stop.after.bytes).bytes_change_text
+
+
+def _style(stop: Stop) -> Style:
+    if stop.failure is not None:
+        return "bad"
+    change = stop.after.nodes - stop.before.nodes
+    return "added" if change > 0 else "removed" if change < 0 else "quiet" if stop.part < 0 else "plain"
+
+
+def stops(trace: Trace) -> Iterator[Stop]:
+    """Yield the rows of a trace in order."""
+    before, number = trace.before, 0
+    for position, step in enumerate(trace.steps):
+        name = visible(step.name, 300)
+        if not step.parts:
+            yield Stop(position, -1, -1, name, before, before, step.seconds, step.failure, 0)
+            continue
+        for place, part in enumerate(step.parts):
+            called = visible(part.name, 300) if part.name else ""
+            label = f"{name}: {called}" if called and not place else called or name
+            seconds = None if place else step.seconds
+            yield Stop(position, place, number, label, before, part.after, seconds, None, int(place > 0))
+            before, number = part.after, number + 1
 
 
 class TraceScreen(DifferenceScreen):
@@ -34,12 +102,14 @@ class TraceScreen(DifferenceScreen):
 
     AUTO_FOCUS = "#stops"
     KEYS = (
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
+        screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
         HELP,
-        ScreenKey(("] p", ")"), "next pass", "next_pass", "next pass"),
-        ScreenKey(("[ p", "("), "previous pass", "previous_pass"),
+        screen_key(
+            ("] p", ")"), "next pass", lambda screen, given: screen.stops.move_by(given.number or 1), "next pass"
+        ),
+        screen_key(("[ p", "("), "previous pass", lambda screen, given: screen.stops.move_by(-(given.number or 1))),
         *DIFFERENCE_KEYS,
-        ScreenKey(("w",), "the origin and fate of the nodes of the row", "_where", "origin"),
+        screen_key(("w",), "the origin and fate of the nodes of the row", "_where", "origin"),
         *FIRST_AND_LAST,
     )
 
@@ -47,8 +117,7 @@ class TraceScreen(DifferenceScreen):
         super().__init__(terminal)
         self._source, self._load = name, load
         self.trace: Trace | None = None
-        self._models: list[Any] = []
-        """The first model, then the model after each part, as far as they were needed."""
+        self._models: list[Any] = []  # the first model, then the model after each part, as far as they were needed
         self._stop: Stop | None = None
 
     def body(self) -> ComposeResult:
@@ -56,27 +125,20 @@ class TraceScreen(DifferenceScreen):
         yield LineList(id="stops")
         yield from super().body()
 
-    @property
-    def stops(self) -> LineList:
-        """The list of passes."""
-        return self.query_one("#stops", LineList)
+    stops = getters.query_one("#stops", LineList)  # the list of passes
 
     def on_mount(self) -> None:
         """Start to read the trace."""
         self.rows.show(TextRows([(Span(f" reading {visible(self._source, 500)} ...", "changed"),)]))
 
-        def work() -> _Loaded:
-            trace = self._load()
-            return _Loaded(trace, list(stops(trace)))
+        self.jobs.start("trace", f"reading {visible(self._source)}", self._load, self._read, self.refuse)
 
-        self.jobs.start("trace", f"reading {visible(self._source)}", work, self._read, self.refuse)
-
-    def _read(self, found: _Loaded) -> None:
-        self.trace = found.trace
-        self._models = [found.trace.first]
-        rows = StopRows(found.stops)
+    def _read(self, trace: Trace) -> None:
+        self.trace = trace
+        self._models = [trace.first]
+        rows = StopRows(list(stops(trace)))
         self.stops.styles.height = min(len(rows), max(self.size.height // 3, 3)) + 1
-        first = next((number for number, each in enumerate(found.stops) if each.part >= 0), 0)
+        first = next((number for number, each in enumerate(rows.stops) if each.part >= 0), 0)
         self.stops.show(rows, first)
         self.draw_bars()
         self._show_stop()
@@ -93,7 +155,6 @@ class TraceScreen(DifferenceScreen):
             self.after_rest(self._show_stop)
 
     def _show_stop(self) -> None:
-        """Show the diff of the pass under the cursor."""
         trace, rows = self.trace, self.stops.rows
         if trace is None or not isinstance(rows, StopRows) or not rows.stops:
             return
@@ -129,17 +190,6 @@ class TraceScreen(DifferenceScreen):
         self.jobs.start("stop", f"applying {stop.name}", work, made)
 
     # Keys
-
-    def next_pass(self, arguments: Arguments) -> None:
-        """Go to the next pass, or part of one."""
-        self.stops.move_by(arguments.number or 1)
-
-    def previous_pass(self, arguments: Arguments) -> None:
-        """Go to the previous pass, or part of one."""
-        self.stops.move_by(-(arguments.number or 1))
-
-    def _switch(self, arguments: Arguments) -> None:
-        self.move_focus((self.stops, self.rows, self.about))
 
     def _open_row(self, arguments: Arguments) -> None:
         if self.stops.has_focus:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,23 +13,19 @@ from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model
-from onnxjson.model.errors import (
-    AccessDeniedError,
-    EditError,
-    Finding,
-    OnnxJsonError,
-    ParameterError,
-)
+from onnxjson.model.errors import AccessDeniedError, EditError, Finding, OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
 from onnxjson.patching import Patch
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson_tui.session.answers import Changed, Exported, Preview
 from onnxjson_tui.session.following import follow
-from onnxjson_tui.session.history import History, Step
+from onnxjson_tui.session.history import Changed, Exported, History, Preview, Step
 from onnxjson_tui.session.opening import Opened
 from onnxjson_tui.session.recording import Base, Recorder
 from onnxjson_tui.session.selection import Lost, Places, selector_of
+
+if TYPE_CHECKING:
+    from onnxjson.editing.expressing import Expressed
 
 READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
 """Message about an attempt to change a read-only session."""
@@ -40,24 +36,18 @@ class EditedModel:
 
     def __init__(self, opened: Opened, *, readonly: bool = False) -> None:
         """Begin with an opened model; with `readonly`, every change is refused."""
-        self.opened = opened
-        """Origin of the model, or its file since the last save."""
+        self.opened = opened  # origin of the model, or its file since the last save
         self.readonly = readonly
         self._model = opened.model
         self._index: Index | None = None
-        self._former_index: Index | None = None
-        """Index of the previous model, whose results the next index reuses."""
+        self._former_index: Index | None = None  # index of the previous model, whose results the next index reuses
         self.history = History()
         self.places = Places()
-        self.revision = 0
-        """Increases with every change of the model; results about other revisions are stale."""
-        self.edits_folder = Path()
-        """Folder of files that edits refer to."""
+        self.revision = 0  # increases with every change of the model; results about other revisions are stale
+        self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
-        self._changing = threading.Lock()
-        """Held while the model changes or is saved, possibly in another thread."""
-        self._lost: dict[int, Lost] = {}
-        """Places whose elements each applied step removed, by the identity of the step."""
+        self._changing = threading.Lock()  # held while the model changes or is saved, possibly in another thread
+        self._lost: dict[int, Lost] = {}  # places whose elements each applied step removed, by the identity of the step
         base = Base(opened.key, opened.name, opened.model, opened.identity)
         self._recorder = Recorder(base, lambda: self._model)
 
@@ -150,12 +140,9 @@ class EditedModel:
         return preview
 
     def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
-        """Preview another model as a change: from an editor, a pass or a merge.
+        """Preview another model as a change: from an editor, a pass or a merge; `edits` have the same effect, if given.
 
-        Args:
-            model: the model after the change, which shares unchanged parts with the session's model.
-            title: title of the step, such as the command that repeats it.
-            edits: edits with the same effect, if there are any.
+        The model should share unchanged parts with that of the session.
         """
         return Preview(self._model, Result(model, (), {}), tuple(edits), self.revision, title, self.opened.path)
 
@@ -190,12 +177,8 @@ class EditedModel:
     def on_selection(self, edit: Edit, parameter: str = "node") -> tuple[Edit, ...]:
         """Return an edit for each selected node, last node first, so that the positions of the others stay valid.
 
-        Args:
-            edit: the edit, in which `parameter` is replaced.
-            parameter: its field that selects nodes.
-
         Raises:
-            ParameterError: the edit has no such field.
+            ParameterError: the edit has no such field for nodes.
             EditError: nothing is selected.
         """
         if not any(each.field == parameter and each.role in ("node", "nodes") for each in parameters(type(edit))):
@@ -280,19 +263,21 @@ class EditedModel:
         is_plain = all(step.edits for step in self.history.made)
         for step in reversed(self.history.made):
             before = model if is_plain else step.backward.apply(model)
-            found, reason = (step.edits, "") if step.edits else _expressed(before, model)
+            found, reason = step.edits, ""
+            if not found:
+                found, reason, _ = expressed(before, model)
             parts.append(found)
             left_out += [f"{step.title}: {reason}"] if reason else []
             model = before
         return Exported(Script(tuple([edit for found in reversed(parts) for edit in found])), tuple(left_out[::-1]))
 
 
-def _expressed(before: Model, after: Model) -> tuple[tuple[Edit, ...], str]:
+def expressed(before: Model, after: Model) -> "Expressed":
+    """Return edits with the same result as far as possible, and the reason if there are none."""
     from onnxjson.diffing.difference import diff
-    from onnxjson.editing.expressing import express
+    from onnxjson.editing.expressing import Expressed, express
 
     try:
-        found = express(before, after, diff(before, after).alignment)
+        return express(before, after, diff(before, after).alignment)
     except OnnxJsonError as error:
-        return (), str(error)
-    return found.edits, found.reason
+        return Expressed((), str(error))

@@ -94,10 +94,8 @@ def _replacement(members: Members, position: int) -> int | None:
 class Redrawn(NamedTuple):
     """Parts that must be recomputed for all nodes after a change that moved no nodes."""
 
-    lanes: bool
-    """Whether inputs or outputs of nodes changed."""
-    outline: bool
-    """Whether scopes or operators of nodes changed."""
+    lanes: bool  # whether inputs or outputs of nodes changed
+    outline: bool  # whether scopes or operators of nodes changed
 
 
 def redrawn(change: Fields | None) -> Redrawn:
@@ -148,10 +146,8 @@ class _MovedError(Exception):
 
 class _ChangedGraph(NamedTuple):
     address: str
-    positions: list[int]
-    """Positions of changed nodes."""
-    is_wide: bool
-    """Whether other fields changed, too."""
+    positions: list[int]  # positions of changed nodes
+    is_wide: bool  # whether other fields changed, too
 
 
 def follow(index: Index, model: Model, change: Fields | None) -> bool:
@@ -177,11 +173,6 @@ def follow(index: Index, model: Model, change: Fields | None) -> bool:
 
 
 def _changed_graphs(model: Fields, scopes: dict[str, Scope]) -> Iterator[_ChangedGraph]:
-    """Yield the graphs that change.
-
-    Raises:
-        _MovedError: nodes or graphs are added, removed or moved.
-    """
     if "training_info" in model.changes:
         raise _MovedError
     if graph := model.changes.get("graph"):

@@ -38,17 +38,13 @@ from onnxjson.model.errors import FileError
 from onnxjson.storage.saving import system_errors
 from onnxjson.storage.state import state_folder
 
-FORMAT: Final = "onnxjson-journal/1"
-"""Value of the key "format" of a header."""
-
-SYNC_SECONDS: Final = 0.5
-"""Maximum seconds until a written line is synced to the disk."""
+FORMAT: Final = "onnxjson-journal/1"  # value of the key "format" of a header
+SYNC_SECONDS: Final = 0.5  # maximum seconds until a written line is synced to the disk
 
 JOURNALS_A_MODEL: Final = 8
 """Maximum number of journals of unsaved sessions that are kept for a model; the oldest are removed first."""
 
-BYTES_IN_ALL: Final = 2 * 10**9
-"""Maximum bytes of all such journals."""
+BYTES_IN_ALL: Final = 2 * 10**9  # maximum bytes of all such journals
 
 PATIENCE_SECONDS: Final = 0.25
 """Seconds to wait for the lock of a journal. A process that is killed while it starts a child leaves the lock to the
@@ -61,32 +57,23 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The first line: the model and the program version of the session."""
 
     format: str
-    version: str
-    """Version of this package."""
+    version: str  # version of this package
     key: str
-    name: str
-    """Name of the model as the user gave it."""
-    size: int
-    """Size of the opened file in bytes."""
+    name: str  # name of the model as the user gave it
+    size: int  # size of the opened file in bytes
     mtime_ns: int
-    sha256: str | None = None
-    """SHA-256 of that file in hexadecimal; for a big file it is in a later line."""
-    started: int
-    """Start time in ns since 1970."""
+    sha256: str | None = None  # SHA-256 of that file in hexadecimal; for a big file it is in a later line
+    started: int  # start time in ns since 1970
 
 
 class StepLine(msgspec.Struct, frozen=True, kw_only=True):
     """An applied step."""
 
-    patch: str
-    """Text of the patch, ``onnxjson-patch/1``; payloads of the opened model and earlier lines are references."""
-    edits: tuple[str, ...] = ()
-    """Edits as in a rewrite script."""
+    patch: str  # text of the patch, ``onnxjson-patch/1``; payloads of the opened model and earlier lines are references
+    edits: tuple[str, ...] = ()  # edits as in a rewrite script
     title: str = ""
-    apart: dict[str, int] = {}
-    """Payloads of the opened model that the patch references: SHA-256 -> number of bytes."""
-    has_files: bool = False
-    """Whether the edits write tensors to files when the model is saved."""
+    apart: dict[str, int] = {}  # payloads of the opened model that the patch references: SHA-256 -> number of bytes
+    has_files: bool = False  # whether the edits write tensors to files when the model is saved
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,10 +82,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: StepLine | None = None
     undo: bool = False
     redo: bool = False
-    saving: bool = False
-    """The steps are about to be saved to the opened file."""
-    sha256: str | None = None
-    """SHA-256 of the opened file."""
+    saving: bool = False  # the steps are about to be saved to the opened file
+    sha256: str | None = None  # SHA-256 of the opened file
 
 
 class Journal:
@@ -108,8 +93,7 @@ class Journal:
         """Use an open and locked file with `size` bytes of complete lines."""
         self.path = path
         self._descriptor = descriptor
-        self.size = size
-        """Bytes of complete lines."""
+        self.size = size  # bytes of complete lines
         self._changed = threading.Condition()
         self._is_dirty = False
         self._is_closed = False
@@ -214,7 +198,6 @@ def begin(header: Header) -> Journal:
 
 
 def _create_in(folder: Path) -> tuple[Path, int]:
-    """Create a locked file."""
     _make_private(folder)
     _remove_excess(folder)
     path = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(8)}"
@@ -260,9 +243,7 @@ def in_folder(folder: Path) -> list[Path]:
 def lock_abandoned(path: Path, patience: float = 0.0) -> int | None:
     """Lock a journal whose session has ended and return its descriptor; None if it is running or not accessible.
 
-    Args:
-        path: the journal.
-        patience: seconds to wait for the lock; see `PATIENCE_SECONDS`.
+    `patience` are seconds to wait for the lock; see `PATIENCE_SECONDS`.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,25 +1,18 @@
-"""Opening of models: files of any form, files at a revision, files that are not models, and recently opened files."""
+"""Opening of models: files of any form, revisions, files that are not models, recent files, and folders."""
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from onnxjson.codecs.text_file import looks_like_text
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import (
-    DecodeError,
-    Finding,
-    LimitError,
-    MissingInputError,
-    OnnxJsonError,
-    UntrustedError,
-    WireError,
-)
+from onnxjson.model.errors import DecodeError, Finding, LimitError, MissingInputError, OnnxJsonError, UntrustedError
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
 from onnxjson.storage.identity import Identity, open_source
@@ -30,22 +23,15 @@ from onnxjson.storage.state import state_folder
 class Opened(msgspec.Struct, frozen=True):
     """An opened model and its origin."""
 
-    name: str
-    """Name that the user gave."""
-    key: str
-    """Key of its journals: the real path of the file, or the folder, revision and path."""
-    path: Path | None
-    """The file that a save replaces; None for a revision."""
+    name: str  # name that the user gave
+    key: str  # key of its journals: the real path of the file, or the folder, revision and path
+    path: Path | None  # the file that a save replaces; None for a revision
     model: Model
     format: Format
-    identity: Identity
-    """Identity of the opened file."""
-    findings: tuple[Finding, ...] = ()
-    """Findings of the reader."""
-    problems: tuple[str, ...] = ()
-    """Problems with files that it depends on, a sentence each."""
-    folder: Path | None = None
-    """Folder of its external data."""
+    identity: Identity  # identity of the opened file
+    findings: tuple[Finding, ...] = ()  # findings of the reader
+    problems: tuple[str, ...] = ()  # problems with files that it depends on, a sentence each
+    folder: Path | None = None  # folder of its external data
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -54,12 +40,8 @@ class Unreadable(msgspec.Struct, frozen=True):
     name: str
     path: Path
     message: str
-    findings: tuple[Finding, ...]
-    """All findings of the reader, with line and column in a text."""
-    offset: int | None
-    """Offset of the first invalid byte of a binary file, if known."""
-    is_text: bool
-    """Whether it can be corrected in a text editor."""
+    findings: tuple[Finding, ...]  # all findings of the reader, with line and column in a text
+    is_text: bool  # whether it can be corrected in a text editor
     exit_code: int = 65
 
 
@@ -113,24 +95,11 @@ def _unreadable(path: Path, error: OnnxJsonError) -> Unreadable:
     source = open_source(path)
     is_text = source.size == 0 or looks_like_text(source.read_at(0, min(source.size, 4096)))
     findings = error.findings if isinstance(error, DecodeError) else ()
-    return Unreadable(
-        visible(str(path), None), path, str(error), findings, _offset(error), is_text, type(error).exit_code
-    )
+    return Unreadable(visible(str(path), None), path, str(error), findings, is_text, type(error).exit_code)
 
 
-def _offset(error: BaseException | None) -> int | None:
-    while error is not None:
-        if isinstance(error, WireError):
-            return error.offset
-        error = error.__cause__
-    return None
-
-
-KEPT: Final = 50
-"""Maximum number of remembered files."""
-
-_LONGEST: Final = 1 << 20
-"""Maximum bytes of a list; a longer file is not from onnxjson."""
+KEPT: Final = 50  # maximum number of remembered files
+_LONGEST: Final = 1 << 20  # maximum bytes of a list; a longer file is not from onnxjson
 
 
 def recent_files() -> list[Path]:
@@ -159,3 +128,66 @@ def _remembered() -> list[Path]:
     if not isinstance(found, list):
         return []
     return [Path(each) for each in found if isinstance(each, str) and each.startswith("/") and "\0" not in each]
+
+
+MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")  # file name extensions of models
+_MOST_MEMBERS: Final = 2_000  # maximum number of folder members that are read
+
+
+class Member(NamedTuple):
+    """A file or folder in a folder."""
+
+    name: str
+    is_folder: bool
+    size: int  # size of a file in bytes; 0 for a folder
+
+
+def members(folder: Path, endings: Sequence[str] = MODELS) -> list[Member]:
+    """Return folders, then files with some extensions, each sorted by name; hidden ones last.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    found: list[Member] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if len(found) >= _MOST_MEMBERS:
+                break
+            try:
+                is_folder = entry.is_dir()
+                if not is_folder and not entry.name.lower().endswith(tuple(endings)):
+                    continue
+                found.append(Member(entry.name, is_folder, 0 if is_folder else entry.stat().st_size))
+            except OSError:
+                continue  # It was removed meanwhile, or is a broken link.
+    return sorted(found, key=lambda each: (not each.is_folder, each.name.startswith("."), each.name))
+
+
+def path_members(typed: str, folder: Path, endings: Sequence[str] = MODELS) -> list[tuple[str, Member]]:
+    """Return the members of folders whose path begins with a text, spelled like it; folders end with a slash.
+
+    `folder` is that of relative paths.
+    """
+    start, beginning = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
+    try:
+        found = members(folder / Path(start).expanduser(), endings)
+    except (OSError, RuntimeError):
+        return []
+    return [
+        (f"{start}{each.name}{'/' if each.is_folder else ''}", each)
+        for each in found
+        if each.name.lower().startswith(beginning.lower()) and (beginning.startswith(".") or each.name[0] != ".")
+    ]
+
+
+def complete_path(typed: str, endings: Sequence[str] = MODELS) -> list[str]:
+    """Return the completions of a path; see `path_members`."""
+    return [path for path, _ in path_members(typed, Path(), endings)]
+
+
+def expanded(typed: str) -> Path:
+    """Return a typed path with ``~`` expanded to the home folder."""
+    try:
+        return Path(typed).expanduser()
+    except RuntimeError:
+        return Path(typed)

@@ -72,20 +72,16 @@ class Recorder:
     space again.
     """
 
-    _known: set[str]
-    """Payloads in the journal."""
-    _made: list[Step | None]
-    """The steps that a replay of the journal applies; None for several steps in one."""
+    _known: set[str]  # payloads in the journal
+    _made: list[Step | None]  # the steps that a replay of the journal applies; None for several steps in one
     _undone: list[Step | None]
 
     def __init__(self, base: Base, current: Callable[[], Model]) -> None:
         self._base = base
         self._current = current
-        self.journal: Journal | None = None
-        """The journal; None before the first step."""
+        self.journal: Journal | None = None  # the journal; None before the first step
         self._forget()
-        self.trouble = ""
-        """Why the last step is not in the journal."""
+        self.trouble = ""  # why the last step is not in the journal
 
     def adopt(self, journal: Journal, known: Sequence[str], made: Sequence[Step], undone: Sequence[Step]) -> None:
         """Continue the journal of a recovered session."""

@@ -44,12 +44,9 @@ class Replay(NamedTuple):
 
     model: Model
     made: tuple[Step, ...]
-    undone: tuple[Step, ...]
-    """Steps that can be redone, next one last."""
-    trouble: str
-    """Why later steps cannot be applied; "" if all were."""
-    known: frozenset[str]
-    """SHA-256 of the payloads in the journal."""
+    undone: tuple[Step, ...]  # steps that can be redone, next one last
+    trouble: str  # why later steps cannot be applied; "" if all were
+    known: frozenset[str]  # SHA-256 of the payloads in the journal
 
 
 class Abandoned:
@@ -61,10 +58,8 @@ class Abandoned:
         data = _content(descriptor)
         self.header = _NOT_KNOWN
         self.lines: tuple[Line, ...] = ()
-        self.damage = ""
-        """Which part cannot be read; "" if at most the last line is truncated."""
-        self.is_empty = not data
-        """Whether the process ended before it wrote the first line."""
+        self.damage = ""  # which part cannot be read; "" if at most the last line is truncated
+        self.is_empty = not data  # whether the process ended before it wrote the first line
         self._size = 0
         self._read(data)
 

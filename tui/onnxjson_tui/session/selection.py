@@ -10,25 +10,18 @@ from onnxjson.patching import Patch
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson_tui.session.following import place_after
 
-_NEIGHBOURS: Final = 1000
-"""Maximum distance to the neighbour that the cursor moves to when its node is removed."""
-
-MOST_VISITS: Final = 500
-"""Maximum number of places in the jump list."""
+_NEIGHBOURS: Final = 1000  # maximum distance to the neighbour that the cursor moves to when its node is removed
+MOST_VISITS: Final = 500  # maximum number of places in the jump list
 
 
 class Places:
     """Addresses in the current model."""
 
     def __init__(self) -> None:
-        self.cursor: str | None = None
-        """The element under the cursor."""
-        self.selected: dict[str, None] = {}
-        """The selected nodes, in the order of their selection."""
-        self.marks: dict[str, str] = {}
-        """Marked addresses by letter."""
-        self.jumps = Jumps()
-        """The visited places."""
+        self.cursor: str | None = None  # the element under the cursor
+        self.selected: dict[str, None] = {}  # the selected nodes, in the order of their selection
+        self.marks: dict[str, str] = {}  # marked addresses by letter
+        self.jumps = Jumps()  # the visited places
 
     def toggle(self, address: str) -> None:
         """Toggle the selection of a node."""

@@ -25,20 +25,15 @@ from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.editing.applying import Result, files_written
 from onnxjson.model.display import counted
 from onnxjson.model.document import Tensor
-from onnxjson.model.errors import (
-    ChangedUnderneathError,
-    EditError,
-    OutputError,
-)
+from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError
 from onnxjson.patching import Patch
 from onnxjson.storage import files
 from onnxjson.storage.external_files import copy_files, locations
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.identity import identity
 from onnxjson.storage.saving import require_savable
-from onnxjson_tui.session.answers import Changed, MergeAnswer, Preview, SaveAnswer
 from onnxjson_tui.session.edited_model import EditedModel
-from onnxjson_tui.session.history import Step
+from onnxjson_tui.session.history import Changed, MergeAnswer, Preview, SaveAnswer, Step
 from onnxjson_tui.session.opening import Opened, Unreadable, open_file, open_model
 from onnxjson_tui.session.recording import Base
 from onnxjson_tui.session.recovery import Abandoned, Replay, abandoned
@@ -55,8 +50,7 @@ class Session(EditedModel):
         """Begin with an opened model; `resources` are released at the end."""
         super().__init__(opened, readonly=readonly)
         self._resources = resources or ExitStack()
-        self._merged: tuple[Step, ...] = ()
-        """Merges whose other side is in the file."""
+        self._merged: tuple[Step, ...] = ()  # merges whose other side is in the file
         self.abandoned: tuple[Abandoned, ...] = ()
         """Journals of earlier sessions that await a decision; see `find_abandoned`."""
 
@@ -108,8 +102,6 @@ class Session(EditedModel):
         *,
         overwrite: bool = False,
         revert_others: bool = False,
-        weights: WeightsMode | None = None,
-        lossy: bool = False,
         copy_external: bool | None = None,
     ) -> SaveAnswer:
         """Save the model atomically and verify it by reading it back; the session continues with the saved file.
@@ -122,8 +114,6 @@ class Session(EditedModel):
             overwrite: replace a file that another program changed, or another existing file.
             revert_others: replace a file with changes of another program whose merge was undone; otherwise the result
                 is "reverts-others".
-            weights: how tensors are stored in a text; by default as before if a text remains a text, otherwise inline.
-            lossy: write proto-JSON even if it cannot represent the whole model.
             copy_external: whether to copy files with weights to another folder; with None the result is
                 "weights-elsewhere" if the model would not find them there.
 
@@ -136,8 +126,8 @@ class Session(EditedModel):
         with self._changing:
             target, is_same = self._target(path)
             form = format or (self.opened.format if is_same else format_for(target))
-            if weights is None:
-                weights = "keep" if form == "json" and self.opened.format == "json" else "inline"
+            # Tensors are stored as before if a text remains a text.
+            weights: WeightsMode = "keep" if form == "json" and self.opened.format == "json" else "inline"
             replace = is_same or overwrite
             if not is_same:
                 require_savable(target)
@@ -159,7 +149,7 @@ class Session(EditedModel):
                 with files_written(Result(self._model, (), self._pending_files()), target):
                     files.save(
                         self._model, target, form,
-                        lossy=lossy, weights=weights, expect=expect, replace=replace, backup=True
+                        weights=weights, expect=expect, replace=replace, backup=True
                     )  # fmt: skip
             except ChangedUnderneathError as error:
                 return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
@@ -243,7 +233,6 @@ class Session(EditedModel):
         self._recorder.finish(Base(self.opened.key, self.opened.name, self._model, self.opened.identity))
 
     def _pending_files(self) -> dict[Path, Tensor]:
-        """Return the tensors that steps write to files and that are not saved yet."""
         return {path: tensor for step in self.history.made for path, tensor in step.files.items()}
 
     def sync(self) -> None:
@@ -279,8 +268,7 @@ class Session(EditedModel):
     def preview_recovery(self, journal: Abandoned) -> tuple[Preview, str]:
         """Return what a journal would change, and why some of its steps cannot be applied."""
         replay = self._replay(journal)
-        result = Result(replay.model, (), {})
-        return Preview(self._model, result, (), self.revision, "recovered", self.opened.path), replay.trouble
+        return self.preview_model(replay.model, "recovered"), replay.trouble
 
     def recover(self, journal: Abandoned) -> Replay:
         """Apply the steps of a journal; each can be undone. The session continues with that journal.

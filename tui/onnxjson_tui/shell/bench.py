@@ -1,25 +1,42 @@
-"""The workbench as actions, pages and screens use it: changes of the session, search, drawer, prompt."""
+"""The workbench as actions, pages and screens use it: changes of the session, search, drawer, prompt, bars."""
 
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from textual import events
 
-from onnxjson.model.display import visible
-from onnxjson.rendering.spans import Line
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.spans import Line, Span, plain
+from onnxjson.rendering.tables import cells, shortened, wrapped
 from onnxjson_tui.keys.action import Action, Arguments
-from onnxjson_tui.names.model_names import Names
-from onnxjson_tui.rows.node_text import NodeText, Wanted
-from onnxjson_tui.session.answers import Changed, Preview
+from onnxjson_tui.keys.key_list import key_hints, shown_keys
+from onnxjson_tui.rows.choices import Names, NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
+from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
-from onnxjson_tui.shell.status_bars import footer_line, scope_path, title_line
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.drawer import Page
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import LineList, Tone
+
+_GAP: Final = 3  # columns between a message and the keys after it
+_MOST_LINES: Final = 3  # maximum lines of a message in the footer
+
+
+def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
+    """Return a message in a few lines; the rest can be read with :messages."""
+    lines = textwrap.wrap(message, max(width, 20)) or [""]
+    shown: list[Line] = [(Span(f" {line}", tone),) for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        more = "   :messages"
+        last = " ".join(lines[_MOST_LINES - 1 :])
+        shown[-1] = (Span(f" {shortened(last, max(width - len(more), 1))}", tone), Span(more, "quiet"))
+    return shown
 
 
 class Finder:
@@ -31,10 +48,8 @@ class Finder:
         self._text_of: object = None
         self._places: Sequence[int] = ()
         self._places_of: object = None
-        self.wanted: Wanted | None = None
-        """The search that ``n`` continues."""
-        self.selector = ""
-        """Selector of the filter, for editing it; "" if the nodes were chosen in another way."""
+        self.wanted: Wanted | None = None  # the search that ``n`` continues
+        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
 
     def with_text(self, then: Callable[[NodeText], None]) -> None:
         """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
@@ -84,20 +99,10 @@ class Bench(GraphScreen):
         actions: Sequence[Action["Bench"]],
         pages: Sequence[type[Page["Bench"]]],
     ) -> None:
-        """Prepare the screen.
-
-        Args:
-            session: the session.
-            terminal: the terminal.
-            actions: all actions, in the order of the palette and the help.
-            pages: the pages of the drawer, in the order of the tabs.
-        """
         super().__init__(session, terminal, actions)
         self._pages = pages
-        self.finder = Finder(self)
-        """The search in the list of nodes."""
-        self.names: tuple[int, Names] | None = None
-        """The names of the model at a revision, for the palette."""
+        self.finder = Finder(self)  # the search in the list of nodes
+        self.names: tuple[int, Names] | None = None  # the names of the model at a revision, for the palette
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -118,12 +123,78 @@ class Bench(GraphScreen):
     # Bars
 
     def title_line(self) -> tuple[Line, str]:
-        """Return the title, and problems and steps at its right."""
-        return title_line(self), scope_path(self)
+        """Return name, changed or not, opset, graph, filter and selection; at the right problems and steps to undo."""
+        session, places = self.session, self.session.places
+        opset = next((each.version for each in session.model.opset_import if not each.domain), None)
+        name = shortened(visible(session.opened.name, 200), max(self.size.width // 3, 12))
+        spans = [Span(f" {name}", "title"), Span(" *" if session.is_changed else "", "changed")]
+        if session.trouble:
+            spans.append(Span("  EDITS ARE NOT KEPT", "bad"))
+        if session.readonly:
+            spans.append(Span("  read-only", "changed"))
+        spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
+        spans.append(Span(f"  {' > '.join(self._graph_names())}"))
+        if self.filter:
+            found = counted(len(self.nodes.rows), "node")
+            spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))
+        if places.selected:
+            spans.append(Span(f"  {len(places.selected):,} selected", "changed"))
+        problems, history = self.drawer.pages.get("problems"), session.history
+        parts = [problems.note] if problems is not None and problems.note else []
+        if len(history):
+            parts.append(f"undo {history.position}" + (f"/{len(history)}" if len(history) > history.position else ""))
+        return tuple(spans), "  ".join(parts) + " " if parts else ""
+
+    def _graph_names(self) -> list[str]:
+        """Return the names of the graphs from the outermost to the one that is shown."""
+        if self.scope is None:
+            return ["no graph"]
+        names = []
+        for each in self.scope.chain():
+            if each.owner is not None:
+                attribute = each.address.rpartition("/attribute/")[2].partition("/")[0]
+                node = each.owner.node
+                names.append(f"{visible(node.name or node.op_type or '?', 30)}.{visible(attribute, 20)}")
+            elif each.kind == "function":
+                names.append(f"function {visible(each.graph.name or '?', 30)}")
+            else:
+                names.append("main graph" if each.kind == "main" else each.kind)
+        return names[::-1]
 
     def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
-        """Return the footer."""
-        return footer_line(self, *self._message, self._reader.pending)
+        """Return a message, job or keys; typed keys on the right; more lines below."""
+        (message, tone), pending = self._message, self._reader.pending
+        right: Line = (Span(f"{visible(pending, 20)} "),) if pending else self._keys_on_the_right()
+        used = sum([cells(span.text) for span in right])
+        if message:
+            # One space before the text, two after it.
+            room = self.size.width - used - 3
+            first, *others = message_lines(message, tone, room)
+            left = room - sum([cells(span.text) for span in first]) - _GAP
+            hints = (Span(" " * _GAP), *self._hints(left)) if left > 0 and not others else ()
+            return (*first, *hints), right, tuple(others)
+        slow = next((job for job in self.jobs.running if job.is_slow), None)
+        if slow is not None:
+            return (Span(f" {slow.status}", "changed"),), right, ()
+        return self._hints(self.size.width - used - 2), right, ()
+
+    def _keys_on_the_right(self) -> Line:
+        session = self.session
+        wanted = [("u", "undo")] if session.history.position and not session.readonly else []
+        wanted += [("ctrl+s", "save")] if session.is_changed and not session.readonly else []
+        return key_hints([*wanted, ("?", "keys")], self.size.width)
+
+    def _hints(self, width: int) -> Line:
+        """Return as many keys with a footer label as fit, those of the pane first."""
+        wanted = list(self.drawer.page.hints) if self.pane == "drawer" and self.drawer.page is not None else []
+        wanted += [
+            (shown_keys(each.keys[0]), each.footer)
+            for scope in (self.pane, "everywhere")
+            for each in self.actions
+            if each.footer and each.scope == scope and not (each.changes and self.session.readonly)
+        ]
+        # These are on the right if they have an effect.
+        return key_hints(wanted, width, {"?", "u", "ctrl+s"} if self.session.is_changed else {"?", "u"})
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw the tabs for another width."""
@@ -138,17 +209,33 @@ class Bench(GraphScreen):
         then: Callable[[Preview], object],
         failed: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Compute a preview, in a thread if the model is big, and pass it on.
-
-        Args:
-            make: calls `Session.preview` or a similar method.
-            then: gets the preview.
-            failed: gets an error of `make`; without it, the error is shown.
-        """
+        """Compute a preview, in a thread if the model is big, and pass it to `then`, or an error to `failed`."""
         if self.session.readonly:
             self.say(READ_ONLY, "bad")
             return
         self.compute("edit", "computing the changes", make, then, failed, holds_keys=True)
+
+    async def agree(self, preview: Preview) -> bool:
+        """Show the diff of a change, and ask whether to make it."""
+        width = max(min(self.app.size.width - 8, WIDEST_DIFF), 60)
+        notes = [line for note in preview.notes for line in wrapped(note, width, indent=0)]
+        answers = [
+            ("y", "make the change", "make"),
+            ("n", "leave the model as it is", "drop"),
+            ("d", "details", "more"),
+        ]
+        details = False
+        while True:
+            find = partial(preview_lines, preview, "before", "after", width, details=details)
+            found = await self.jobs.run("preview", "computing the diff", find)
+            # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
+            found = [line for line in found[1:] if "--test-rewrites" not in plain(line)]
+            lines: list[Line] = [*[(Span(note, "changed"),) for note in notes], *found]
+            question = f"This changes {counted(preview.matches, 'place')}."
+            answer = await self.confirm(question, answers, lines=lines, escape="drop", is_wide=True)
+            if answer != "more":
+                return answer == "make"
+            details = not details
 
     def accept(self, preview: Preview) -> Changed | None:
         """Make a previewed change and report it."""

@@ -12,27 +12,17 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import visible
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
-from onnxjson.rendering.spans import Line, Span, plain
-from onnxjson.rendering.tables import wrapped
+from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
-from onnxjson_tui.session.answers import Preview
-from onnxjson_tui.shell.jobs import Jobs, error_text
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 from onnxjson_tui.widgets.prompt import Field
 
-_DIALOG: Final = 72
-"""Columns of a small dialog with its border; see .dialog in app.tcss."""
-
-_NARROWEST_DIFF: Final = 60
-"""Minimum columns of a diff; narrower terminals cut its lines."""
-
-_WIDEST_DIFF: Final = 104
-
-_PREVIEW: Final = "preview"
-"""The group of the job that computes a preview."""
+_DIALOG: Final = 72  # columns of a small dialog with its border; see .dialog in app.tcss
+WIDEST_DIFF: Final = 104  # columns of a diff in a dialog
 
 
 def pressed_key(event: events.Key) -> str:
@@ -53,8 +43,7 @@ class AnsweringScreen(Screen[ScreenResultType]):
     """
 
     _is_complete = False
-    is_answered = False
-    """Whether the answer was given, so that the screen is about to close."""
+    is_answered = False  # whether the answer was given, so that the screen is about to close
 
     def on_mount(self) -> None:
         """Note that all widgets exist; Textual calls the handlers of subclasses before."""
@@ -82,14 +71,11 @@ class AnsweringScreen(Screen[ScreenResultType]):
 class Dialog(ModalScreen[ScreenResultType], AnsweringScreen[ScreenResultType]):
     """A screen with a frame, a title and a line of keys, drawn over the screen that asks."""
 
-    frame = "dialog tall wide"
-    """Classes of the style sheet for its size."""
+    frame = "dialog tall wide"  # classes of the style sheet for its size
 
-    LIST: ClassVar[str] = "#dialog-rows"
-    """Selector of the list that moves with the keys that `keys` does not name."""
+    LIST: ClassVar[str] = "#dialog-rows"  # selector of the list that moves with the keys that `keys` does not name
 
-    HAS_FIELD: ClassVar[bool] = False
-    """Whether a text field has the focus and gets all remaining keys."""
+    HAS_FIELD: ClassVar[bool] = False  # whether a text field has the focus and gets all remaining keys
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Return the keys of the screen, as `pressed_key` names them, and what each one does now."""
@@ -213,16 +199,15 @@ class ConfirmScreen(Dialog[str]):
         *,
         lines: "Sequence[Line] | Sequence[str]" = (),
         escape: str = "",
+        is_wide: bool = False,
     ) -> None:
         """Prepare the question.
 
-        Args:
-            question: one line.
-            answers: for each answer its key, its text, and the value that is returned; enter chooses the first.
-            lines: text to read before answering; must be visible.
-            escape: the value that escape returns; that of the first answer if "".
+        An answer is its key, its text, and the value that is returned; enter chooses the first. Escape returns the
+        value of the first answer unless `escape` is given. `lines` are read before answering, and must be visible.
         """
         super().__init__()
+        self.frame = "dialog wide" if is_wide else "dialog"
         self._question = visible(question, 500)
         self._answers = answers
         self._lines = lines
@@ -230,7 +215,7 @@ class ConfirmScreen(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Question, text, answers."""
-        with Vertical(classes="dialog"):
+        with Vertical(classes=self.frame):
             yield Bar(id="dialog-title")
             if self._lines:
                 yield LineList(TextRows(list(self._lines)), id="dialog-rows", has_cursor=False)
@@ -294,66 +279,4 @@ class TextScreen(Dialog[None]):
 def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:
     """Return the diff of a change, with names for both sides."""
     found = report(preview.difference(), base, target)
-    return list(diff_lines(found, min(width, _WIDEST_DIFF), details=details))
-
-
-class PreviewScreen(Dialog[bool]):
-    """Shows the diff of a change before it is made; returns whether to make it."""
-
-    def __init__(self, jobs: Jobs, preview: Preview) -> None:
-        super().__init__()
-        self._jobs = jobs
-        self._preview = preview
-        self._details = False
-
-    def body(self) -> ComposeResult:
-        """The diff."""
-        yield LineList(id="dialog-rows", has_cursor=False)
-
-    def on_mount(self) -> None:
-        """Compute the diff."""
-        self.show_title(f"This changes {counted(self._preview.matches, 'place')}.")
-        keys = (("enter", "make the change "), ("esc", "leave the model as it is "), ("d", "details"))
-        self.show_hint(*key_spans(keys))
-        self.query_one(LineList).focus()
-        self.query_one(LineList).show(TextRows([*self._notes(), (Span("computing the diff ...", "quiet"),)]))
-        self._start()
-
-    def _start(self) -> None:
-        width, details, preview = max(self.app.size.width - 8, _NARROWEST_DIFF), self._details, self._preview
-
-        def find() -> list[Line]:
-            lines = preview_lines(preview, "before", "after", width, details=details)[1:]
-            # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
-            return [line for line in lines if "--test-rewrites" not in plain(line)]
-
-        self._jobs.start(_PREVIEW, "computing the diff", find, self._show, self._failed)
-
-    def _show(self, lines: list[Line]) -> None:
-        if self.is_mounted:
-            self.query_one(LineList).show(TextRows([*self._notes(), *lines]))
-
-    def _failed(self, error: BaseException) -> None:
-        self._show([(Span(visible(error_text(error), 1000), "bad"),)])
-
-    def _notes(self) -> list[Line]:
-        width = max(min(self.app.size.width - 8, _WIDEST_DIFF), 40)
-        lines = [line for note in self._preview.notes for line in wrapped(note, width, indent=0)]
-        return [*[(Span(line, "changed"),) for line in lines], *([()] if lines else [])]
-
-    def keys(self) -> Mapping[str, Callable[[], object]]:
-        """Make the change, drop it, show its details."""
-        make, drop = partial(self._leave, make=True), partial(self._leave, make=False)
-        return {
-            **dict.fromkeys(("enter", "y"), make),
-            **dict.fromkeys(("escape", "q", "n", "ctrl+c"), drop),
-            "d": self._toggle_details,
-        }
-
-    def _toggle_details(self) -> None:
-        self._details = not self._details
-        self._start()
-
-    def _leave(self, *, make: bool) -> None:
-        self._jobs.drop(_PREVIEW)
-        self.dismiss(make)
+    return list(diff_lines(found, min(width, WIDEST_DIFF), details=details))

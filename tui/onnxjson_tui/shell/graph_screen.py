@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import Reactive
@@ -18,7 +19,7 @@ from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.rows.outline_sections import OpenedRows, OutlineLines
-from onnxjson_tui.session.saved_nodes import SavedModel, SavedNodes, is_as_saved, path_of_graph
+from onnxjson_tui.session.comparing import SavedModel, SavedNodes, is_as_saved, path_of_graph
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
@@ -28,11 +29,8 @@ from onnxjson_tui.widgets.lines import LineList
 
 _T = TypeVar("_T")
 
-BIG: Final = 3_000
-"""Nodes from which work on all of them is done in a thread."""
-
-PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
-"""Panes in the order of the tab key."""
+BIG: Final = 3_000  # nodes from which work on all of them is done in a thread
+PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")  # panes in the order of the tab key
 
 
 class NodeMarks:
@@ -41,15 +39,10 @@ class NodeMarks:
     def __init__(self, bench: "GraphScreen") -> None:
         self._bench = bench
         self._saved: SavedModel | None = None
-        self._wanted: tuple[SavedModel, str] | None = None
-        """The graph that a thread is indexing."""
+        self._wanted: tuple[SavedModel, str] | None = None  # the graph that a thread is indexing
 
     def of(self, scope: Scope | None) -> SavedNodes | None:
-        """Return the counterpart of a graph; None if nothing changed, or until a thread has found it.
-
-        Args:
-            scope: the current graph.
-        """
+        """Return the counterpart of a graph; None if nothing changed, or until a thread has found it."""
         bench = self._bench
         if scope is None or not bench.session.is_changed:
             return None
@@ -68,21 +61,13 @@ class NodeMarks:
         return found
 
     def was(self, ref: NodeRef) -> Node | None:
-        """Return the saved version of a node; None if it is unchanged or new, or until a thread has found it.
-
-        Args:
-            ref: the current node.
-        """
+        """Return the saved version of a node; None if it is unchanged or new, or until a thread has found it."""
         saved = self.of(ref.scope)
         found = None if saved is None else saved.counterpart(ref.scope.graph.node, ref.position)
         return None if found is None or is_as_saved(found, ref.node) else found
 
     def positions(self, scope: Scope) -> list[int]:
-        """Return the positions of marked nodes of a graph, ascending; compares all nodes, so call it in a thread.
-
-        Args:
-            scope: the current graph.
-        """
+        """Return the positions of marked nodes of a graph, ascending; compares all nodes, so call it in a thread."""
         base, known, nodes = self._bench.session.unsaved().base, self._saved, scope.graph.node
         model = known if known is not None and known.model is base else SavedModel(base)
         saved = model.find(path_of_graph(scope))
@@ -105,15 +90,12 @@ class GraphScreen(KeyedScreen[int]):
         self.session = session
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
-        self.marks = NodeMarks(self)
-        """Marks of nodes that differ from the saved model."""
+        self.marks = NodeMarks(self)  # marks of nodes that differ from the saved model
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
-        self.opened: set[str] = set()
-        """Keys of the open scopes and groups of the outline."""
-        self._followed = -1
-        """The revision that the rows show."""
+        self.opened: set[str] = set()  # keys of the open scopes and groups of the outline
+        self._followed = -1  # the revision that the rows show
         self._is_frozen = False
 
     # Widgets
@@ -126,25 +108,10 @@ class GraphScreen(KeyedScreen[int]):
             yield LineList(id="inspector")
         yield Drawer(id="drawer")
 
-    @property
-    def nodes(self) -> LineList:
-        """The list of nodes."""
-        return self.query_one("#nodes", LineList)
-
-    @property
-    def outline(self) -> LineList:
-        """The outline."""
-        return self.query_one("#outline", LineList)
-
-    @property
-    def inspector(self) -> LineList:
-        """The fields of the node under the cursor."""
-        return self.query_one("#inspector", LineList)
-
-    @property
-    def drawer(self) -> Drawer:
-        """The drawer at the bottom."""
-        return self.query_one(Drawer)
+    nodes = getters.query_one("#nodes", LineList)  # the list of nodes
+    outline = getters.query_one("#outline", LineList)  # the outline
+    inspector = getters.query_one("#inspector", LineList)  # the fields of the node under the cursor
+    drawer = getters.query_one(Drawer)  # the drawer at the bottom
 
     # Position
 
@@ -227,9 +194,7 @@ class GraphScreen(KeyedScreen[int]):
     def go(self, address: str, *, remember: bool = True) -> bool:
         """Go to the node that an element is, is part of, or is consumed by; return whether there is one.
 
-        Args:
-            address: such as ``/graph/node/3/attribute/axis``.
-            remember: whether ``back`` returns to the current node.
+        With `remember`, ``back`` returns to the current node.
         """
         place = place_of(self.session.index, address)
         if place is None:
@@ -252,11 +217,9 @@ class GraphScreen(KeyedScreen[int]):
     # Drawing
 
     def build(self, position: int | None = None, *, is_alike: bool = False) -> None:
-        """Build the rows of the graph again, in a thread if it is big.
+        """Build the rows of the graph again, in a thread if it is big; the node at `position` gets the cursor.
 
-        Args:
-            position: the node that gets the cursor; None keeps its row.
-            is_alike: whether the old rows may stay until the new ones are ready.
+        With `is_alike`, the old rows may stay until the new ones are ready.
         """
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
@@ -328,7 +291,7 @@ class GraphScreen(KeyedScreen[int]):
 
     def draw_marks(self) -> None:
         """Draw the marks of changed nodes again, after a save or after they were computed."""
-        self._rows = self._rows.marked(self.marks.of(self.scope))
+        self._rows.refresh(self.scope, self.marks.of(self.scope))
         self.nodes.show(self._rows)
 
     def draw_outline(self) -> None:

@@ -14,18 +14,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-QUIET: Final = 1.0
-"""Seconds before a job is shown."""
+QUIET: Final = 1.0  # seconds before a job is shown
 
 SHOWN_AFTER: Final = 0.3
 """Seconds before a job that holds the keys is shown, since the keys have no other visible effect."""
 
 
-_AT_LEAST: Final = 0.01
-"""Minimum seconds of a timer, for what is already late."""
-
-_AT_ONCE: Final = 0.05
-"""Maximum seconds between two jobs of the same action."""
+_AT_LEAST: Final = 0.01  # minimum seconds of a timer, for what is already late
+_AT_ONCE: Final = 0.05  # maximum seconds between two jobs of the same action
 
 
 class Job:
@@ -34,17 +30,14 @@ class Job:
     def __init__(self, group: str, label: str, *, is_kept: bool = False, holds_keys: bool = False) -> None:
         self.group = group
         self.label = label
-        self.is_kept = is_kept
-        """Whether it cannot be cancelled, such as a save."""
-        self.holds_keys = holds_keys
-        """Whether it may lead to a question, to which keys typed in the meantime belong."""
+        self.is_kept = is_kept  # whether it cannot be cancelled, such as a save
+        self.holds_keys = holds_keys  # whether it may lead to a question, to which keys typed in the meantime belong
         self.started = time.monotonic()
         self.keys_wait_since = self.started
         """When the keys began to wait: the start of the first of several successive jobs of an action."""
         self.is_dropped = False
         """Whether it is cancelled, so that the result is ignored. Long work may check this and stop."""
-        self.dropped: Callable[[], object] | None = None
-        """Called when the job is cancelled."""
+        self.dropped: Callable[[], object] | None = None  # called when the job is cancelled
 
     @property
     def seconds(self) -> float:
@@ -73,10 +66,8 @@ class Jobs:
     ) -> None:
         """Start without jobs.
 
-        Args:
-            screen: the screen that receives results; later results are ignored when it is removed.
-            failed: called with the error of a job that has no handler of its own.
-            looked: called when a job starts and ends, and every half second in between.
+        `failed` gets the error of a job that has no handler of its own; `looked` is called when a job starts and ends,
+        and every half second in between. Results that arrive after the screen was removed are ignored.
         """
         self._screen = screen
         self._app = screen.app
@@ -84,8 +75,7 @@ class Jobs:
         self._looked = looked
         self._jobs: dict[str, Job] = {}
         self._timer: Any = None
-        self._last_holder: tuple[Job, float] | None = None
-        """The last job that held the keys, and when it ended."""
+        self._last_holder: tuple[Job, float] | None = None  # the last job that held the keys, and when it ended
 
     @property
     def running(self) -> tuple[Job, ...]:
@@ -111,15 +101,9 @@ class Jobs:
         *,
         holds_keys: bool = False,
     ) -> Job:
-        """Run work in a thread; `done` is called on the event loop unless the job was cancelled.
+        """Run `work`, which must not use widgets, in a thread; `done` gets its result unless the job was cancelled.
 
-        Args:
-            group: name of the group; only its newest job counts.
-            label: text for the footer.
-            work: the function to run, which must not use widgets.
-            done: called with the result.
-            failed: called with the error.
-            holds_keys: whether keys that are typed meanwhile wait for the result.
+        Only the newest job of a group counts. With `holds_keys`, keys that are typed meanwhile wait for the result.
         """
         self.drop(group)
         job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)

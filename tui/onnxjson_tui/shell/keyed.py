@@ -4,18 +4,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
-from textual import events
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded
+from onnxjson.rendering.tables import cells
 from onnxjson_tui.keys.action import Action, Arguments, KeyReader, Pane
-from onnxjson_tui.keys.key_list import key_hints, shown_keys
+from onnxjson_tui.keys.key_list import key_hints, key_lines, shown_keys
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs
@@ -26,80 +26,59 @@ from onnxjson_tui.widgets.prompt import Complete, Prompt
 
 _T = TypeVar("_T")
 
-SETTLES: Final = 0.12
-"""Seconds that the cursor rests on a row before its details are shown."""
-
-AWAITS: Final = 0.15
-"""Seconds before the footer shows the beginning of a key sequence."""
-
-_MOST_MESSAGES: Final = 200
-"""Messages that are kept."""
+SETTLES: Final = 0.12  # seconds that the cursor rests on a row before its details are shown
+AWAITS: Final = 0.15  # seconds before the footer shows the beginning of a key sequence
+_MOST_MESSAGES: Final = 200  # messages that are kept
 
 
-class Motion(NamedTuple):
-    """A movement in a list, the same on all screens."""
+def _motion(name: str, title: str, keys: tuple[str, ...], rows: Callable[[LineList], int]) -> Action[Any]:
+    """Return the action that moves the cursor by as many rows as a function of the list returns, times the count."""
 
-    id: str
-    title: str
-    keys: tuple[str, ...]
-    """Key sequences as in `Action.keys`."""
-    run: Callable[[LineList, int], object]
-    """Moves the cursor of a list; a count repeats it."""
+    def run(screen: "KeyedScreen[Any]", arguments: Arguments) -> None:
+        screen.lines.move_by(rows(screen.lines) * (arguments.number or 1))
+
+    return Action(name, title, keys, run, "Move")
 
 
-MOTIONS: Final = (
-    Motion("down", "next row", ("j", "down"), lambda lines, count: lines.move_by(count)),
-    Motion("up", "previous row", ("k", "up"), lambda lines, count: lines.move_by(-count)),
-    Motion("page-down", "page down", ("pagedown", "ctrl+f"), lambda lines, count: lines.move_by(lines.page * count)),
-    Motion("page-up", "page up", ("pageup", "ctrl+b"), lambda lines, count: lines.move_by(-lines.page * count)),
-    Motion("half-page-down", "half a page down", ("ctrl+d",), lambda lines, count: lines.move_by(_half(lines) * count)),
-    Motion("half-page-up", "half a page up", ("ctrl+u",), lambda lines, count: lines.move_by(-_half(lines) * count)),
-    Motion("centre", "scroll the row to the middle", ("z z",), lambda lines, count: lines.centre(0.5)),
+MOTIONS: Final[tuple[Action[Any], ...]] = (
+    _motion("down", "next row", ("j", "down"), lambda lines: 1),
+    _motion("up", "previous row", ("k", "up"), lambda lines: -1),
+    _motion("page-down", "page down", ("pagedown", "ctrl+f"), lambda lines: lines.page),
+    _motion("page-up", "page up", ("pageup", "ctrl+b"), lambda lines: -lines.page),
+    _motion("half-page-down", "half a page down", ("ctrl+d",), lambda lines: max(lines.page // 2, 1)),
+    _motion("half-page-up", "half a page up", ("ctrl+u",), lambda lines: -max(lines.page // 2, 1)),
+    Action("centre", "scroll the row to the middle", ("z z",), lambda screen, _: screen.lines.centre(0.5), "Move"),
 )
+"""Movements in a list, the same on all screens."""
 
 
-def _half(lines: LineList) -> int:
-    return max(lines.page // 2, 1)
-
-
-class ScreenKey(NamedTuple):
-    """Keys of a screen, and the method that they run."""
-
-    keys: tuple[str, ...]
-    """Key sequences as in `Action.keys`; the first one is shown first."""
-    title: str
-    run: str
-    """Name of a method of the screen; its argument is what was typed around the keys."""
-    footer: str = ""
-    """Label in the footer; "" if the footer does not show it."""
+def screen_key(
+    keys: tuple[str, ...], title: str, run: "str | Callable[[Any, Arguments], Any]", footer: str = ""
+) -> Action[Any]:
+    """Return the action of keys on one screen: a function of the screen and the arguments, or the name of a method."""
+    if callable(run):
+        return Action(keys[0], title, keys, run, "See", footer=footer)
+    method = run
+    return Action(method, title, keys, lambda screen, given: getattr(screen, method)(given), "See", footer=footer)
 
 
 class KeyedScreen(AnsweringScreen[_T]):
     """Base of screens with lists of lines and their own keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
-    KEYS: ClassVar[tuple[ScreenKey, ...]] = ()
-    """Keys of the screen, in the order of the help."""
-    SAME_KEYS: ClassVar[dict[str, str]] = {}
-    """Digits that represent a key of the table, on screens without counts."""
+    KEYS: ClassVar[tuple[Action[Any], ...]] = ()  # keys of the screen, in the order of the help
+    SAME_KEYS: ClassVar[dict[str, str]] = {}  # digits that represent a key of the table, on screens without counts
 
     def __init__(self, terminal: Terminal, actions: Sequence[Action[Any]] | None = None) -> None:
-        """Prepare the screen.
-
-        Args:
-            terminal: the terminal.
-            actions: all actions, in the order of the help; None for those of `KEYS` and the motions.
-        """
+        """Prepare the screen; without `actions`, for those of `KEYS` and the motions."""
         super().__init__()
         self.terminal = terminal
         if actions is None:
-            own = [Action(each.run, each.title, each.keys, getattr(type(self), each.run), "See") for each in self.KEYS]
-            actions = [*own, *[Action(each.id, each.title, each.keys, _mover(each), "Move") for each in MOTIONS]]
+            actions = [*self.KEYS, *MOTIONS]
         self.actions = actions
         self._reader = KeyReader(actions)
         self._message: tuple[str, Tone] = ("", "plain")
-        self.messages: deque[tuple[str, Tone]] = deque(maxlen=_MOST_MESSAGES)
-        """Messages shown so far, the newest last."""
+        self.messages: deque[tuple[str, Tone]] = deque(maxlen=_MOST_MESSAGES)  # messages shown so far, the newest last
         self._awaiting: Timer | None = None
         self._settling: Timer | None = None
 
@@ -123,10 +102,7 @@ class KeyedScreen(AnsweringScreen[_T]):
         """Work in threads."""
         return Jobs(self, self.failed, self.draw_bars)
 
-    @property
-    def prompt(self) -> Prompt:
-        """The line to type in."""
-        return self.query_one(Prompt)
+    prompt = getters.query_one(Prompt)  # the line to type in
 
     @property
     def pane(self) -> Pane:
@@ -138,8 +114,9 @@ class KeyedScreen(AnsweringScreen[_T]):
         """The list that has the focus, else the first one."""
         return self.focused if isinstance(self.focused, LineList) else self.query(LineList).first()
 
-    def move_focus(self, lists: Sequence[LineList]) -> None:
-        """Focus the next of some lists."""
+    def focus_next_list(self) -> None:
+        """Focus the next list."""
+        lists = list(self.query(LineList))
         at = next((number for number, each in enumerate(lists) if each.has_focus), 0)
         lists[(at + 1) % len(lists)].focus()
 
@@ -177,22 +154,16 @@ class KeyedScreen(AnsweringScreen[_T]):
         self.query_one("#footer", Bar).show(left, right, below)
         self.prompt.place_above(1 + len(below))
 
-    def offered(self, key: ScreenKey) -> bool:
+    def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something now."""
         return True
 
-    def word_of(self, key: ScreenKey) -> str:
+    def word_of(self, key: Action[Any]) -> str:
         """Return the word for a key in the footer now; "" leaves it out."""
         return key.footer
 
     def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
-        """Show a message in the footer until the next key; `text` is made visible here.
-
-        Args:
-            text: the message.
-            tone: its style.
-            keep: whether ``:messages`` lists it; not for messages at every letter.
-        """
+        """Show a message in the footer until the next key, made visible here, and keep it for ``:messages``."""
         self._message = (visible(text, 1000), tone)
         if text and keep:
             self.messages.append(self._message)
@@ -248,18 +219,14 @@ class KeyedScreen(AnsweringScreen[_T]):
         except Exception as error:
             self.failed(error)
 
+    def show_keys(self) -> None:
+        """List the keys."""
+        width = max(self.size.width * 9 // 10 - 6, 30)
+        self.app.push_screen(TextScreen("Keys", key_lines(self.actions, self.pane, width)))
+
     def on_resize(self, event: events.Resize) -> None:
         """Draw the bars for another width."""
         self.call_after_refresh(self.draw_bars)
-
-    def _show_keys(self, arguments: Arguments) -> None:
-        self.app.push_screen(TextScreen("Keys", key_lines(self.KEYS)))
-
-    def _first(self, arguments: Arguments) -> None:
-        self.lines.move_by(-len(self.lines.rows))
-
-    def _last(self, arguments: Arguments) -> None:
-        self.lines.move_by(len(self.lines.rows))
 
     # Questions
 
@@ -276,9 +243,11 @@ class KeyedScreen(AnsweringScreen[_T]):
         *,
         lines: Sequence[Line] | Sequence[str] = (),
         escape: str = "",
+        is_wide: bool = False,
     ) -> str:
         """Ask one question; see `ConfirmScreen` for the arguments."""
-        return await self.app.push_screen_wait(ConfirmScreen(question, answers, lines=lines, escape=escape))
+        screen = ConfirmScreen(question, answers, lines=lines, escape=escape, is_wide=is_wide)
+        return await self.app.push_screen_wait(screen)
 
     async def confirm_replacing(self, lines: Sequence[str]) -> bool:
         """Ask whether to replace a file that exists."""
@@ -310,24 +279,11 @@ class KeyedScreen(AnsweringScreen[_T]):
         lines.focus()
 
 
-def _mover(motion: Motion) -> Callable[[KeyedScreen[Any], Arguments], None]:
-    def run(screen: KeyedScreen[Any], arguments: Arguments) -> None:
-        motion.run(screen.lines, arguments.number or 1)
-
-    return run
-
-
 FIRST_AND_LAST: Final = (
-    ScreenKey(("g g", "home"), "first row", "_first"),
-    ScreenKey(("G", "end"), "last row", "_last"),
+    screen_key(("g g", "home"), "first row", lambda screen, _: screen.lines.move_by(-len(screen.lines.rows))),
+    screen_key(("G", "end"), "last row", lambda screen, _: screen.lines.move_by(len(screen.lines.rows))),
 )
 
-HELP: Final = ScreenKey(("?", "f1"), "this list of keys", "_show_keys", "keys")
+OTHER_LIST: Final = screen_key(("tab", "shift+tab"), "to the other list", lambda screen, _: screen.focus_next_list())
 
-
-def key_lines(table: tuple[ScreenKey, ...]) -> list[Line]:
-    """Return a table of keys, and those that move in lists, as lines."""
-    rows: list[ScreenKey | Motion] = [*table, *MOTIONS]
-    shown = [("  ".join([shown_keys(keys) for keys in each.keys]), each.title) for each in rows]
-    column = max([len(keys) for keys, _ in shown], default=0) + 2
-    return [(Span(f" {padded(keys, column)}", "title"), Span(title)) for keys, title in shown]
+HELP: Final = screen_key(("?", "f1"), "this list of keys", lambda screen, _: screen.show_keys(), "keys")

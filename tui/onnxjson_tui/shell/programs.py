@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson_tui.session.opening import Unreadable, remember
+from onnxjson_tui.session.opening import Unreadable, expanded, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
 
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 class Program(Protocol):
     """The program that the screens are part of."""
 
-    sessions: list[Session]
-    """Sessions whose edits must reach the disk when the program is ended from outside."""
-    failures: list[BaseException]
-    """Errors of the program itself that were shown to the user."""
-    keys: "KeyOrder"
-    """Keys that are not handled yet."""
+    sessions: list[Session]  # sessions whose edits must reach the disk when the program is ended from outside
+    failures: list[BaseException]  # errors of the program itself that were shown to the user
+    keys: "KeyOrder"  # keys that are not handled yet
 
     def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
         """Return the screen for what was opened."""
@@ -49,7 +46,7 @@ def opened(name: str, *, readonly: bool) -> Session | Unreadable:
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
     """
-    found = Session.open(name, readonly=readonly)
+    found = Session.open(str(expanded(name)) if name.startswith("~") else name, readonly=readonly)
     path = found.path if isinstance(found, Unreadable) else found.opened.path
     if path is not None:
         remember(path)
@@ -60,14 +57,7 @@ def opened(name: str, *, readonly: bool) -> Session | Unreadable:
 
 
 def enter(app: "App[Any]", found: Session | Unreadable, *, readonly: bool, left: Session | None = None) -> None:
-    """Replace the current screen by that of an opened model.
-
-    Args:
-        app: the program.
-        found: the result of `opened`.
-        readonly: whether to refuse every change.
-        left: the session of the current screen, which is closed.
-    """
+    """Replace the current screen by that of an opened model; close the session of the current screen if it is given."""
     screen = program(app).screen_for(found, readonly=readonly)
     if left is not None:
         left.close()
@@ -77,15 +67,10 @@ def enter(app: "App[Any]", found: Session | Unreadable, *, readonly: bool, left:
 
 
 def edit_file(app: "App[Any]", path: Path, place: tuple[int, int] | None = None) -> None:
-    """Open a file in $VISUAL or $EDITOR and wait until the editor ends.
+    """Open a file in $VISUAL or $EDITOR, at a line and column if the editor supports it; wait until the editor ends.
 
     The event loop is blocked meanwhile: its output would be invisible, and writing to a terminal that belongs to
     another program can block forever.
-
-    Args:
-        app: the program, which is suspended.
-        path: the file.
-        place: initial line and column, from 1, for editors that support it.
 
     Raises:
         OnnxJsonError: no editor is set, it cannot be started, or it failed.

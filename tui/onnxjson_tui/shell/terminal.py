@@ -25,16 +25,10 @@ _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 class Terminal(NamedTuple):
     """The capabilities that screens depend on."""
 
-    is_remote: bool
-    """Whether to send few bytes: no animation, sixteen colours, one frame at a time."""
+    is_remote: bool  # whether to send few bytes: no animation, sixteen colours, one frame at a time
     glyphs: Glyphs
     theme: str
     has_mouse: bool
-
-    @property
-    def ellipsis(self) -> str:
-        """The mark of shortened text."""
-        return "…" if self.glyphs == "unicode" else "~"
 
 
 def detect(
@@ -44,14 +38,7 @@ def detect(
     ascii_only: bool | None = None,
     mouse: bool = True,
 ) -> Terminal:
-    """Detect the terminal from the environment and the user's options.
-
-    Args:
-        environment: ``os.environ`` if None.
-        remote: whether the connection is slow; "auto" checks SSH_CONNECTION and SSH_TTY.
-        ascii_only: draw with ASCII characters; None checks the encoding and TERM.
-        mouse: whether to use the mouse.
-    """
+    """Detect the terminal from the environment and the user's options; "auto" and None mean that they are not given."""
     found = os.environ if environment is None else environment
     is_remote = remote == "on" or (remote == "auto" and bool(found.get("SSH_CONNECTION") or found.get("SSH_TTY")))
     term = found.get("TERM", "")
@@ -104,11 +91,7 @@ def plain(data: str) -> str:
 
 
 def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
-    """Return Textual's driver with a queue of one frame; None on Windows, where Textual chooses.
-
-    Args:
-        glyphs: the characters that the terminal shows. All output passes here: borders, scrollbars, names of the model.
-    """
+    """Return Textual's driver with a queue of one frame; None on Windows, where Textual chooses."""
     if sys.platform == "win32":
         return None
     from textual.drivers.linux_driver import LinuxDriver

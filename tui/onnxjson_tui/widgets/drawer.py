@@ -2,23 +2,21 @@
 
 from typing import Any, ClassVar, Generic, TypeVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from onnxjson.rendering.spans import Span
 from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows
 
-_Bench = TypeVar("_Bench")
-"""The screen that has the drawer."""
+_Bench = TypeVar("_Bench")  # the screen that has the drawer
 
 
 class Page(Generic[_Bench]):
     """One page of the drawer: it is notified of events and provides its rows."""
 
-    name: ClassVar[str]
-    """Identifier for actions and tests."""
-    title: ClassVar[str]
-    """Text of the tab."""
+    name: ClassVar[str]  # identifier for actions and tests
+    title: ClassVar[str]  # text of the tab
     hints: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys and their labels for the footer while the page has the focus."""
 
@@ -77,10 +75,7 @@ class Drawer(Vertical):
         yield Bar(id="drawer-tabs")
         yield LineList(id="drawer-rows")
 
-    @property
-    def lines(self) -> LineList:
-        """The list widget of the open page."""
-        return self.query_one("#drawer-rows", LineList)
+    lines = getters.query_one("#drawer-rows", LineList)  # the list widget of the open page
 
     @property
     def is_open(self) -> bool:

@@ -30,8 +30,7 @@ _COLORS: Final = {
 }  # fmt: skip
 """Variables of the theme with the colors of styles."""
 
-_QUIET: Final = 0.6
-"""Opacity of quiet text."""
+_QUIET: Final = 0.6  # opacity of quiet text
 
 
 class StyledWidget(Widget):
@@ -108,10 +107,8 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         super().__init__(id=id)
         self._rows: Rows = rows if rows is not None else TextRows([])
         self._has_cursor = has_cursor
-        self.cursor = 0
-        """Number of the row under the cursor."""
-        self.covered = 0
-        """Number of lines at the bottom that another widget covers; the cursor stays above them."""
+        self.cursor = 0  # number of the row under the cursor
+        self.covered = 0  # number of lines at the bottom that another widget covers; the cursor stays above them
         self._drawn: dict[int, tuple[int, int, Line | None]] = {}
         """What was last drawn in each line of the widget: row, width, line."""
 
@@ -168,12 +165,7 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor, animate=False)
 
     def move_with_key(self, key: str | None, *, is_typing: bool = False) -> bool:
-        """Handle a movement key of a dialog; return whether the key is one.
-
-        Args:
-            key: the character of the key, or its name.
-            is_typing: whether letters belong to a text field next to the list.
-        """
+        """Handle a movement key of a dialog, letters only unless the user is typing; return whether the key is one."""
         # When a text is paged, its last line stays visible, so that the eye finds the place.
         page = self.page if self._has_cursor else max(self.page - 1, 1)
         whole = len(self._rows)
@@ -216,11 +208,7 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows) + more)
 
     def _see_cursor(self, *, jump: bool = False) -> bool:
-        """Scroll until the cursor is visible, by half a page, since a page costs as much to draw as a line.
-
-        Returns:
-            Whether the list scrolled.
-        """
+        """Scroll to the cursor, by half a page, since a page costs as much to draw as a line; return whether it did."""
         top, page = self.scroll_offset.y, max(self.page - self.covered, 1)
         if self.covered and len(self._rows) >= self.page and self.cursor >= len(self._rows) - self.covered:
             self._measure(self.covered)
@@ -324,13 +312,7 @@ class Bar(StyledWidget, can_focus=False):
         self._below: Sequence[Line] = ()
 
     def show(self, left: Line, right: Line | str = "", below: Sequence[Line] = ()) -> None:
-        """Show spans on the left, and spans or a text on the right; the left side is shortened if they do not fit.
-
-        Args:
-            left: spans of the left side.
-            right: spans or text of the right side.
-            below: more lines; the bar grows by their number.
-        """
+        """Show spans on the left, which are shortened if needed, and on the right, and more lines below."""
         if isinstance(right, str):
             right = (Span(right),) if right else ()
         if (left, right, below) != (self._left, self._right, self._below):

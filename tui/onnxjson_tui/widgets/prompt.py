@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from textual import events
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
@@ -12,8 +12,7 @@ from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.lines import Bar
 
-_MOST_KEPT: Final = 200
-"""Number of earlier answers that are kept for each prompt mark."""
+_MOST_KEPT: Final = 200  # number of earlier answers that are kept for each prompt mark
 
 Complete = Callable[[str], Sequence[str]]
 """Returns completions of a text as whole lines. For a big model it runs in a thread, so it must not use widgets."""
@@ -53,8 +52,7 @@ class Prompt(Horizontal):
         self._complete: Complete | None = None
         self._offered: Callable[[Sequence[str]], None] | None = None
         self.find_offers: FindOffers = lambda find, then: then(find())
-        self.shown: Callable[[bool], None] = lambda is_shown: None
-        """Called when the prompt appears and disappears."""
+        self.shown: Callable[[bool], None] = lambda is_shown: None  # called when the prompt appears and disappears
         self.refused_lines: Callable[[int], object] = lambda count: None
         """Called with the number of lines when several are pasted, which the prompt refuses."""
         self._kept: dict[str, list[str]] = {}
@@ -81,10 +79,7 @@ class Prompt(Horizontal):
         """Whether the prompt is visible."""
         return self._done is not None
 
-    @property
-    def input(self) -> Input:
-        """The field."""
-        return self.query_one("#prompt-input", Input)
+    input = getters.query_one("#prompt-input", Input)  # the field
 
     def kept(self, mark: str) -> Sequence[str]:
         """Return earlier answers to a mark, newest last."""
@@ -100,15 +95,10 @@ class Prompt(Horizontal):
         complete: Complete | None = None,
         offered: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """Show the prompt; it receives all keys until the user answers or cancels.
+        """Show the prompt; it receives all keys until the user answers or cancels, which passes None to `done`.
 
-        Args:
-            mark: the text before the field, such as ``/``; the up key recalls answers to the same mark.
-            done: called with the answer, or None if the user cancelled.
-            text: initial text of the field.
-            changed: called with the text after every change.
-            complete: returns the completions for the tab key.
-            offered: called with the completions whenever they were computed.
+        The up key recalls answers to the same mark. `changed` gets the text after every change, `complete` returns the
+        completions for the tab key, and `offered` gets them whenever they were computed.
         """
         self._done, self._changed, self._complete, self._offered = done, changed, complete, offered
         self._kind, self._older, self._typed, self._offers, self._offer = mark, 0, text, (), -1

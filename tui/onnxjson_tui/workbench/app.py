@@ -114,16 +114,11 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
         from onnxjson_tui.screens.comparison import comparison_of_files
 
         return comparison_of_files(models[0], models[1], terminal), None
-    if is_trace(models[0]):
+    if (Path(models[0]) / "trace.json").is_file():
         from onnxjson_tui.screens.tracing import trace_of_folder
 
         return trace_of_folder(models[0], terminal), None
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
-
-
-def is_trace(name: str) -> bool:
-    """Return whether a folder contains a trace."""
-    return (Path(name) / "trace.json").is_file()
 
 
 def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:

@@ -19,7 +19,6 @@ from onnxjson_tui.actions import (
     inspector,
     moving,
     persistence,
-    selecting,
 )
 from onnxjson_tui.keys.action import Action
 from onnxjson_tui.keys.key_list import PANES, command_of, sections, sentence, shown_keys
@@ -35,7 +34,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *editing.ACTIONS,
     *forms.INSERTIONS,
     *inspector.INTERFACE,
-    *selecting.ACTIONS,
+    *moving.SELECTING,
     *editor.ACTIONS,
     *inspection.ACTIONS,
     *persistence.ACTIONS,

@@ -36,12 +36,7 @@ _RESTORE: Final = (
 def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: bool | None, mouse: bool) -> int:
     """Run the program until the user leaves; return the exit code.
 
-    Args:
-        models: none, one, or two to compare.
-        readonly: whether changes are refused.
-        remote: whether the connection is slow.
-        ascii_only: draw with ASCII characters only; None to detect what the terminal supports.
-        mouse: whether to use the mouse.
+    With `ascii_only`, only ASCII characters are drawn; None detects what the terminal supports.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: a model cannot be read.
@@ -57,13 +52,7 @@ def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: 
 
 
 def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()) -> int:
-    """Run the program with a first screen until the user leaves; return the exit code.
-
-    Args:
-        first: the screen.
-        terminal: the terminal.
-        sessions: sessions whose edits must reach the disk when the program is ended from outside.
-    """
+    """Run the program until the user leaves; return the exit code. Edits of `sessions` reach the disk in any case."""
     from onnxjson_tui.workbench.app import WorkbenchApp
 
     # Each full garbage collection would otherwise visit all records of a big model, which takes 0.2 s.
@@ -86,12 +75,7 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
 
 
 def resolve(resolution: "ResolutionSession", terminal: Terminal | None = None) -> None:
-    """Run the screen of conflicts until the user leaves, as ``onnxjson mergetool`` does.
-
-    Args:
-        resolution: the conflicts; its `exit_code` is the result.
-        terminal: the terminal; that of this process if None.
-    """
+    """Run the screen of conflicts until the user leaves, as ``onnxjson mergetool`` does."""
     from onnxjson_tui.screens.conflicts import ConflictsScreen
 
     terminal = terminal or detect()
