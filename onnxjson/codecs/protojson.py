@@ -24,7 +24,6 @@ from onnxjson.codecs.reading.tree import HOOKS, UNREADABLE, Tree
 from onnxjson.model import document as d
 from onnxjson.model.addresses import walk
 from onnxjson.model.display import visible
-from onnxjson.model.dtypes import BATCH_FROM
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, Severity
 from onnxjson.model.limits import MESSAGE_DEPTH
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES, FIELDS, Field, Kind
@@ -326,30 +325,15 @@ _NANS: Final = {
 
 def _odd_nan(data: Data, size: int) -> str:
     """Describe the first NaN that is not the one that "NaN" represents; "" if there is none."""
-    code, quiet = _NANS[size][:2]
-    start = 0
-    for piece in pieces(data):
-        odd = _position_of_odd_nan(piece, size)
-        if odd is not None:
-            (bits,) = struct.unpack_from(f"<{code}", piece, odd * size)
-            which = f"element {start + odd} is " if len(data) > size else ""
-            return f"{which}NaN(0x{bits:0{2 * size}x}), but proto-JSON has only NaN(0x{quiet:x})"
-        start += len(piece) // size
-    return ""
-
-
-def _position_of_odd_nan(data: bytes, size: int) -> int | None:
     code, quiet, mask, infinity = _NANS[size]
-    if len(data) < BATCH_FROM * size:
-        for index, bits in enumerate(struct.unpack(f"<{len(data) // size}{code}", data)):
+    index = 0
+    for piece in pieces(data):
+        for (bits,) in struct.iter_unpack(f"<{code}", piece):
             if bits & mask > infinity and bits != quiet:
-                return index
-        return None
-    import numpy
-
-    patterns = numpy.frombuffer(data, f"<u{size}")
-    odd = numpy.flatnonzero(((patterns & patterns.dtype.type(mask)) > infinity) & (patterns != quiet))
-    return int(odd[0]) if len(odd) else None
+                which = f"element {index} is " if len(data) > size else ""
+                return f"{which}NaN(0x{bits:0{2 * size}x}), but proto-JSON has only NaN(0x{quiet:x})"
+            index += 1
+    return ""
 
 
 def _with_readable_strings(record: d.Record) -> d.Record:

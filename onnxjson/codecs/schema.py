@@ -30,7 +30,8 @@ def _spaced_list(item: str) -> str:
     return rf"\[ *(?:{item} *(?:, *{item} *)*)?\]"
 
 
-def _reference(name: str) -> Schema:
+def reference(name: str) -> Schema:
+    """A reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -48,20 +49,21 @@ def _whole_number(smallest: int, largest: int) -> Schema:
     )
 
 
-def _record(properties: Mapping[str, Schema], **more: Any) -> Schema:
+def record(properties: Mapping[str, Schema | bool], **more: Any) -> Schema:
+    """An object with these properties only."""
     return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
 def _attributes(value: str) -> Schema:
     return {
         "description": "Name -> value; a list of full forms where names repeat, are absent or all digits.",
-        **_either({"type": "object", "additionalProperties": _reference(value)}, _list(_reference("Attribute"))),
+        **_either({"type": "object", "additionalProperties": reference(value)}, _list(reference("Attribute"))),
     }
 
 
-_BASE64: Final = _reference("base64")
-_BASE64_OBJECT: Final = _record({"base64": _BASE64}, required=["base64"])
-_PAIRS: Final = _reference("pairs")
+_BASE64: Final = reference("base64")
+_BASE64_OBJECT: Final = record({"base64": _BASE64}, required=["base64"])
+_PAIRS: Final = reference("pairs")
 
 _VALUES: Final[dict[str, Schema]] = {
     "base64": {"type": "string", "contentEncoding": "base64", "pattern": _CANONICAL_BASE64},
@@ -77,33 +79,33 @@ _VALUES: Final[dict[str, Schema]] = {
     },
     "text": {
         "description": "A string, or the list of its lines.",
-        **_either(_reference("string"), _list({"type": "string"})),
+        **_either(reference("string"), _list({"type": "string"})),
     },
     "data_type": _either(
-        {"enum": list(DATA_TYPES)}, {"type": "string", "pattern": r"^dtype\(-?[0-9]+\)$"}, _reference("int32")
+        {"enum": list(DATA_TYPES)}, {"type": "string", "pattern": r"^dtype\(-?[0-9]+\)$"}, reference("int32")
     ),
     "attribute_type": _either({"enum": list(m.ATTRIBUTE_TYPES)}, {"type": "integer"}),
     "data_location": _either({"enum": list(m.DATA_LOCATIONS)}, {"type": "integer"}),
     "pairs": {
         "description": "Keys and values, in order; a list where a key repeats or is all digits.",
         **_either(
-            {"type": "object", "additionalProperties": _reference("text")},
+            {"type": "object", "additionalProperties": reference("text")},
             _list(
                 _either(
                     {
                         "type": "array",
-                        "prefixItems": [_reference("string"), _reference("text")],
+                        "prefixItems": [reference("string"), reference("text")],
                         "minItems": 2,
                         "maxItems": 2,
                     },
-                    _reference("StringStringEntry"),
+                    reference("StringStringEntry"),
                 )
             ),
         ),
     },
     "opset_import": {
         "description": 'Domain -> version; "" is the default domain.',
-        **_either({"type": "object", "additionalProperties": _reference("int64")}, _list(_reference("OperatorSetId"))),
+        **_either({"type": "object", "additionalProperties": reference("int64")}, _list(reference("OperatorSetId"))),
     },
     "attributes": _attributes("attribute_value"),
     "function_attributes": _attributes("untabled_value"),
@@ -123,7 +125,7 @@ _VALUES: Final[dict[str, Schema]] = {
     },
     "tensor_values": {
         "description": "Elements, nested by shape; complex numbers are [re, im].",
-        **_either({"type": ["number", "string", "boolean"]}, _BASE64_OBJECT, _list(_reference("tensor_values"))),
+        **_either({"type": ["number", "string", "boolean"]}, _BASE64_OBJECT, _list(reference("tensor_values"))),
     },
 }
 """Definitions of values that are not messages, by name."""
@@ -142,8 +144,8 @@ _SCALARS: Final[dict[m.Kind, str]] = {
 }
 
 _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
-    (d.Node, "attribute"): _reference("attributes"),
-    (d.Function, "attribute_proto"): _reference("function_attributes"),
+    (d.Node, "attribute"): reference("attributes"),
+    (d.Function, "attribute_proto"): reference("function_attributes"),
     (d.Tensor, "raw_data"): _BASE64_OBJECT,
 }
 """Fields with a form that does not follow from their kind."""
@@ -151,8 +153,8 @@ _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
 _CONFLICTS: Final[Schema] = {
     "description": "Unresolved conflicts of a merge; a text with conflicts is not a model yet.",
     **_list(
-        _record(
-            {"id": _reference("string"), "at": _reference("string"), "base": {}, "ours": {}, "theirs": {}},
+        record(
+            {"id": reference("string"), "at": reference("string"), "base": {}, "ours": {}, "theirs": {}},
             required=["id", "at"],
         )
     ),
@@ -167,7 +169,7 @@ def document_schema() -> Schema:
         "$id": "urn:onnxjson:document-1",
         "title": "onnxjson/1",
         "description": "A whole ONNX model.",
-        **_record(
+        **record(
             {
                 "format": {"const": "onnxjson/1"},
                 "conflicts": _CONFLICTS,
@@ -199,7 +201,7 @@ def _definition(message: type[d.Record]) -> Schema:
     if message is d.Type:
         return description | {"if": {"type": "string"}, "then": {"pattern": _type_pattern()}, "else": full}
     if message is d.Node:
-        return description | full | {"allOf": [_reference("operator_attributes")]}
+        return description | full | {"allOf": [reference("operator_attributes")]}
     return description | full
 
 
@@ -213,13 +215,13 @@ def _full_form(message: type[d.Record], *, without: str = "") -> Schema:
             groups.setdefault(field.oneof, []).append(field.name)
     pairs = [pair for members in groups.values() for pair in combinations(members, 2)]
     exclusive = {"not": _either(*({"required": list(pair)} for pair in pairs))} if pairs else {}
-    return _record(properties, **exclusive)
+    return record(properties, **exclusive)
 
 
 def _properties(message: type[d.Record]) -> dict[str, Schema]:
     properties = {field.name: _field(message, field) for field in m.FIELDS[message]}
     if message in (d.Graph, d.Function):
-        properties["element_metadata"] = _reference("element_metadata")
+        properties["element_metadata"] = reference("element_metadata")
     return properties | {"unknown_fields": _BASE64}
 
 
@@ -229,29 +231,29 @@ def _field(message: type[d.Record], field: m.Field) -> Schema:
     if field.message is d.StringStringEntry:
         return _PAIRS
     if field.message is d.OperatorSetId:
-        return _reference("opset_import")
+        return reference("opset_import")
     if field.name == "doc_string" or (message is d.StringStringEntry and field.name == "value"):
-        return _reference("text")
-    value = _reference(field.message.__name__ if field.message else _SCALARS[field.kind])
+        return reference("text")
+    value = reference(field.message.__name__ if field.message else _SCALARS[field.kind])
     return _list(value) if field.repeated else value
 
 
 def _short_tensor() -> Schema:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     payloads = {
-        "values": _reference("tensor_values"),
+        "values": reference("tensor_values"),
         "base64": _BASE64,
         "blob": digest,
         "sha256": digest,
         "external_data": _PAIRS,
     }
-    return _record(
+    return record(
         {
-            "name": _reference("string"),
+            "name": reference("string"),
             "type": {"type": "string", "pattern": rf"^ *{_DTYPE} *{_spaced_list(_NUMBER)} *$"},
             "storage": {"enum": list(STORAGES)},
             **payloads,
-            "doc_string": _reference("text"),
+            "doc_string": reference("text"),
             "metadata_props": _PAIRS,
             "unknown_fields": _BASE64,
         },
@@ -269,21 +271,21 @@ def _attribute_values() -> dict[str, Schema]:
     """Definitions of attribute values: of any type, and of each type that an operator declares."""
     payloads = {field.name: _field(d.Attribute, field) for field in m.FIELDS[d.Attribute]}
     by_type = {name: payloads[m.ATTRIBUTE_PAYLOADS[number]] for name, number in m.ATTRIBUTE_TYPES.items() if number}
-    numbers = _either(_reference("float"), _reference("int64"))
-    messages = [_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
-    tagged = [_record({name: payload}, required=[name]) for name, payload in by_type.items()]
-    full = _record({"AttributeProto": _full_form(d.Attribute, without="name")}, required=["AttributeProto"])
+    numbers = _either(reference("float"), reference("int64"))
+    messages = [reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
+    tagged = [record({name: payload}, required=[name]) for name, payload in by_type.items()]
+    full = record({"AttributeProto": _full_form(d.Attribute, without="name")}, required=["AttributeProto"])
     tabled = {number for attributes in attribute_table().values() for number in attributes.values()}
     return {
         "attribute_value": {
             "description": "Bare, tagged with the name of its type, or in full.",
             **_either(
                 numbers,
-                _reference("string"),
-                _list(_either(numbers, _reference("string"))),
+                reference("string"),
+                _list(_either(numbers, reference("string"))),
                 *messages,
                 *map(_list, messages),
-                _reference("tagged_value"),
+                reference("tagged_value"),
             ),
         },
         "untabled_value": {
@@ -293,7 +295,7 @@ def _attribute_values() -> dict[str, Schema]:
                 {"type": "string"},
                 {**_list({"type": "integer"}), "minItems": 1},
                 {**_list({"type": "string"}), "minItems": 1},
-                _reference("tagged_value"),
+                reference("tagged_value"),
             ),
         },
         "tagged_value": {
@@ -301,7 +303,7 @@ def _attribute_values() -> dict[str, Schema]:
             **_either(*tagged, full),
         },
         **{
-            _value_name(number): _either(by_type[m.ATTRIBUTE_TYPE_NAMES[number]], _reference("tagged_value"))
+            _value_name(number): _either(by_type[m.ATTRIBUTE_TYPE_NAMES[number]], reference("tagged_value"))
             for number in sorted(tabled)
         },
     }
@@ -313,10 +315,10 @@ def _value_name(number: int) -> str:
 
 
 def _operator_attributes() -> Schema:
-    untabled = {"additionalProperties": _reference("untabled_value")}
+    untabled = {"additionalProperties": reference("untabled_value")}
     branches = []
     for (domain, op_type), attributes in attribute_table().items():
-        values = {name: _reference(_value_name(number)) for name, number in attributes.items()}
+        values = {name: reference(_value_name(number)) for name, number in attributes.items()}
         branches.append(
             {
                 "if": {

@@ -59,24 +59,20 @@ def from_proto(proto: "onnx.ModelProto") -> d.Model:
     """
     from google.protobuf.message import EncodeError
 
-    big = _big_initializers(proto)
-    if not big:
-        try:
-            return parse(proto.SerializeToString()).model
-        except EncodeError as error:
-            raise LimitError("the model is too big for protobuf; keep its weights in external data") from error
-    shell = type(proto)()
-    shell.CopyFrom(proto)
     payloads: dict[int, Data] = {}
-    for position in big:
-        tensor = shell.graph.initializer[position]
-        payloads[position] = tensor.raw_data
-        tensor.raw_data = b""
+    if big := _big_initializers(proto):
+        shell = type(proto)()
+        shell.CopyFrom(proto)
+        for position in big:
+            tensor = shell.graph.initializer[position]
+            payloads[position] = tensor.raw_data
+            tensor.raw_data = b""
+        proto = shell
     try:
-        model = parse(shell.SerializeToString()).model
+        model = parse(proto.SerializeToString()).model
     except EncodeError as error:
         raise LimitError("the model is too big for protobuf; keep its weights in external data") from error
-    return _with_raw_data(model, payloads)
+    return _with_raw_data(model, payloads) if payloads else model
 
 
 def _big_initializers(proto: "onnx.ModelProto") -> list[int]:

@@ -31,22 +31,8 @@ def type_text(data_type: int, dims: tuple[int, ...]) -> bytes | None:
 
 def is_plain_external_tensor(tensor: d.Tensor) -> bool:
     """Whether a tensor is only a reference to another file, so that its short form is complete."""
-    return (
-        tensors.is_external(tensor)
-        and bool(tensor.external_data)
-        and tensor.raw_data is None
-        and tensor.segment is None
-        and not any(
-            (
-                tensor.float_data,
-                tensor.int32_data,
-                tensor.string_data,
-                tensor.int64_data,
-                tensor.double_data,
-                tensor.uint64_data,
-            )
-        )
-    )
+    is_elsewhere = tensors.is_external(tensor) and bool(tensor.external_data)
+    return is_elsewhere and tensor.raw_data is None and tensor.segment is None and not tensors.typed_fields(tensor)
 
 
 @lru_cache(maxsize=4096)
@@ -147,16 +133,11 @@ def _string_body(tensor: d.Tensor, indent: int) -> Body:
 
 def is_plain_string_tensor(tensor: d.Tensor) -> bool:
     """Whether a tensor has dtype string and its short form is complete."""
-    return (
-        tensor.data_type == STRING
-        and all([dim >= 0 for dim in tensor.dims])
-        and len(tensor.string_data) == element_count(tensor.dims)
-        and tensor.raw_data is None
-        and tensor.segment is None
-        and tensor.data_location is None
-        and not tensor.external_data
-        and not any((tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data))
-    )
+    if tensor.data_type != STRING or any([dim < 0 for dim in tensor.dims]) or tensor.external_data:
+        return False
+    others = (tensor.raw_data, tensor.segment, tensor.data_location) != (None, None, None)
+    is_whole = len(tensor.string_data) == element_count(tensor.dims)
+    return is_whole and not others and set(tensors.typed_fields(tensor)) <= {"string_data"}
 
 
 WeightsMode = Literal["inline", "blobs", "digest", "keep"]

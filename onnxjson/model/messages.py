@@ -5,8 +5,9 @@ the descriptors of the installed onnx and fails when a release adds a field.
 """
 
 import struct
+from collections.abc import Iterator
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from msgspec.structs import astuple
 
@@ -47,221 +48,93 @@ class Field(NamedTuple):
     """The oneof that the field belongs to: at most one of its members is set."""
 
 
-def _scalar(number: int, name: str, kind: Kind, oneof: str | None = None) -> Field:
-    return Field(number, name, kind, oneof=oneof)
-
-
-def _many(number: int, name: str, kind: Kind) -> Field:
-    return Field(number, name, kind, repeated=True)
-
-
-def _packed(number: int, name: str, kind: Kind) -> Field:
-    return Field(number, name, kind, repeated=True, packed=True)
-
-
-def _one(number: int, name: str, message: type[d.Record], oneof: str | None = None) -> Field:
-    return Field(number, name, Kind.MESSAGE, message=message, oneof=oneof)
-
-
-def _list(number: int, name: str, message: type[d.Record]) -> Field:
-    return Field(number, name, Kind.MESSAGE, repeated=True, message=message)
-
-
-FIELDS: Final[dict[type[d.Record], tuple[Field, ...]]] = {
-    d.Model: (
-        _scalar(1, "ir_version", Kind.INT64),
-        _scalar(2, "producer_name", Kind.STRING),
-        _scalar(3, "producer_version", Kind.STRING),
-        _scalar(4, "domain", Kind.STRING),
-        _scalar(5, "model_version", Kind.INT64),
-        _scalar(6, "doc_string", Kind.STRING),
-        _one(7, "graph", d.Graph),
-        _list(8, "opset_import", d.OperatorSetId),
-        _list(14, "metadata_props", d.StringStringEntry),
-        _list(20, "training_info", d.TrainingInfo),
-        _list(25, "functions", d.Function),
-        _list(26, "configuration", d.DeviceConfiguration),
-    ),
-    d.OperatorSetId: (_scalar(1, "domain", Kind.STRING), _scalar(2, "version", Kind.INT64)),
-    d.Graph: (
-        _list(1, "node", d.Node),
-        _scalar(2, "name", Kind.STRING),
-        _list(5, "initializer", d.Tensor),
-        _scalar(10, "doc_string", Kind.STRING),
-        _list(11, "input", d.ValueInfo),
-        _list(12, "output", d.ValueInfo),
-        _list(13, "value_info", d.ValueInfo),
-        _list(14, "quantization_annotation", d.TensorAnnotation),
-        _list(15, "sparse_initializer", d.SparseTensor),
-        _list(16, "metadata_props", d.StringStringEntry),
-    ),
-    d.Node: (
-        _many(1, "input", Kind.STRING),
-        _many(2, "output", Kind.STRING),
-        _scalar(3, "name", Kind.STRING),
-        _scalar(4, "op_type", Kind.STRING),
-        _list(5, "attribute", d.Attribute),
-        _scalar(6, "doc_string", Kind.STRING),
-        _scalar(7, "domain", Kind.STRING),
-        _scalar(8, "overload", Kind.STRING),
-        _list(9, "metadata_props", d.StringStringEntry),
-        _list(10, "device_configurations", d.NodeDeviceConfiguration),
-    ),
-    d.Attribute: (
-        _scalar(1, "name", Kind.STRING),
-        _scalar(2, "f", Kind.FLOAT),
-        _scalar(3, "i", Kind.INT64),
-        _scalar(4, "s", Kind.BYTES),
-        _one(5, "t", d.Tensor),
-        _one(6, "g", d.Graph),
-        _many(7, "floats", Kind.FLOAT),
-        _many(8, "ints", Kind.INT64),
-        _many(9, "strings", Kind.BYTES),
-        _list(10, "tensors", d.Tensor),
-        _list(11, "graphs", d.Graph),
-        _scalar(13, "doc_string", Kind.STRING),
-        _one(14, "tp", d.Type),
-        _list(15, "type_protos", d.Type),
-        _scalar(20, "type", Kind.ATTRIBUTE_TYPE),
-        _scalar(21, "ref_attr_name", Kind.STRING),
-        _one(22, "sparse_tensor", d.SparseTensor),
-        _list(23, "sparse_tensors", d.SparseTensor),
-    ),
-    d.Tensor: (
-        _many(1, "dims", Kind.INT64),
-        _scalar(2, "data_type", Kind.DATA_TYPE),
-        _one(3, "segment", d.Segment),
-        _packed(4, "float_data", Kind.FLOAT),
-        _packed(5, "int32_data", Kind.INT32),
-        _many(6, "string_data", Kind.BYTES),
-        _packed(7, "int64_data", Kind.INT64),
-        _scalar(8, "name", Kind.STRING),
-        _scalar(9, "raw_data", Kind.BYTES),
-        _packed(10, "double_data", Kind.DOUBLE),
-        _packed(11, "uint64_data", Kind.UINT64),
-        _scalar(12, "doc_string", Kind.STRING),
-        _list(13, "external_data", d.StringStringEntry),
-        _scalar(14, "data_location", Kind.DATA_LOCATION),
-        _list(16, "metadata_props", d.StringStringEntry),
-    ),
-    d.Segment: (_scalar(1, "begin", Kind.INT64), _scalar(2, "end", Kind.INT64)),
-    d.StringStringEntry: (_scalar(1, "key", Kind.STRING), _scalar(2, "value", Kind.STRING)),
-    d.SparseTensor: (_one(1, "values", d.Tensor), _one(2, "indices", d.Tensor), _many(3, "dims", Kind.INT64)),
-    d.Type: (
-        _one(1, "tensor_type", d.TensorType, "value"),
-        _one(4, "sequence_type", d.SequenceType, "value"),
-        _one(5, "map_type", d.MapType, "value"),
-        _scalar(6, "denotation", Kind.STRING),
-        _one(7, "opaque_type", d.OpaqueType, "value"),
-        _one(8, "sparse_tensor_type", d.SparseTensorType, "value"),
-        _one(9, "optional_type", d.OptionalType, "value"),
-    ),
-    d.TensorType: (_scalar(1, "elem_type", Kind.DATA_TYPE), _one(2, "shape", d.TensorShape)),
-    d.TensorShape: (_list(1, "dim", d.Dimension),),
-    d.Dimension: (
-        _scalar(1, "dim_value", Kind.INT64, "value"),
-        _scalar(2, "dim_param", Kind.STRING, "value"),
-        _scalar(3, "denotation", Kind.STRING),
-    ),
-    d.SequenceType: (_one(1, "elem_type", d.Type),),
-    d.MapType: (_scalar(1, "key_type", Kind.DATA_TYPE), _one(2, "value_type", d.Type)),
-    d.OptionalType: (_one(1, "elem_type", d.Type),),
-    d.SparseTensorType: (_scalar(1, "elem_type", Kind.DATA_TYPE), _one(2, "shape", d.TensorShape)),
-    d.OpaqueType: (_scalar(1, "domain", Kind.STRING), _scalar(2, "name", Kind.STRING)),
-    d.NodeDeviceConfiguration: (
-        _scalar(1, "configuration_id", Kind.STRING),
-        _list(2, "sharding_spec", d.ShardingSpec),
-        _scalar(3, "pipeline_stage", Kind.INT32),
-    ),
-    d.ShardingSpec: (
-        _scalar(1, "tensor_name", Kind.STRING),
-        _many(2, "device", Kind.INT64),
-        _list(3, "index_to_device_group_map", d.IntIntListEntry),
-        _list(4, "sharded_dim", d.ShardedDim),
-    ),
-    d.IntIntListEntry: (_scalar(1, "key", Kind.INT64), _many(2, "value", Kind.INT64)),
-    d.ShardedDim: (_scalar(1, "axis", Kind.INT64), _list(2, "simple_sharding", d.SimpleShardedDim)),
-    d.SimpleShardedDim: (
-        _scalar(1, "dim_value", Kind.INT64, "dim"),
-        _scalar(2, "dim_param", Kind.STRING, "dim"),
-        _scalar(3, "num_shards", Kind.INT64),
-    ),
-    d.ValueInfo: (
-        _scalar(1, "name", Kind.STRING),
-        _one(2, "type", d.Type),
-        _scalar(3, "doc_string", Kind.STRING),
-        _list(4, "metadata_props", d.StringStringEntry),
-    ),
-    d.TensorAnnotation: (
-        _scalar(1, "tensor_name", Kind.STRING),
-        _list(2, "quant_parameter_tensor_names", d.StringStringEntry),
-    ),
-    d.TrainingInfo: (
-        _one(1, "initialization", d.Graph),
-        _one(2, "algorithm", d.Graph),
-        _list(3, "initialization_binding", d.StringStringEntry),
-        _list(4, "update_binding", d.StringStringEntry),
-    ),
-    d.Function: (
-        _scalar(1, "name", Kind.STRING),
-        _many(4, "input", Kind.STRING),
-        _many(5, "output", Kind.STRING),
-        _many(6, "attribute", Kind.STRING),
-        _list(7, "node", d.Node),
-        _scalar(8, "doc_string", Kind.STRING),
-        _list(9, "opset_import", d.OperatorSetId),
-        _scalar(10, "domain", Kind.STRING),
-        _list(11, "attribute_proto", d.Attribute),
-        _list(12, "value_info", d.ValueInfo),
-        _scalar(13, "overload", Kind.STRING),
-        _list(14, "metadata_props", d.StringStringEntry),
-    ),
-    d.DeviceConfiguration: (
-        _scalar(1, "name", Kind.STRING),
-        _scalar(2, "num_devices", Kind.INT32),
-        _many(3, "device", Kind.STRING),
-    ),
+_NUMBERS: Final[dict[type[d.Record], tuple[int, ...]]] = {
+    d.Model: (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26),
+    d.OperatorSetId: (1, 2),
+    d.Graph: (1, 2, 5, 10, 11, 12, 13, 14, 15, 16),
+    d.Node: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+    d.Attribute: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 20, 21, 22, 23),
+    d.Tensor: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16),
+    d.Segment: (1, 2),
+    d.StringStringEntry: (1, 2),
+    d.SparseTensor: (1, 2, 3),
+    d.Type: (1, 4, 5, 6, 7, 8, 9),
+    d.TensorType: (1, 2),
+    d.TensorShape: (1,),
+    d.Dimension: (1, 2, 3),
+    d.SequenceType: (1,),
+    d.MapType: (1, 2),
+    d.OptionalType: (1,),
+    d.SparseTensorType: (1, 2),
+    d.OpaqueType: (1, 2),
+    d.NodeDeviceConfiguration: (1, 2, 3),
+    d.ShardingSpec: (1, 2, 3, 4),
+    d.IntIntListEntry: (1, 2),
+    d.ShardedDim: (1, 2),
+    d.SimpleShardedDim: (1, 2, 3),
+    d.ValueInfo: (1, 2, 3, 4),
+    d.TensorAnnotation: (1, 2),
+    d.TrainingInfo: (1, 2, 3, 4),
+    d.Function: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
+    d.DeviceConfiguration: (1, 2, 3),
 }
+"""The numbers of the fields of each message in onnx.proto, in the order of the fields of its record."""
+
+_PACKED: Final = {
+    "float_data": Kind.FLOAT,
+    "int32_data": Kind.INT32,
+    "int64_data": Kind.INT64,
+    "double_data": Kind.DOUBLE,
+    "uint64_data": Kind.UINT64,
+}
+_KINDS: Final = {
+    **_PACKED,
+    **dict.fromkeys(("f", "floats"), Kind.FLOAT),
+    **dict.fromkeys(("elem_type", "data_type", "key_type"), Kind.DATA_TYPE),
+    **dict.fromkeys(("pipeline_stage", "num_devices"), Kind.INT32),
+    "type": Kind.ATTRIBUTE_TYPE,
+    "data_location": Kind.DATA_LOCATION,
+}
+"""The kinds of fields that are not messages, where they do not follow from the type in the record."""
+
+_KINDS_OF_TYPES: Final = {int: Kind.INT64, str: Kind.STRING, bytes: Kind.BYTES}
+_ONEOFS: Final = {
+    d.Type: ("value", [name for name in d.Type.__struct_fields__ if name.endswith("_type")]),
+    d.Dimension: ("value", ["dim_value", "dim_param"]),
+    d.SimpleShardedDim: ("dim", ["dim_value", "dim_param"]),
+}
+
+
+def _fields(record: type[d.Record], numbers: tuple[int, ...]) -> Iterator[Field]:
+    hints = get_type_hints(record)
+    oneof, members = _ONEOFS.get(record, (None, []))
+    for number, name, default in zip(numbers, record.__struct_fields__, record.__struct_defaults__, strict=False):
+        # The type of one value: tuple[X, ...] and X | None have it first.
+        value = (get_args(hints[name]) or (hints[name],))[0]
+        message = value if issubclass(value, d.Record) else None
+        kind = Kind.MESSAGE if message else _KINDS.get(name, _KINDS_OF_TYPES.get(value, Kind.BYTES))
+        # A repeated field is never None in a record, but empty.
+        group = oneof if name in members else None
+        yield Field(number, name, kind, default is not None, name in _PACKED, message, group)
+
+
+FIELDS: Final = {record: tuple(_fields(record, numbers)) for record, numbers in _NUMBERS.items()}
 """Every message's fields, in the order of their numbers, which is also the order of the record's fields."""
 
-
-ATTRIBUTE_TYPE_NAMES: Final[dict[int, str]] = {
-    0: "UNDEFINED",
-    1: "FLOAT",
-    2: "INT",
-    3: "STRING",
-    4: "TENSOR",
-    5: "GRAPH",
-    6: "FLOATS",
-    7: "INTS",
-    8: "STRINGS",
-    9: "TENSORS",
-    10: "GRAPHS",
-    11: "SPARSE_TENSOR",
-    12: "SPARSE_TENSORS",
-    13: "TYPE_PROTO",
-    14: "TYPE_PROTOS",
-}
+_NAMES: Final = (
+    *("UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS"),
+    *("GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"),
+)
+ATTRIBUTE_TYPE_NAMES: Final[dict[int, str]] = dict(enumerate(_NAMES))
 """AttributeProto.AttributeType by number."""
 
 ATTRIBUTE_TYPES: Final[dict[str, int]] = {name: number for number, name in ATTRIBUTE_TYPE_NAMES.items()}
 
-ATTRIBUTE_PAYLOADS: Final[dict[int, str]] = {
-    1: "f",
-    2: "i",
-    3: "s",
-    4: "t",
-    5: "g",
-    6: "floats",
-    7: "ints",
-    8: "strings",
-    9: "tensors",
-    10: "graphs",
-    11: "sparse_tensor",
-    12: "sparse_tensors",
-    13: "tp",
-    14: "type_protos",
-}
+_PAYLOADS: Final = (
+    *("f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"),
+    *("sparse_tensor", "sparse_tensors", "tp", "type_protos"),
+)
+ATTRIBUTE_PAYLOADS: Final[dict[int, str]] = dict(enumerate(_PAYLOADS, 1))
 """The field of AttributeProto that holds the value, by type."""
 
 DATA_LOCATION_NAMES: Final[dict[int, str]] = {0: "DEFAULT", 1: "EXTERNAL"}

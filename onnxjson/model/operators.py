@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from onnxjson.model import document as d
-from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.messages import ATTRIBUTE_TYPES, value_of
 from onnxjson.model.operator_table import FormalRow, OperatorRow, Option, frozen_attributes, operator_table
+from onnxjson.model.types import parse_type
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
@@ -300,7 +300,7 @@ def ir_version_for(domain: str, opset: int) -> int:
     return int(known.get((plain_domain(domain) or "ai.onnx", opset), 1))
 
 
-_CALL: Final = re.compile(r"(\w+)\((.*)\)\Z", re.DOTALL)
+_TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")
 
 
 @lru_cache(maxsize=512)
@@ -310,25 +310,4 @@ def type_of(text: str) -> d.Type:
     Raises:
         ValueError: it is not a type.
     """
-    found = _CALL.match(text.strip())
-    if found is None:
-        raise ValueError(f"{text!r} is not a type of onnx.defs")
-    kind, inner = found[1], found[2].strip()
-    match kind:
-        case "tensor":
-            return d.Type(tensor_type=d.TensorType(elem_type=_element(inner)))
-        case "sparse_tensor":
-            return d.Type(sparse_tensor_type=d.SparseTensorType(elem_type=_element(inner)))
-        case "seq":
-            return d.Type(sequence_type=d.SequenceType(elem_type=type_of(inner)))
-        case "optional":
-            return d.Type(optional_type=d.OptionalType(elem_type=type_of(inner)))
-        case "map":
-            key, _, value = inner.partition(",")
-            held = value.strip() if "(" in value else f"tensor({value.strip()})"
-            return d.Type(map_type=d.MapType(key_type=_element(key), value_type=type_of(held)))
-    raise ValueError(f"{text!r} is not a type of onnx.defs")
-
-
-def _element(name: str) -> int:
-    return DATA_TYPES[name.strip()]
+    return parse_type(_TENSOR.sub(r"\1", text.strip()).replace("sparse_tensor(", "sparse("))

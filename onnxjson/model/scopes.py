@@ -239,15 +239,9 @@ class Scope:
     def having(self, field: str, text: str) -> list[int]:
         """Return the positions of the nodes with a text in a field."""
         nodes = self.graph.node
-        match field:
-            case "name":
-                return [place for place, node in enumerate(nodes) if node.name == text]
-            case "op_type":
-                return [place for place, node in enumerate(nodes) if node.op_type == text]
-            case "input":
-                return [place for place, node in enumerate(nodes) if text in node.input]
-            case _:
-                return [place for place, node in enumerate(nodes) if text in node.output]
+        if field in ("input", "output"):
+            return [place for place, node in enumerate(nodes) if text in getattr(node, field)]
+        return [place for place, node in enumerate(nodes) if getattr(node, field) == text]
 
     def uses(self, name: str) -> Sequence[Consumer]:
         """Return the consumers of one name; the first few calls search the nodes instead of building `consumers`."""

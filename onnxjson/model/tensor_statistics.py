@@ -60,18 +60,10 @@ class StringStatistics(NamedTuple):
 def string_statistics(tensor: Tensor) -> StringStatistics:
     """Statistics of a tensor of strings."""
     lengths = [len(each) for each in tensor.string_data]
-    wrong = sum(not _is_utf8(each) for each in tensor.string_data)
+    wrong = sum(each.decode(errors="ignore").encode() != each for each in tensor.string_data)
     return StringStatistics(
         len(lengths), lengths.count(0), wrong, min(lengths, default=None), max(lengths, default=None)
     )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] | None = None) -> Statistics:

@@ -33,12 +33,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
-_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
 
 def is_external(tensor: Tensor) -> bool:
     """Whether the elements of a tensor are in another file."""
     return tensor.data_location == _EXTERNAL
+
+
+def typed_fields(tensor: Tensor) -> list[str]:
+    """Return the typed fields that have elements."""
+    return [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
 
 
 def location_of(tensor: Tensor) -> str | None:
@@ -71,12 +76,12 @@ def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
     data_type = tensor.data_type
     if data_type is None or data_type not in dtypes.STORAGE or any(dim < 0 for dim in tensor.dims):
         return None
-    if tensor.segment is not None or tensor.data_location is not None or tensor.external_data or tensor.string_data:
+    if tensor.segment is not None or tensor.data_location is not None or tensor.external_data:
         return None
     count = element_count(tensor.dims)
     length = byte_length(data_type, count)
     field, code = dtypes.DTYPES[data_type].field, dtypes.DTYPES[data_type].entry
-    filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
+    filled = typed_fields(tensor)
     if tensor.raw_data is not None:
         return (tensor.raw_data, None) if not filled and len(tensor.raw_data) == length else None
     if not filled:
@@ -183,12 +188,8 @@ def unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "ND
     """Unpack elements of 2, 4 or 6 bits to one byte each."""
     import numpy
 
-    step, each = (3, 4) if size == 6 else (1, 8 // size)
-    padded = numpy.frombuffer(data + bytes(-len(data) % step), numpy.uint8).reshape(-1, step).astype(numpy.uint32)
-    groups = sum(padded[:, index] << (8 * index) for index in range(step))
-    columns = [groups >> (size * index) & ((1 << size) - 1) for index in range(each)]
-    patterns = numpy.stack(columns, axis=1).reshape(-1)[:count].astype(numpy.uint8)
-    return patterns.view(dtype)
+    bits = numpy.unpackbits(numpy.frombuffer(data, numpy.uint8), count=count * size, bitorder="little")
+    return numpy.packbits(bits.reshape(count, size), axis=1, bitorder="little").reshape(count).view(dtype)
 
 
 def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
@@ -229,13 +230,9 @@ def _join(array: "NDArray[Any]", size: int) -> bytes:
     """The inverse of `unpack`."""
     import numpy
 
-    step, each = (3, 4) if size == 6 else (1, 8 // size)
-    patterns = numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8) & ((1 << size) - 1)
-    padded = numpy.concatenate([patterns, numpy.zeros(-len(patterns) % each, numpy.uint8)])
-    columns = padded.reshape(-1, each).astype(numpy.uint32)
-    groups = sum(columns[:, index] << (size * index) for index in range(each))
-    joined = numpy.stack([groups >> (8 * index) & 0xFF for index in range(step)], axis=1).astype(numpy.uint8).tobytes()
-    return joined[: (len(patterns) * size + 7) // 8]
+    patterns = numpy.ascontiguousarray(array).reshape(-1, 1).view(numpy.uint8)
+    bits = numpy.unpackbits(patterns, axis=1, count=size, bitorder="little")
+    return numpy.packbits(bits, bitorder="little").tobytes()
 
 
 _FIELDS: Final = ("raw_data", "string_data", *sorted(set(dtypes.STORAGE.values())))

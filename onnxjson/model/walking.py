@@ -5,14 +5,14 @@ adds is not forgotten. A copy shares every unchanged record with the original. `
 graphs whose change depends on the graphs around them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from onnxjson.model.addresses import attribute_segments, parse_address
-from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, Tensor
+from onnxjson.model.addresses import attribute_segments, parse_address, resolve
+from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.messages import FIELDS
 
@@ -165,53 +165,14 @@ def rebuild(index: Index, change: Callable[[Scope, Body], Body]) -> Model:
         change: is called with each graph, in which inner graphs are already changed and nodes have their old positions;
             it returns the graph itself where nothing changes.
     """
-    new: dict[Scope, Body] = {}
-    for scope in reversed(index.scopes):
-        graph = scope.graph
-        if any([new[child] is not child.graph for child in scope.children]):
-            graph = _with_children(scope, new)
-        new[scope] = change(scope, graph)
     model = index.model
-    for scope in index.scopes:
-        if scope.kind != "subgraph" and new[scope] is not scope.graph:
-            changed = replace_at(model, scope.address, new[scope])[""]
-            assert isinstance(changed, Model)
-            model = changed
+    for scope in reversed(index.scopes):
+        graph = resolve(model, scope.address)
+        assert isinstance(graph, Body)
+        new = change(scope, graph)
+        if new is not graph:
+            model = replace_at(model, scope.address, new)[""]  # type: ignore[assignment]
     return model
-
-
-def _with_children(scope: Scope, new: Mapping[Scope, Body]) -> Body:
-    """Return the graph of a scope with the new graphs in its attributes."""
-    by_owner: dict[int | None, list[Scope]] = {}
-    for child in scope.children:
-        by_owner.setdefault(None if child.owner is None else child.owner.position, []).append(child)
-    nodes = list(scope.graph.node)
-    updates: dict[str, Any] = {}
-    for position, children in by_owner.items():
-        graphs = iter([new[child] for child in children])
-        if position is None:
-            assert isinstance(scope.graph, Function)
-            updates["attribute_proto"] = _with_graphs(scope.graph.attribute_proto, graphs)
-        else:
-            attributes = _with_graphs(nodes[position].attribute, graphs)
-            if attributes is not nodes[position].attribute:
-                nodes[position] = msgspec.structs.replace(nodes[position], attribute=attributes)
-    return msgspec.structs.replace(scope.graph, node=tuple(nodes), **updates)
-
-
-def _with_graphs(attributes: tuple[Attribute, ...], graphs: Iterator[Any]) -> tuple[Attribute, ...]:
-    """Replace the graphs in attributes by the next ones, in the order of an index."""
-    changed = []
-    for attribute in attributes:
-        if attribute.g is None and not attribute.graphs:
-            changed.append(attribute)
-            continue
-        first = None if attribute.g is None else next(graphs)
-        more = tuple([next(graphs) for _ in attribute.graphs])
-        same = first is attribute.g and all([a is b for a, b in zip(more, attribute.graphs, strict=True)])
-        changed.append(attribute if same else msgspec.structs.replace(attribute, g=first, graphs=more))
-    same = all([a is b for a, b in zip(changed, attributes, strict=True)])
-    return attributes if same else tuple(changed)
 
 
 def with_nodes(graph: Body, change: Callable[[Node], Node]) -> Body:

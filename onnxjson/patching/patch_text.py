@@ -7,7 +7,6 @@ A patch that is read is untrusted input: it is checked for consistency and again
 a patch that passes can safely be applied, inverted and composed.
 """
 
-import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import pybase64
 
-from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines, strings
+from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
 from onnxjson.codecs.reading.exact_reader import read_document
@@ -138,7 +137,7 @@ class PatchWriter(TextWriter):
         """Write a record on a line that starts at `indent`."""
         match record:
             case d.Node():
-                self._node(record, indent)
+                self._rare_node(record, indent, bool(record.metadata_props))
             case d.Graph():
                 self.graph(record, indent)
             case d.Function():
@@ -153,18 +152,6 @@ class PatchWriter(TextWriter):
                 self.out.append(self.type_text(record))
             case _:
                 self.exact(record, indent)
-
-    def _node(self, node: d.Node, indent: int) -> None:
-        is_rare = (node.domain, node.overload, node.doc_string) != (None, None, None) or bool(
-            node.attribute or node.metadata_props or node.device_configurations or node.unknown_fields
-        )
-        if is_rare or node.op_type is None or node.name is None or not node.output or not node.input:
-            self._rare_node(node, indent, bool(node.metadata_props))
-            return
-        # Fast path for the most frequent form of a node: a patch may have tens of thousands.
-        line = INDENTS[indent + 1]
-        texts = (string(node.op_type), strings(node.output), line, strings(node.input), line, string(node.name))
-        self.out.append(b'{"op_type": %b, "output": %b,%b"input": %b,%b"name": %b}' % texts)
 
     def _set_value(self, field: Field | None, value: Any, indent: int) -> None:
         if field is None:
@@ -351,7 +338,7 @@ def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, D
         data = read_payload(value["base64"], at.at("base64"), context)
         if data is None:
             continue
-        sha256 = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else data.sha256
+        sha256 = sha256_of(data)
         if sha256 != key:
             context.error(at, "bad-payload", f"the sha256 of the payload is {sha256}", "the bytes were changed")
         found[key] = data

@@ -5,7 +5,7 @@
 
 from typing import Any, Final
 
-from onnxjson.codecs.schema import STORAGES, Schema, document_schema
+from onnxjson.codecs.schema import STORAGES, Schema, document_schema, record, reference
 from onnxjson.model.messages import FIELDS, Field
 from onnxjson.patching.patch_text import FORMAT
 
@@ -25,7 +25,7 @@ def patch_schema() -> Schema:
         "$id": "urn:onnxjson:patch-1",
         "title": FORMAT,
         "description": "A change that turns one ONNX model into another.",
-        **_record(
+        **record(
             {
                 "format": {"const": FORMAT},
                 "base": _SHA256 | {"description": "SHA-256 of the model before, as SerializeToString writes it."},
@@ -33,28 +33,20 @@ def patch_schema() -> Schema:
                 "operations": {
                     "description": "All operations happen at once; every address is an address in the base.",
                     "type": "array",
-                    "items": {"anyOf": [_reference("set"), _reference("list")]},
+                    "items": {"anyOf": [reference("set"), reference("list")]},
                 },
                 "payloads": {
                     "description": "Bytes of tensors by their sha256.",
                     "type": "object",
                     "propertyNames": _SHA256,
-                    "additionalProperties": _record({"base64": _reference("base64")}, required=["base64"]),
+                    "additionalProperties": record({"base64": reference("base64")}, required=["base64"]),
                 },
-                "external": {"type": "array", "items": _reference("external_file")},
+                "external": {"type": "array", "items": reference("external_file")},
             },
             required=["format", "operations"],
         ),
         "$defs": definitions,
     }
-
-
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _record(properties: Schema, **more: Any) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
 
 
 def _either(choices: list[Schema]) -> Schema:
@@ -65,7 +57,7 @@ def _allow_stored_bytes(definitions: Schema) -> None:
     """Allow references to the table of payloads for the bytes of a tensor in full form."""
     fields = definitions["Tensor"]["else"]["properties"]
     for name in ("raw_data", *STORAGES):
-        fields[name] = {"anyOf": [fields[name], _reference("stored_bytes")]}
+        fields[name] = {"anyOf": [fields[name], reference("stored_bytes")]}
 
 
 def _own_definitions(document: Schema) -> Schema:
@@ -73,26 +65,26 @@ def _own_definitions(document: Schema) -> Schema:
         "address": {
             "description": "Address in the base: field names, positions, names of attributes (else #position); "
             "~0 ~1 for ~ /.",
-            "anyOf": [{"type": "string", "pattern": _ADDRESS}, _record({"base64": _reference("base64")})],
+            "anyOf": [{"type": "string", "pattern": _ADDRESS}, record({"base64": reference("base64")})],
         },
         "stored_bytes": {
             "description": "Bytes in the table of payloads, or elsewhere if the table does not have them.",
-            **_record({"sha256": _SHA256, "bytes": _POSITION}, required=["sha256", "bytes"]),
+            **record({"sha256": _SHA256, "bytes": _POSITION}, required=["sha256", "bytes"]),
         },
         "set": {
             "description": "One field; a missing key means that the field is absent.",
-            **_record({"set": _reference("address"), "old": True, "new": True}, required=["set"]),
+            **record({"set": reference("address"), "old": True, "new": True}, required=["set"]),
             "anyOf": [{"required": ["old"]}, {"required": ["new"]}],
             "allOf": _by_name(_field_values(document), lambda value: {"old": value, "new": value}, "set"),
         },
         "list": {
             "description": "A list of records: runs of old positions (first and last) and new members.",
-            **_record(
+            **record(
                 {
-                    "list": _reference("address"),
+                    "list": reference("address"),
                     "sequence": {
                         "type": "array",
-                        "items": {"anyOf": [_run(), _record({"add": True}, required=["add"])]},
+                        "items": {"anyOf": [_run(), record({"add": True}, required=["add"])]},
                     },
                     "removed": {
                         "type": "object",
@@ -106,8 +98,8 @@ def _own_definitions(document: Schema) -> Schema:
         },
         "external_file": {
             "description": "A file with weights that the models need; the patch does not contain it.",
-            **_record(
-                {"location": _reference("string"), "sha256": _SHA256, "side": {"enum": ["base", "target"]}},
+            **record(
+                {"location": reference("string"), "sha256": _SHA256, "side": {"enum": ["base", "target"]}},
                 required=["location"],
             ),
         },
@@ -146,14 +138,14 @@ def _members() -> dict[str, Schema]:
     for _, field in _fields():
         if field.message is not None and field.repeated:
             choices = found.setdefault(field.name, [])
-            if _reference(field.message.__name__) not in choices:
-                choices.append(_reference(field.message.__name__))
+            if reference(field.message.__name__) not in choices:
+                choices.append(reference(field.message.__name__))
     return {name: _either(choices) for name, choices in found.items()}
 
 
 def _field_values(document: Schema) -> dict[str, Schema]:
     """Return the schemas of the values of every field that is set as a whole, by its name."""
-    found: dict[str, list[Schema]] = {"unknown_fields": [_reference("base64")]}
+    found: dict[str, list[Schema]] = {"unknown_fields": [reference("base64")]}
     for message, field in _fields():
         if field.message is not None and field.repeated:
             continue

@@ -18,7 +18,7 @@ from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.model.messages import DATA_LOCATIONS
 from onnxjson.model.payloads import LAZY_FROM, Data, pieces
-from onnxjson.model.tensors import is_external, needed_bytes
+from onnxjson.model.tensors import is_external, needed_bytes, typed_fields
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.storage.external import Resolver, location_parts
 from onnxjson.storage.saving import Sink, make_folder, save_file
@@ -31,7 +31,6 @@ THRESHOLD: Final = 1024
 
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
-_TYPED_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
 
 class Externalized(NamedTuple):
@@ -74,15 +73,8 @@ def is_data_of(path: Path, model: Model, folder: Path) -> bool:
 
 def external_paths(model: Model, folder: Path) -> tuple[Path, ...]:
     """The files that tensors of a model name, each once, whether they exist or not; none outside of `folder`."""
-    locations = {
-        pair.value or "": None
-        for tensor in tensors_of(model)
-        if is_external(tensor)
-        for pair in tensor.external_data
-        if pair.key == "location"
-    }
     found = []
-    for location in locations:
+    for location in locations(model):
         with suppress(UntrustedError):
             found.append(folder.joinpath(*location_parts(location, "")))
     return tuple(found)
@@ -114,7 +106,7 @@ def internalize(
     def load_in(tensor: Tensor) -> Tensor:
         if not is_external(tensor):
             return tensor
-        if tensor.raw_data or _typed(tensor):
+        if tensor.raw_data or typed_fields(tensor):
             raise DecodeError(
                 f"tensor {visible(tensor.name or '')!r} has elements in another file and in the model; "
                 "delete the wrong ones"
@@ -160,7 +152,7 @@ def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHO
 
     changed = replace_records(model, Tensor, move_out)
     if ranges:
-        save_file(data_file, _writer(ranges), replace=False)
+        save_file(data_file, writer_of(ranges), replace=False)
     return Externalized(changed, len(ranges), left)
 
 
@@ -220,7 +212,7 @@ def copy_files(
     for location, owner, target in missing:
         for parent in reversed(target.relative_to(destination).parents[:-1]):
             make_folder(Path(destination, parent))
-        save_file(target, _writer([(0, _whole_file(resolver, location, owner))]), replace=False)
+        save_file(target, writer_of([(0, _whole_file(resolver, location, owner))]), replace=False)
     return tuple(target for _, _, target in missing)
 
 
@@ -263,24 +255,21 @@ def _check_data_file(model: Model, data_file: Path) -> None:
 
 def _movable(tensor: Tensor) -> Data | None:
     """The bytes of a tensor, if it can be moved to a file and back without loss."""
-    if tensor.data_location not in _INSIDE or tensor.external_data or tensor.segment is not None or _typed(tensor):
-        return None
     raw = tensor.raw_data
-    return raw if raw is not None and len(raw) == needed_bytes(tensor) else None
-
-
-def _typed(tensor: Tensor) -> bool:
-    return any(len(getattr(tensor, field)) for field in _TYPED_FIELDS)
+    is_elsewhere = tensor.data_location not in _INSIDE or bool(tensor.external_data)
+    if raw is None or is_elsewhere or tensor.segment is not None or typed_fields(tensor):
+        return None
+    return raw if len(raw) == needed_bytes(tensor) else None
 
 
 def _size(tensor: Tensor) -> int:
     """Size in bytes of the elements that are inside a tensor; strings are not counted."""
     return len(tensor.raw_data or b"") + sum(
-        len(getattr(tensor, field)) for field in _TYPED_FIELDS if field != "string_data"
+        len(getattr(tensor, field)) for field in typed_fields(tensor) if field != "string_data"
     )
 
 
-def _writer(ranges: list[tuple[int, Data]]) -> Callable[[Sink], None]:
+def writer_of(ranges: list[tuple[int, Data]]) -> Callable[[Sink], None]:
     """Return a function that writes data at ascending offsets, with zeros between."""
 
     def write(sink: Sink) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +20,14 @@ from onnxjson.model import errors
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.payloads import Data, Digest, Payload, pieces
+from onnxjson.model.payloads import Data, Digest, Payload
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_tensor_type
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.storage.external import Resolver, location_parts
+from onnxjson.storage.external_files import writer_of
 from onnxjson.storage.identity import sha256_of as sha256_of_file
-from onnxjson.storage.saving import Sink, make_folder, save_file
+from onnxjson.storage.saving import make_folder, save_file
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """The fields in which a tensor can have a digest instead of bytes."""
@@ -186,7 +187,7 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
         if isinstance(data, Digest):
             raise _missing_error(missing(model))
         make_folder(target)
-        save_file(place, _writer(data))
+        save_file(place, writer_of([(0, data)]))
         written += 1
     return written
 
@@ -204,7 +205,7 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
     for place, data in away:
         if place not in lost:
             make_folder(target)
-            save_file(place, _writer(data))
+            save_file(place, writer_of([(0, data)]))
     return len(away) - len(lost)
 
 
@@ -268,14 +269,6 @@ def _holds(place: Path, data: Data) -> bool:
     if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
         raise errors.UntrustedError(f"{visible(str(place), None)} is a link; remove it, and save again")
     return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
-
-
-def _writer(data: Data) -> Callable[[Sink], None]:
-    def write(sink: Sink) -> None:
-        for piece in pieces(data):
-            sink.write(piece)
-
-    return write
 
 
 _HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"

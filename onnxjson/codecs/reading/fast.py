@@ -8,7 +8,7 @@ None, and the exact reader takes over.
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -17,7 +17,6 @@ import pybase64
 from onnxjson.codecs import tensor_text
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.reading import exact, named_values, shapes
-from onnxjson.codecs.reading import strings as exact_strings
 from onnxjson.codecs.reading import tensors as exact_tensors
 from onnxjson.codecs.reading.context import ROOT, Context
 from onnxjson.codecs.reading.shapes import ABSENT, NUMBERS, TensorShape, quick_attribute
@@ -137,64 +136,45 @@ class _Reader:
         self._tensor_types: dict[str, TensorShape] = {}
         self._attributes: dict[tuple[str | None, str | None, bytes], tuple[d.Attribute, ...]] = {}
 
-    def _exactly(self, reader: Callable[..., Any], raw: msgspec.Raw, empty: Any = None) -> Any:
-        """Read a rare part by the function of the exact reader."""
-        if raw is ABSENT:
-            return empty
-        value = reader(_decode(raw), ROOT, self._context)
-        if self._context.remarks:
-            raise _NotCanonicalError
-        return value
+    def _rare(self, record: type[d.Record], text: shapes.TextShape) -> dict[str, Any]:
+        """Read the fields that are not decoded, by the functions of the exact reader."""
+        found = {}
+        for name in text.__struct_fields__:
+            raw = getattr(text, name)
+            if isinstance(raw, msgspec.Raw) and raw is not ABSENT and name != "attribute":
+                found[name] = exact.field_readers(record)[name](_decode(raw), ROOT, self._context)
+                if self._context.remarks:
+                    raise _NotCanonicalError
+        return found
 
     def model(self, text: shapes.ModelText) -> d.Model:
-        graph = None if text.graph is None else self._graph(text.graph)
+        names = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
         return d.Model(
-            ir_version=text.ir_version,
-            producer_name=text.producer_name,
-            producer_version=text.producer_version,
-            domain=text.domain,
-            model_version=text.model_version,
-            doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
-            graph=graph,
-            opset_import=self._exactly(named_values.read_opset_imports, text.opset_import, ()),
-            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
-            training_info=self._exactly(exact.field_readers(d.Model)["training_info"], text.training_info, ()),
+            graph=None if text.graph is None else self._graph(text.graph),
             functions=tuple([self._function(each) for each in text.functions]),
-            configuration=self._exactly(exact.field_readers(d.Model)["configuration"], text.configuration, ()),
+            **{name: getattr(text, name) for name in names},
+            **self._rare(d.Model, text),
         )
 
     def _graph(self, text: shapes.GraphText) -> d.Graph:
         metadata = self._element_metadata(text.element_metadata)
-        readers = exact.field_readers(d.Graph)
-        graph = d.Graph(
+        return d.Graph(
             node=self._nodes(text.node, metadata.get("node", {})),
             name=text.name,
             initializer=self._initializers(text.initializer, metadata.get("initializer", {})),
-            doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
             input=self._value_infos(text.input, metadata.get("input", {})),
             output=self._value_infos(text.output, metadata.get("output", {})),
             value_info=self._value_infos(text.value_info, metadata.get("value_info", {})),
-            quantization_annotation=self._exactly(readers["quantization_annotation"], text.quantization_annotation, ()),
-            sparse_initializer=self._exactly(readers["sparse_initializer"], text.sparse_initializer, ()),
-            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
+            **self._rare(d.Graph, text),
         )
-        return graph
 
     def _function(self, text: shapes.FunctionText) -> d.Function:
         metadata = self._element_metadata(text.element_metadata)
         return d.Function(
-            name=text.name,
-            input=text.input,
-            output=text.output,
-            attribute=text.attribute,
             node=self._nodes(text.node, metadata.get("node", {})),
-            doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
-            opset_import=self._exactly(named_values.read_opset_imports, text.opset_import, ()),
-            domain=text.domain,
-            attribute_proto=self._exactly(exact.field_readers(d.Function)["attribute_proto"], text.attribute_proto, ()),
             value_info=self._value_infos(text.value_info, metadata.get("value_info", {})),
-            overload=text.overload,
-            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
+            **{name: getattr(text, name) for name in ("name", "domain", "overload", "input", "output", "attribute")},
+            **self._rare(d.Function, text),
         )
 
     def _element_metadata(self, lines: list[tuple[str, str, str, str]]) -> _Metadata:
@@ -238,18 +218,9 @@ class _Reader:
                 or text.metadata_props is not ABSENT
                 or text.device_configurations is not ABSENT
             ):
-                node = self._rare_node(node, text)
+                node = msgspec.structs.replace(node, **self._rare(d.Node, text))
             built.append(node)
         return tuple(built)
-
-    def _rare_node(self, node: d.Node, text: shapes.NodeText) -> d.Node:
-        configurations = exact.field_readers(d.Node)["device_configurations"]
-        return msgspec.structs.replace(
-            node,
-            doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
-            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, node.metadata_props),
-            device_configurations=self._exactly(configurations, text.device_configurations, ()),
-        )
 
     def _read_attributes(self, node: shapes.NodeText, block: bytes) -> tuple[d.Attribute, ...]:
         tree = _decode(block)
@@ -273,11 +244,10 @@ class _Reader:
                 if type_ is None:
                     type_ = known[text.type] = types.parse_type(text.type)
             entries = metadata.get(text.name, ()) if metadata and text.name else ()
-            doc_string = None
+            value = d.ValueInfo(text.name, type_, None, entries)
             if text.doc_string is not ABSENT or text.metadata_props is not ABSENT:
-                doc_string = self._exactly(exact_strings.read_text_or_lines, text.doc_string)
-                entries = self._exactly(named_values.read_pairs, text.metadata_props, entries)
-            built.append(d.ValueInfo(text.name, type_, doc_string, entries))
+                value = msgspec.structs.replace(value, **self._rare(d.ValueInfo, text))
+            built.append(value)
         return tuple(built)
 
     def _initializers(self, texts: list[shapes.TensorText], metadata: _Entries) -> tuple[d.Tensor, ...]:

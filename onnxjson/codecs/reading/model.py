@@ -7,7 +7,7 @@ import msgspec
 
 from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
 from onnxjson.codecs.reading.element_metadata import attach_element_metadata
-from onnxjson.codecs.reading.exact import Reader, field_readers, message_reader, read_list, read_message, register
+from onnxjson.codecs.reading.exact import R, Reader, field_readers, message_reader, read_list, read_message, register
 from onnxjson.codecs.reading.named_values import (
     ELEMENT_KINDS,
     read_attributes,
@@ -90,24 +90,18 @@ def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -
         context.blobs = folder or None
 
 
-def read_graph(tree: Tree, place: Place, context: Context) -> d.Graph | None:
-    """Read a graph with the metadata of its elements."""
-    graph = read_message(d.Graph, tree, place, context, others=("element_metadata",))
-    if graph is None or not isinstance(tree, dict) or "element_metadata" not in tree:
-        return graph
-    elements = {kind: getattr(graph, kind) for kind in ELEMENT_KINDS}
-    changed = attach_element_metadata(elements, tree["element_metadata"], place.at("element_metadata"), context)
-    return msgspec.structs.replace(graph, **changed)
+def _with_metadata(message: type[R], *kinds: str) -> Reader:
+    """The reader of a graph or function with the metadata of its elements, whose `kinds` are names of fields."""
 
+    def read(tree: Tree, place: Place, context: Context) -> R | None:
+        record = read_message(message, tree, place, context, others=("element_metadata",))
+        if record is None or not isinstance(tree, dict) or "element_metadata" not in tree:
+            return record
+        elements = {kind: getattr(record, kind) for kind in kinds}
+        changed = attach_element_metadata(elements, tree["element_metadata"], place.at("element_metadata"), context)
+        return msgspec.structs.replace(record, **changed)
 
-def read_function(tree: Tree, place: Place, context: Context) -> d.Function | None:
-    """Read a model-local function with the metadata of its nodes and values."""
-    function = read_message(d.Function, tree, place, context, others=("element_metadata",))
-    if function is None or not isinstance(tree, dict) or "element_metadata" not in tree:
-        return function
-    elements = {"node": function.node, "value_info": function.value_info}
-    changed = attach_element_metadata(elements, tree["element_metadata"], place.at("element_metadata"), context)
-    return msgspec.structs.replace(function, **changed)
+    return read
 
 
 def read_node(tree: Tree, place: Place, context: Context) -> d.Node | None:
@@ -158,7 +152,13 @@ def _pairs_reader(field: Field) -> Reader:
 
 
 register(
-    {d.Graph: read_graph, d.Node: read_node, d.Function: read_function, d.Tensor: read_tensor, d.Type: read_type},
+    {
+        d.Graph: _with_metadata(d.Graph, *ELEMENT_KINDS),
+        d.Function: _with_metadata(d.Function, "node", "value_info"),
+        d.Node: read_node,
+        d.Tensor: read_tensor,
+        d.Type: read_type,
+    },
     {
         d.Attribute: lambda field: lambda tree, place, context: read_attributes(tree, {}, place, context),
         d.OperatorSetId: lambda field: read_opset_imports,
