@@ -1,8 +1,8 @@
 """The command line: parsing and printing, one module per command.
 
-Here: a command per module, named like the command, and the parts that several share: `group` lists the commands,
-`output` and `reports` print, `options` and `paths` read arguments. What a command writes for
-other programs goes to standard output, messages for the user to standard error.
+Here: a module per command, or for a few of one subject, and the parts that several share: `group` lists the commands,
+`output` and `reports` print, `options` and `paths` read arguments. What a command writes for other programs goes to
+standard output, messages for the user to standard error.
 
 Not here: anything that Python users need too. A command only parses, calls another room and prints.
 

@@ -51,7 +51,9 @@ def apply_command(
     onnxjson apply change.json new.onnx --reverse -o old.onnx
     """
     request = changing.request(paths, given)
-    _refuse_change(request, change)
+    for place in () if request.in_place else map(request.place, request.paths):
+        if place is not None and place.exists() and change.exists() and place.samefile(change):
+            raise OutputError(f"{place} is the change itself; name another file")
     found = _read_change(change)
     if (reverse or same_base) and not isinstance(found, Patch):
         option = "--reverse" if reverse else "--same-base"
@@ -60,14 +62,6 @@ def apply_command(
         )
     applied = _Change(found.invert() if reverse and isinstance(found, Patch) else found, same_base)
     ctx.exit(changing.run(request, applied, applied.warn_of_missing_files))
-
-
-def _refuse_change(request: changing.Request, change: Path) -> None:
-    """Raise if a result would overwrite the change itself."""
-    for path in () if request.in_place else request.paths:
-        place = request.place(path)
-        if place is not None and place.exists() and change.exists() and place.samefile(change):
-            raise OutputError(f"{place} is the change itself; name another file")
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ def bench_command(
     if script is not None and not script.is_file():
         raise MissingInputError(f"{output.quoted(str(script))} does not exist, or is not a file")
     _check(paths, destinations)
+    # Passes can calibrate with whole sets.
+    sets = [path for path in map(Path, feeding.inputs) if path.suffix == ".npz" or path.is_dir()]
     settings = Options(
         settings=feeding.settings,
         grid=parse_grid(tune) if tune else None,
@@ -90,8 +92,7 @@ def bench_command(
         input_options=feeding.with_one_size(),
         tolerances=feeding.tolerances,
         script=script,
-        # Passes can calibrate with whole sets.
-        data=tuple([str(Path(word).absolute()) for word in feeding.inputs if _is_set(word)]),
+        data=tuple([str(path.absolute()) for path in sets]),
         timeout=feeding.timeout,
         **given,
     )
@@ -120,10 +121,6 @@ def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
             raise click.UsageError(f"{path}: end the name with one of {', '.join(reports.ENDINGS)}")
         if not path.parent.is_dir():
             raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
-
-
-def _is_set(word: str) -> bool:
-    return word.endswith(".npz") or Path(word).is_dir()
 
 
 def _variants(preset: str | None, variants: Sequence[Variant]) -> list[Variant]:

@@ -107,7 +107,6 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
 
 
 Change = Callable[[Path, Loaded], Changed]
-"""Changes one model that was read from a path."""
 
 
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
@@ -204,7 +203,6 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
 
 
 def _show(path: Path, before: Model, after: Model, view: reports.View) -> None:
-    """Show what would change, as ``onnxjson diff`` does."""
     if before is after or before == after:
         output.talk(f"nothing would change in {path}")
         return

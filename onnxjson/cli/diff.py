@@ -21,11 +21,9 @@ class _WithPathsBehind(options.Command):
     """A command that distinguishes words before ``--`` and after it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[BEHIND] = args[at + 1 :]
-            args = args[:at]
-        return super().parse_args(ctx, args)
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = args[at + 1 :] if at < len(args) else None
+        return super().parse_args(ctx, args[:at])
 
 
 @click.command("diff", cls=_WithPathsBehind)
@@ -110,13 +108,12 @@ def diff_command(
 
 def _check_usage(wanted: Options) -> None:
     """Raise unless every option has an effect."""
-    for name, given in (
-        ("--ignore", bool(wanted.ignore)),
-        ("--nodes-only", wanted.nodes_only),
-        ("--test-rewrites", wanted.tests_rewrites),
+    is_structural = wanted.form not in ("unified", "patch", "script")
+    for name, is_given in (
+        ("--ignore", wanted.ignore), ("--nodes-only", wanted.nodes_only), ("--test-rewrites", wanted.tests_rewrites),
         ("--compare-weights", wanted.weights != "exact"),
-    ):
-        if given and wanted.form in ("unified", "patch", "script"):
+    ):  # fmt: skip
+        if is_given and not is_structural:
             raise click.UsageError(f"{name} has no effect on --format {wanted.form}, which shows every difference")
     if wanted.matches and wanted.form not in ("text", "json"):
         raise click.UsageError("--matches is for --format text and json")

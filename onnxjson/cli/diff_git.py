@@ -55,7 +55,6 @@ class Request(NamedTuple):
     """A comparison as git makes it."""
 
     revisions: tuple[str, ...]
-    """None, one or two, or one range."""
     paths: tuple[str, ...]
     staged: bool
 

@@ -148,7 +148,7 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
         patch = patch.with_external(one.model, one.path, other.model, other.path)
     destination = options.view.destination
     if destination is None:
-        write_patch(patch, output.Stdout().write)
+        write_patch(patch, output.stdout().write)
         return
     save_file(destination, lambda sink: write_patch(patch, sink.write))
     output.wrote(destination)

@@ -60,7 +60,6 @@ moves_options: Final = options.gathered(
     _checked,
     "moves",
 )
-"""Adds the options; the command receives them as `moves`."""
 
 
 def internalize_for_stdout(model: Model, source: Path, moves: Moves) -> Model:

@@ -144,7 +144,6 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
 
 
 def _pair_of(path: Path) -> tuple[Path, Path]:
-    """The binary and the text of one name next to each other."""
     binary = path.with_name(path.name.removesuffix(".json")) if path.name.endswith(".onnx.json") else path
     return binary, binary.with_name(f"{binary.name}.json")
 

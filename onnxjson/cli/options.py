@@ -16,11 +16,7 @@ from onnxjson.cli import output
 from onnxjson.cli.paths import DestinationPath, FilePath
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Declares something of a command."""
-
 FORMS: Final = ("onnx", "json", "protojson")
-"""The forms of a model file, the values of ``--to``."""
-
 _GROUPS: Final[dict[str, str]] = {
     "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
     "Execution": "--level --provider --threads --parallel --engine --timeout --memory",
@@ -38,8 +34,6 @@ _GROUPS: Final[dict[str, str]] = {
 """The groups of a help page and their options; any other option is in the first group, "Options"."""
 
 _FEW: Final = 6
-"""Number of options up to which a help page has one group."""
-
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 _EXAMPLES: Final = "\b\n"
@@ -199,30 +193,25 @@ def _parse_named(text: str) -> tuple[str, str]:
     return name, value
 
 
-class WordList(click.ParamType[tuple[str, ...]]):
+class WordList(Parsed):
     """Words of a list, with commas between them."""
 
-    name = "words"
-
     def __init__(self, words: tuple[str, ...]) -> None:
+        super().__init__("words", self._split, lambda: words)
         self.words = words
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """See `click.ParamType.convert`."""
-        if isinstance(value, tuple):
-            return value
-        found = tuple(word.strip() for word in value.split(",") if word.strip())
+    def _split(self, text: str) -> tuple[str, ...]:
+        found = tuple(word.strip() for word in text.split(",") if word.strip())
         for word in found:
             if word not in self.words:
-                self.fail(f"{output.quoted(word)} is not one of {', '.join(self.words)}", param, ctx)
+                raise click.BadParameter(f"{output.quoted(word)} is not one of {', '.join(self.words)}")
         return found
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """See `click.ParamType.shell_complete`."""
         before, comma, last = incomplete.rpartition(",")
-        present = set(before.split(","))
-        words = [word for word in self.words if word.startswith(last) and word not in present]
-        return [CompletionItem(before + comma + word) for word in words]
+        found = super().shell_complete(ctx, param, last)
+        return [CompletionItem(before + comma + each.value) for each in found if each.value not in before.split(",")]
 
 
 _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {

@@ -33,21 +33,13 @@ from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonErr
 from onnxjson.rendering import tables
 
 PATIENCE: Final = 1.0
-"""Seconds after which work in progress is shown."""
-
 QUIET: Final = "onnxjson.cli.output.quiet"
 """Key under which a context of click records ``--quiet``."""
 
 _REFRESH: Final = 0.25
-"""Seconds between two updates of the text of work in progress."""
-
 _CLEAR: Final = "\r\x1b[2K"
-"""Empties the line of a terminal."""
-
 _drawing: Final = threading.RLock()
 _shown: Final[list[str]] = []
-"""The text in progress that is on the terminal now, if any."""
-
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
 
@@ -162,18 +154,12 @@ def size(path: os.PathLike[str]) -> str:
     return tables.size(os.stat(path).st_size)
 
 
-class Stdout:
+def stdout() -> BinaryIO:
     """Standard output for bytes; a closed one is an OutputError."""
-
-    def __init__(self) -> None:
-        buffer = getattr(sys.stdout, "buffer", None)
-        if buffer is None:
-            raise OutputError("standard output is closed; redirect it to a file or a program")
-        self._stream: BinaryIO = buffer
-
-    def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """Write all of `data`."""
-        self._stream.write(data)
+    buffer: BinaryIO | None = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        raise OutputError("standard output is closed; redirect it to a file or a program")
+    return buffer
 
 
 def abandon_stdout() -> None:

@@ -15,13 +15,8 @@ if TYPE_CHECKING:
     from onnxjson.model.document import Model
 
 STDOUT: Final = "-"
-"""The name of standard output, as of standard input."""
-
 ENDINGS: Final[dict[str, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
-"""The ending of a file by its form."""
-
 KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
-"""The endings of files with models."""
 
 
 def stem(name: str) -> str:
@@ -73,7 +68,6 @@ class Side(NamedTuple):
     """One of the models that are compared or merged."""
 
     name: str
-    """Its name on the command line."""
     path: Path
     """File of the model; for a revision a temporary one that exists only within its context."""
     model: "Model"

@@ -16,8 +16,6 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
 
 TIMEOUT: Final = 300.0
-"""Seconds after which a process is ended."""
-
 _PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
 """Settings of pagers unless the user has some: quit for a short text, show colours, leave the screen as it is."""
 
@@ -29,7 +27,6 @@ class ProgramError(OnnxJsonError):
 
 
 _WAKES: Final = 0.5
-"""Seconds between two checks for a signal."""
 
 
 def run_module(module: str, arguments: list[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":

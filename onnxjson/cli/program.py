@@ -92,7 +92,7 @@ def schema_command(kind: str) -> None:
     onnxjson schema > document-1.schema.json
     onnxjson schema diff
     """
-    output.Stdout().write(schema.render(schema_builder(kind)()).encode())
+    output.stdout().write(schema.render(schema_builder(kind)()).encode())
 
 
 @options.command("completion")
@@ -109,12 +109,12 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     onnxjson completion fish > ~/.config/fish/completions/onnxjson.fish
     """
     if shell == "bash":
-        output.Stdout().write(BASH.encode())
+        output.stdout().write(BASH.encode())
         return
     completion_class = get_completion_class(shell)
     assert completion_class is not None, shell
     completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")
-    output.Stdout().write((completion.source() + "\n").encode())
+    output.stdout().write((completion.source() + "\n").encode())
 
 
 @options.command("doctor")

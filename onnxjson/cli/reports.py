@@ -69,7 +69,7 @@ class View:
         if self.collected is not None:
             self.collected.extend(pieces)
         elif self.destination is None:
-            stream = output.Stdout()
+            stream = output.stdout()
             for piece in pieces:
                 stream.write(_encoded(piece))
         else:
@@ -149,7 +149,6 @@ color_options: Final = options.together(
     ),
     options.option("--no-pager", "Print without a pager, also on a terminal."),
 )
-"""The options ``--color`` and ``--no-pager``."""
 
 
 def is_coloured(color: Color, stream: object = None) -> bool:
@@ -192,7 +191,7 @@ def show(lines: Iterable[str], *, pager: bool = True) -> None:
 
         processes.page(pieces)
         return
-    stream = output.Stdout()
+    stream = output.stdout()
     for piece in pieces:
         stream.write(piece)
 

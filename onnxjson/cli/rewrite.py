@@ -27,7 +27,6 @@ _SHIELD: Final = "\0"
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*|-Infinity")
 
 _WIDTH: Final = 22
-"""Columns of the names in the list of edits."""
 
 
 class EditCommand(options.Command):
@@ -39,8 +38,8 @@ class EditCommand(options.Command):
         common = changing.request_options({option_of(each) for each in self.parameters})
         arguments = click.Argument(["words"], nargs=-1, type=Words(), metavar=_arguments(edit))
         params = [arguments, *map(_option, self.parameters), *click.command()(common(lambda: None)).params]
-        about = summary(edit)
-        super().__init__(name_of(edit), params=params, callback=self._run, help=about, short_help=about)
+        about = "\n".join([paragraphs(edit), "", "\b", *_examples(edit)])
+        super().__init__(name_of(edit), params=params, callback=self._run, help=about, short_help=summary(edit))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`; without any argument prints the help."""
@@ -50,23 +49,12 @@ class EditCommand(options.Command):
         # A value may be a negative number, which is not an option.
         return super().parse_args(ctx, [_SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the description of the edit."""
-        with formatter.indentation():
-            for paragraph in paragraphs(self.edit).split("\n\n"):
-                formatter.write_paragraph()
-                formatter.write_text(paragraph)
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the parameters of the edit, then the options of all edits."""
         with formatter.section("Parameters"):
             formatter.write_dl([_described(each) for each in self.parameters])
         own = {f"parameter_{each.field}" for each in self.parameters}
         options.write_options(ctx, formatter, [each for each in self.get_params(ctx) if each.name not in own])
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples of the edit."""
-        options.write_examples(formatter, _examples(self.edit))
 
     def _run(self, words: Sequence[str], **given: Any) -> None:
         words = [word.removeprefix(_SHIELD) for word in words]
@@ -157,7 +145,6 @@ def _looks_like_model(word: str) -> bool:
 
 
 def _arguments(edit: type[Edit]) -> str:
-    """The words of the usage line."""
     words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in positional(edit)]
     return " ".join(["MODEL...", *words])
 
@@ -177,7 +164,6 @@ def _option(parameter: Parameter) -> click.Option:
 
 
 def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, list[str]]:
-    """The values of each option of a parameter that was given."""
     texts: dict[str, list[str]] = {}
     for parameter in parameters:
         value = given[f"parameter_{parameter.field}"]
@@ -190,7 +176,6 @@ def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, 
 
 
 def _described(parameter: Parameter) -> tuple[str, str]:
-    """An option and its description, with its default."""
     option = option_of(parameter)
     if parameter.shape.form == "flag":
         name = f"{option} / --no-{option[2:]}" if parameter.default else option

@@ -26,8 +26,6 @@ from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
-"""Endings of words that name files, whether these exist or not."""
-
 _SELECTOR_BEHIND: Final = "onnxjson.cli.show.selector_behind"
 """Key under which a context keeps whether the last word follows ``--``."""
 

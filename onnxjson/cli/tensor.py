@@ -14,17 +14,8 @@ from onnxjson.cli.paths import STDOUT, FilePath, refuse_sources
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError
 from onnxjson.model.types import TypeSyntaxError
+from onnxjson.storage import constant_reading as reading
 from onnxjson.storage import constant_writing, files
-from onnxjson.storage.constant_reading import (
-    Encoded,
-    Kind,
-    find_tensor,
-    from_base64,
-    from_json,
-    parse_json,
-    parse_kind,
-    with_elements,
-)
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.numpy_constants import from_array, read_array
@@ -108,8 +99,9 @@ def _write_base64_line(tensor: Tensor, write: Callable[[bytes], object]) -> None
     write(b"\n")
 
 
-def _encoded(values: str | None, source: Path | None, kind: Kind | None, name: str | None, *, lossy: bool) -> Encoded:
-    """The constant that the arguments describe."""
+def _encoded(
+    values: str | None, source: Path | None, kind: reading.Kind | None, name: str | None, *, lossy: bool
+) -> reading.Encoded:
     if (values is None) == (source is None):
         raise click.UsageError("give the values as JSON, - to read them from standard input, or --from FILE")
     if source is not None and (source.suffix in _NUMPY_ENDINGS or ".npz:" in source.name):
@@ -118,12 +110,12 @@ def _encoded(values: str | None, source: Path | None, kind: Kind | None, name: s
     if kind is None:
         raise click.UsageError("give the dtype of the values, such as --type float32[2,3] or --type int64")
     if source is not None:
-        tree = parse_json(_read(source), str(source))
+        tree = reading.parse_json(_read(source), str(source))
     elif values == STDOUT:
-        tree = parse_json(sys.stdin.buffer.read(), "standard input")
+        tree = reading.parse_json(sys.stdin.buffer.read(), "standard input")
     else:
-        tree = parse_json(values or "", "VALUE")
-    return from_json(tree, kind, name=name, lossy=lossy)
+        tree = reading.parse_json(values or "", "VALUE")
+    return reading.from_json(tree, kind, name=name, lossy=lossy)
 
 
 @tensor_command.command("decode")
@@ -160,7 +152,7 @@ def decode(
         content = _read(source)
     else:
         content = sys.stdin.buffer.read() if base64 == STDOUT else (base64 or "").encode("utf-8", "surrogateescape")
-    _deliver_tensors([from_base64(content, kind, name=name)], destination, form)
+    _deliver_tensors([reading.from_base64(content, kind, name=name)], destination, form)
 
 
 @tensor_command.command("get")
@@ -187,15 +179,15 @@ def get(
     if destination is not None and str(destination) != STDOUT:
         refuse_sources(destination, model, loaded.model, weights_from)
     resolver = Resolver(model.parent, model_file=model)
-    tensors = [with_elements(find_tensor(loaded.model, name), resolver) for name in names]
+    tensors = [reading.with_elements(reading.find_tensor(loaded.model, name), resolver) for name in names]
     _deliver_tensors(tensors, destination, form)
 
 
-def _kind(spelled: str | None) -> Kind | None:
+def _kind(spelled: str | None) -> reading.Kind | None:
     if spelled is None:
         return None
     try:
-        return parse_kind(spelled)
+        return reading.parse_kind(spelled)
     except TypeSyntaxError as error:
         raise click.UsageError(f"{output.quoted(spelled)} is not a type of a constant: {error}") from None
     except EncodeError as error:
@@ -240,7 +232,7 @@ def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: 
 
 def _deliver(destination: Path | None, write: Callable[[Sink], Any]) -> None:
     if destination is None or str(destination) == STDOUT:
-        write(output.Stdout())
+        write(output.stdout())
         return
     with output.working(f"writing {destination}"):
         save_file(destination, write)

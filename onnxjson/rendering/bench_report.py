@@ -16,8 +16,6 @@ from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
 _LABEL: Final = 34
-"""Width of the names of variants, in columns."""
-
 TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms")
 """Columns that vary between runs; all others are the same for the same models."""
 
@@ -221,11 +219,13 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
         return
     for (model, variant), row in report.best.items():
         if model == rows[0].model:
-            yield f"best of {variant}: {_settings_text(row.settings)}, {milliseconds(row.median)} ms"
+            found = row.settings
+            mode = f"parallel, {found.parallel} operators at a time" if found.parallel else "sequential"
+            options = f"--threads {found.threads} --level {found.level} --parallel {found.parallel} ({mode})"
+            yield f"best of {variant}: {options}, {milliseconds(row.median)} ms"
 
 
 def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
-    """Yield a sentence that counts the rows by verdict."""
     compared = [row for row in rows if row.compared]
     if not compared:
         return
@@ -246,11 +246,6 @@ def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
         if count:
             parts.append(f"{count} {what}")
     yield f"verified on {counted(max(row.compared for row in compared), 'set')} of values: {', '.join(parts)}"
-
-
-def _settings_text(settings: Settings) -> str:
-    mode = f"parallel, {settings.parallel} operators at a time" if settings.parallel else "sequential"
-    return f"--threads {settings.threads} --level {settings.level} --parallel {settings.parallel} ({mode})"
 
 
 def _table(report: BenchReport, rows: Sequence[BenchRow], width: int) -> Iterator[Line]:
@@ -278,7 +273,6 @@ _CHARACTER: Final = 7.2
 _WIDE: Final = 12.0
 """Width of the widest letters in points."""
 _ROOM: Final = 190
-"""Space right of the longest bar for its numbers, in points."""
 _LONGEST_LABEL: Final = 44
 _COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
 

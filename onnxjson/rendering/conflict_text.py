@@ -18,12 +18,8 @@ from onnxjson.model.operators import operator_name
 from onnxjson.rendering.diff_report import operator_of
 
 _MOST_PLACES: Final = 3
-"""Maximum number of nodes that a line names."""
-
 _MOST_IDS: Final = 6
 _LONGEST: Final = 160
-"""Maximum length of a value on a terminal, in characters."""
-
 _IN_NODE: Final = re.compile(r"(.*/node/(?:0|[1-9][0-9]*))(?:/(.*))?", re.DOTALL)
 
 
@@ -78,12 +74,10 @@ def _value(conflict: Conflict, side: str) -> str:
             return visible(attribute_value_text(value), _LONGEST)
         case Tensor():
             return f"{visible(type_text(value), _LONGEST)} {side_values(conflict)[side]}"
+        case Node() if isinstance(conflict.base, Node) and side == "base":
+            return visible(operator_name(value.domain, value.op_type))
         case Node() if isinstance(conflict.base, Node):
-            return (
-                visible(operator_name(value.domain, value.op_type))
-                if side == "base"
-                else _changes(conflict.base, value)
-            )
+            return _changes(conflict.base, value)
         case _:
             return side_values(conflict)[side]
 

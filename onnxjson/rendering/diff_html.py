@@ -19,15 +19,7 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.rendering.diff_report import (
-    EFFECTS,
-    VERDICTS,
-    Nodes,
-    Report,
-    operator_of,
-    places_of,
-    size_rows,
-)
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, operator_of, places_of, size_rows
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.drawings import Picture, pictures, svg
 
@@ -46,7 +38,6 @@ class NodeRow(NamedTuple):
     state: State
     operator: str
     name: str
-    """Name of the node, or of its first output."""
     base: str | None
     target: str | None
     """Addresses in the base and in the target."""
@@ -117,11 +108,7 @@ _MOST_MEMBERS: Final = 200
 _MOST_ADDRESSES: Final = 20
 _LONGEST_PATTERN: Final = 200
 _MOST_OPEN: Final = 3
-"""Number of members that are always shown."""
-
 _MOST_ROWS_OPEN: Final = 8
-"""Number of rows of details that are always shown."""
-
 _LONGEST: Final = 400
 DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
 """Kinds of events that change a drawing."""
@@ -291,7 +278,8 @@ def event_article(
         yield '<div class="pair">\n'
         yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
         yield "</div>\n"
-    members = "".join(_member(event, member, with_details=not is_common) for member in event.members[:_MOST_MEMBERS])
+    shown = event.members[:_MOST_MEMBERS]
+    members = "".join([f"<li>{_place(each)}{'' if is_common else _details(event, each)}</li>\n" for each in shown])
     left = len(event.members) - _MOST_MEMBERS
     if left > 0:
         members += f'<li class="soft">... and {left:,} more</li>\n'
@@ -316,10 +304,6 @@ def _details(event: Event, member: Member) -> str:
     if len(member.details) <= _MOST_ROWS_OPEN:
         return table
     return f"<details><summary>{counted(member.count, 'change')}</summary>\n{table}</details>\n"
-
-
-def _member(event: Event, member: Member, *, with_details: bool) -> str:
-    return f"<li>{_place(member)}{_details(event, member) if with_details else ''}</li>\n"
 
 
 def _place(member: Member) -> str:

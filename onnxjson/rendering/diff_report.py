@@ -25,7 +25,6 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     "different": "DIFFERENT RESULTS",
     "not-run": "not verified",
 }
-"""Verdicts as text."""
 
 _NODE: Final = re.compile(r"(.*)/node/(0|[1-9][0-9]*)(/.*)?", re.DOTALL)
 
@@ -77,15 +76,11 @@ class Report(NamedTuple):
     equal: bool
     incomplete: tuple[str, ...]
     nodes: Count
-    """Nodes in all graphs."""
     matched: int
-    """Number of matched nodes."""
     operators: tuple[Count, ...]
     """Operators with their domain; those with the largest changes first."""
     parameters: Count
-    """Elements of initializers."""
     bytes: Count
-    """Stored size of initializers."""
 
     @property
     def by_weight(self) -> tuple[list[Event], list[Event]]:

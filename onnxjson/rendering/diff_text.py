@@ -22,8 +22,6 @@ from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_n
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
 _MOST_MEMBERS: Final = 4
-"""Maximum number of members with their own lines unless details are requested."""
-
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _MOST_DETAIL_LINES: Final = 3
@@ -108,7 +106,6 @@ def nodes_text(report: Report) -> str:
 
 
 def _sizes(report: Report, *, details: bool) -> Iterator[tuple[str, ...]]:
-    """Yield the table of operators and sizes."""
     rows = size_rows(report, None if details else _MOST_OPERATORS, with_all=details)
     yield from [("operators", "before", "after", "change")] if rows else ()
     for number, row in enumerate(rows):

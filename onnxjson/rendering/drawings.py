@@ -24,8 +24,6 @@ Status = Literal["changed", "removed", "added", "context", "value", "constant"]
 """Kind of a box: a node of the change, an adjacent node, a value or constant at the boundary."""
 
 LARGEST: Final = 40
-"""Maximum number of boxes of a drawing."""
-
 _MOST_NODES: Final = 24
 _MOST_VALUES: Final = 12
 _MOST_CONSUMERS: Final = 3
@@ -59,26 +57,17 @@ class Picture(NamedTuple):
 
 def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
     """Return the pictures of a change before and after; None if it has no nodes."""
-    base, target = (_in_one_graph(refs) for refs in nodes.of(member))
+    base, target = ([ref for ref in refs if ref.scope is refs[0].scope] for refs in nodes.of(member))
     if not base and not target:
         return None
     pair = nodes.pair_of_base(base[0].scope.address) if base else nodes.pair_of_target(target[0].scope.address)
     if pair is not None and target and target[0].scope is not pair.target:
         pair = None
-    backwards = nodes.names_back(pair) if pair is not None else {}
-    before = _Side.of(base, pair)
-    after = _Side.of(target, pair, is_base=False)
-    for side, addresses in ((before, member.base), (after, member.target)):
-        if side is not None:
-            side.add_constants(addresses)
+    before, after = _Side.of(base, pair, member.base), _Side.of(target, pair, member.target, is_base=False)
     if before is not None and after is not None and pair is not None:
-        _complete(before, after, pair, backwards)
+        _complete(before, after, pair, nodes.names_back(pair))
     empty = Picture((), (), 0)
     return before.picture() if before is not None else empty, after.picture() if after is not None else empty
-
-
-def _in_one_graph(refs: Sequence[NodeRef]) -> list[NodeRef]:
-    return [ref for ref in refs if ref.scope is refs[0].scope]
 
 
 def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
@@ -127,26 +116,29 @@ class _Side:
         self.add_values(self._boundary())
 
     @classmethod
-    def of(cls, refs: Sequence[NodeRef], pair: GraphPair | None, *, is_base: bool = True) -> "_Side | None":
-        """Return the side of a change with these nodes; None if its graph is not known."""
-        positions = [ref.position for ref in refs]
-        if pair is not None:
-            scope, counterparts = (pair.base, pair.target_of) if is_base else (pair.target, pair.base_of)
-            return cls(scope, positions, counterparts, is_base=is_base)
-        return cls(refs[0].scope, positions, (), is_base=is_base) if refs else None
+    def of(
+        cls, refs: Sequence[NodeRef], pair: GraphPair | None, addresses: Iterable[str], *, is_base: bool = True
+    ) -> "_Side | None":
+        """Return the side of a change with these nodes and addresses; None if its graph is not known."""
+        if pair is None and not refs:
+            return None
+        scope, counterparts = (refs[0].scope, ()) if pair is None else (
+            (pair.base, pair.target_of) if is_base else (pair.target, pair.base_of)
+        )  # fmt: skip
+        side = cls(scope, [ref.position for ref in refs], counterparts, is_base=is_base)
+        side._add_constants(addresses)
+        return side
 
     def _boundary(self) -> Iterable[str]:
         """Yield the values that the shown nodes consume from outside or produce for it."""
-        shown, graph = set(self._shown), self._scope.graph
-        for position in self._shown:
-            yield from (
-                name for name in graph.node[position].input if name and self._scope.producer_position(name) not in shown
-            )
-        for position in self._shown:
-            for name in graph.node[position].output:
-                consumers = self._scope.consumers.get(name, ()) if name else ()
-                if any(consumer is None or consumer not in shown for consumer, _ in consumers):
-                    yield name
+        shown, scope = set(self._shown), self._scope
+        nodes = [scope.graph.node[position] for position in self._shown]
+        for name in [name for node in nodes for name in node.input if name]:
+            if scope.producer_position(name) not in shown:
+                yield name
+        for name in [name for node in nodes for name in node.output if name]:
+            if any(consumer is None or consumer not in shown for consumer, _ in scope.consumers.get(name, ())):
+                yield name
 
     @property
     def is_empty(self) -> bool:
@@ -159,11 +151,10 @@ class _Side:
         for position in list(self._neighbours):
             self.add_values(name for name in graph.node[position].input if name and name not in paired)
 
-    def add_constants(self, addresses: Iterable[str]) -> None:
+    def _add_constants(self, addresses: Iterable[str]) -> None:
         """Show the constants of the change, such as the one that others were merged into."""
-        for position, constant in enumerate(
-            self._scope.graph.initializer if isinstance(self._scope.graph, Graph) else ()
-        ):
+        graph = self._scope.graph
+        for position, constant in enumerate(graph.initializer if isinstance(graph, Graph) else ()):
             if f"{self._scope.address}/initializer/{position}" in addresses:
                 self.add_values([constant.name or ""])
 
@@ -231,17 +222,11 @@ class _Side:
 
     def _node(self, position: int) -> Shape:
         ref = NodeRef(self._scope, position)
-        name = node_label(ref.node)
-        return Shape(visible(operator_of(ref), 200), visible(name, 400), self._status(position))
+        return Shape(visible(operator_of(ref), 200), visible(node_label(ref.node), 400), self._status(position))
 
     def _value(self, name: str) -> Shape:
-        scope = self._scope
-        type_text = value_type(scope, name) or ""
-        return Shape(
-            visible(name, 400),
-            visible(type_text, 200),
-            "constant" if own_constant(scope, name) is not None else "value",
-        )
+        status: Status = "constant" if own_constant(self._scope, name) is not None else "value"
+        return Shape(visible(name, 400), visible(value_type(self._scope, name) or "", 200), status)
 
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"

@@ -31,7 +31,6 @@ class Place(NamedTuple):
     model: Model
     path: Path
     name: str = ""
-    """Displayed name, if not the path."""
 
 
 class Comparison(NamedTuple):
@@ -57,7 +56,7 @@ def compare(old: Place, new: Place, *, trust_links: bool = False) -> Comparison:
         pair = [(source, tensors.get(key)) for source, tensors in sides]
         for digest, of_side in zip(_digests(pair, hashes), lines, strict=True):
             if digest is not None:
-                of_side.append(f"{_shown(key)}: sha256 {digest}\n")
+                of_side.append(f"{'' if key[0] else '@'}{visible(key[1], None)}: sha256 {digest}\n")
     texts = ["".join(of_side).encode("utf-8") for of_side in lines]
     return Comparison(texts[0], texts[1], tuple([problem for source, _ in sides for problem in source.problems()]))
 
@@ -87,11 +86,6 @@ def _digests(pair: Sequence[tuple[TensorSource, Tensor | None]], hashes: dict[_R
         if place is not None:
             hashes[place] = digests[-1] or ""
     return digests if is_complete else (None, None)
-
-
-def _shown(key: _Key) -> str:
-    is_name, text = key
-    return visible(text, None) if is_name else f"@{visible(text, None)}"
 
 
 def _tensors(model: Model) -> dict[_Key, Tensor]:

@@ -17,7 +17,7 @@ from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import FORMAT as TRACE_FORMAT
 from onnxjson.optimizing.trace_storing import tree
 from onnxjson.rendering.diff_report import Report, places_of
-from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.exact import as_json, picked
 from onnxjson.rendering.trace_text import Subject
 
 FORMAT: Final = "onnxjson-diff/1"
@@ -56,7 +56,7 @@ def _line(value: object) -> str:
 
 
 def _event(event: Event) -> str:
-    head = _line({name: getattr(event, name) for name in ("kind", "count", "pattern", "verdict", "evidence")})
+    head = _line(picked(event, "kind count pattern verdict evidence"))
     members = "".join(_list("", (_line(_member(member)) for member in event.members)))
     return f'{head[:-1]}, "members": {members}}}'
 
@@ -102,6 +102,11 @@ def _about(description: str, schema: Schema) -> Schema:
     return {"description": description, **schema}
 
 
+def _head(form: str, description: str) -> Schema:
+    name = f"urn:{form.replace('-', ':').replace('/', '-')}"
+    return {"$schema": _DIALECT, "$id": name, "title": form, "description": description}
+
+
 def _records(optional: Sequence[str] = (), /, **properties: Schema) -> Schema:
     """Schema of an object with exactly these properties; all are required but the optional ones."""
     return {
@@ -130,25 +135,21 @@ def diff_schema() -> Schema:
     pair = {"type": "array", "prefixItems": [_ADDRESS, _ADDRESS], "minItems": 2, "maxItems": 2}
     places = _records(KINDS, **dict.fromkeys(KINDS, _COUNT))
     side = {"anyOf": [_STRING, _NULL]}
-    summary = _records(
-        base_nodes=_about("Nodes in all graphs and functions.", _COUNT),
-        target_nodes=_COUNT,
-        matched_nodes=_about("Nodes of the base that are matched with a node of the target.", _COUNT),
-        events=_about("Number of places by kind of event.", places),
-    )
     incomplete = "What could not be compared, one sentence each; equal is false then."
     matches = "Every pair of matched nodes: address in the base, address in the target."
     return {
-        "$schema": _DIALECT,
-        "$id": "urn:onnxjson:diff-1",
-        "title": FORMAT,
-        "description": "Differences between two ONNX models, the base and the target.",
+        **_head(FORMAT, "Differences between two ONNX models, the base and the target."),
         **_records(
             ("incomplete", "matches"),
             format={"const": FORMAT},
             equal=_about("Whether nothing that was compared differs.", {"type": "boolean"}),
             incomplete=_about(incomplete, _array(_STRING, minItems=1)),
-            summary=summary,
+            summary=_records(
+                base_nodes=_about("Nodes in all graphs and functions.", _COUNT),
+                target_nodes=_COUNT,
+                matched_nodes=_about("Nodes of the base that are matched with a node of the target.", _COUNT),
+                events=_about("Number of places by kind of event.", places),
+            ),
             matches=_about(matches, _array(pair)),
             events=_about("The changes, in topological order.", _array(_reference("event"))),
         ),
@@ -199,10 +200,7 @@ def diffs_schema() -> Schema:
     head = {name: one.pop(name) for name in ("$schema", "$id", "title", "description")}
     files = _about("Every model that changed.", _array(_reference("file")))
     return {
-        "$schema": _DIALECT,
-        "$id": "urn:onnxjson:diffs-1",
-        "title": DIFFS_FORMAT,
-        "description": "Differences between the models of two revisions, the index or the work tree.",
+        **_head(DIFFS_FORMAT, "Differences between the models of two revisions, the index or the work tree."),
         **_records(format={"const": DIFFS_FORMAT}, files=files),
         "$defs": {"file": _file_schema(), "diff": _about(head["description"], one), **definitions},
     }
@@ -229,11 +227,12 @@ def trace_schema() -> Schema:
     stories = _values(_reference("story"))
     patch = {"anyOf": [_NULL, {"type": "string", "pattern": r"^patches/[0-9]{4,6}\.json$"}]}
     touched = _records(step=_COUNT, part=_COUNT, kind={"enum": list(KINDS)})
+    definitions = diff_schema()["$defs"]
+    # A trace omits the number of places of an event.
+    event = {name: value for name, value in definitions["event"]["properties"].items() if name != "count"}
+    definitions["event"] = _records(**event)
     return {
-        "$schema": _DIALECT,
-        "$id": "urn:onnxjson:trace-1",
-        "title": TRACE_FORMAT,
-        "description": "Changes that passes made to an ONNX model, pass by pass.",
+        **_head(TRACE_FORMAT, "Changes that passes made to an ONNX model, pass by pass."),
         **_records(
             ("origins", "fates"),
             format={"const": TRACE_FORMAT},
@@ -274,14 +273,6 @@ def trace_schema() -> Schema:
                 among=_about("Number of nodes that were rewritten at once and are not told apart; else 0.", _COUNT),
                 parts=_about("Parts of passes that changed the node, by position.", _array(touched)),
             ),
-            **_definitions_of_events(),
+            **definitions,
         },
     }
-
-
-def _definitions_of_events() -> Schema:
-    """Definitions of events as in a diff, without the number of their members, which a trace omits."""
-    found: Schema = diff_schema()["$defs"]
-    event = _event_schema()
-    properties = {name: value for name, value in event["properties"].items() if name != "count"}
-    return found | {"event": _records(**properties)}

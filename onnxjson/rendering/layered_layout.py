@@ -38,7 +38,6 @@ class Layout(NamedTuple):
     width: float
     height: float
     centres: tuple[Point, ...]
-    """Centres of the boxes."""
     lines: tuple[tuple[Point, ...], ...]
     """Points of the line for each edge, from the lower side of one box to the upper side of the other."""
 
@@ -127,33 +126,26 @@ class _Layers:
 
     def layout(self) -> Layout:
         x = self._columns()
-        heights = [
-            max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0) for row in self.rows
-        ]
-        tops, top = [], 0.0
-        for height in heights:
-            tops.append(top)
+        spans: list[tuple[float, float]] = []
+        """Upper and lower side of each layer."""
+        top = 0.0
+        for row in self.rows:
+            height = max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0)
+            spans.append((top, top + height))
             top += height + BETWEEN_LAYERS
-        middle = [tops[layer] + heights[layer] / 2 for layer in range(len(heights))]
-        points = [Point(x[box], middle[self.layer[box]]) for box in range(len(self.layer))]
-        lines = tuple(
-            self._line(chain, points, edge, tops, heights) for chain, edge in zip(self.chains, self.edges, strict=True)
-        )
+        points = [Point(x[box], sum(spans[layer]) / 2) for box, layer in enumerate(self.layer)]
+        lines = [self._line(chain, points, edge, spans) for chain, edge in zip(self.chains, self.edges, strict=True)]
         width = max(x[box] + self.widths[box] / 2 for box in range(len(self.layer)))
-        return Layout(width, top - BETWEEN_LAYERS, tuple(points[: len(self.boxes)]), lines)
+        return Layout(width, top - BETWEEN_LAYERS, tuple(points[: len(self.boxes)]), tuple(lines))
 
     def _line(
-        self, chain: list[int], points: list[Point], edge: tuple[int, int], tops: list[float], heights: list[float]
+        self, chain: list[int], points: list[Point], edge: tuple[int, int], spans: list[tuple[float, float]]
     ) -> tuple[Point, ...]:
         start, end = edge
         sign = 1 if self.layer[start] <= self.layer[end] else -1
         first = Point(points[start].x, points[start].y + sign * self.boxes[start].height / 2)
         last = Point(points[end].x, points[end].y - sign * self.boxes[end].height / 2)
-        inner = []
-        for box in chain[1:-1]:
-            layer = self.layer[box]
-            passed = [Point(points[box].x, tops[layer]), Point(points[box].x, tops[layer] + heights[layer])]
-            inner += passed[::sign]
+        inner = [Point(points[box].x, y) for box in chain[1:-1] for y in spans[self.layer[box]][::sign]]
         return (first, *inner, last)
 
     def _columns(self) -> list[float]:

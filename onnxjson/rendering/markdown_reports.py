@@ -12,21 +12,9 @@ from typing import Final
 from onnxjson.diffing.events import KIND_PROPERTIES, Event, Member, Verdict
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.optimizing.trace_records import Trace
+from onnxjson.rendering import trace_text
 from onnxjson.rendering.diff_report import EFFECTS, Report, places_of, size_rows
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
-from onnxjson.rendering.trace_text import (
-    Stage,
-    Subject,
-    bytes_change,
-    columns,
-    headline,
-    loud,
-    node_text,
-    part_text,
-    stages,
-    summary,
-    table_rows,
-)
 
 LARGEST: Final = 60_000
 """Maximum length of a report in characters; GitHub accepts comments of 65,536."""
@@ -44,8 +32,6 @@ _MOST_MEMBERS: Final = 40
 
 _MOST_OPERATORS: Final = 40
 _LONGEST: Final = 120
-"""Maximum length of a name, in characters."""
-
 _LONGEST_DETAIL: Final = 240
 _VERDICTS: Final[dict[Verdict, str]] = {
     "equal": "✅ equal",
@@ -216,13 +202,11 @@ def _detail_lines(event: Event, member: Member) -> Iterator[str]:
 
 
 _MOST_ROWS: Final = 300
-"""Maximum number of rows of a table."""
-
 _LONGEST_PATTERN: Final = 200
 _TRACE_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
 
 
-def trace_markdown(trace: Trace, subjects: list[Subject] | None = None) -> str:
+def trace_markdown(trace: Trace, subjects: list[trace_text.Subject] | None = None) -> str:
     """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
     text = ""
     for piece in _stories(trace, subjects) if subjects is not None else _pieces(trace):
@@ -233,14 +217,14 @@ def trace_markdown(trace: Trace, subjects: list[Subject] | None = None) -> str:
 
 
 def _pieces(trace: Trace) -> Iterator[str]:
-    yield f"### {code(headline(trace), None)}\n\n"
+    yield f"### {code(trace_text.headline(trace), None)}\n\n"
     yield "| pass | nodes | parameters | bytes | seconds |\n|---|--:|--:|--:|--:|\n"
-    for step, before, after in stages(trace):
+    for step, before, after in trace_text.stages(trace):
         state = " ❌" if step.failure is not None else "" if step.parts else " (changed nothing)"
         numbers = [_change(before.nodes, after.nodes), _change(before.parameters, after.parameters)]
-        bytes_text = bytes_change(before.bytes, after.bytes).replace("->", "→")
+        bytes_text = trace_text.bytes_change(before.bytes, after.bytes).replace("->", "→")
         yield f"| {code(step.name)}{state} | {numbers[0]} | {numbers[1]} | {bytes_text} | {step.seconds:.2g} |\n"
-    for stage in stages(trace):
+    for stage in trace_text.stages(trace):
         yield from _step(stage)
     yield from _sizes(trace)
 
@@ -249,7 +233,7 @@ def _change(before: int, after: int) -> str:
     return f"{after:,}" if before == after else f"{before:,} → {after:,}"
 
 
-def _step(stage: Stage) -> Iterator[str]:
+def _step(stage: trace_text.Stage) -> Iterator[str]:
     step, notes = stage.step, stage.notes
     if step.failure is not None:
         yield f"\n❌ {code(step.failure, 400)}\n"
@@ -258,7 +242,7 @@ def _step(stage: Stage) -> Iterator[str]:
     rows = [
         f"| {names[part.name]}{_cells(event, _LONGEST_PATTERN)} |\n"
         for part in step.parts
-        for event in loud(part.events)
+        for event in trace_text.loud(part.events)
     ]
     if not rows and not notes:
         return
@@ -272,22 +256,24 @@ def _step(stage: Stage) -> Iterator[str]:
 
 
 def _sizes(trace: Trace) -> Iterator[str]:
-    found = columns(trace)
+    found = trace_text.columns(trace)
     yield "\n<details><summary>operators and sizes</summary>\n\n"
     text = "".join([f"| {code(column.name)} " for column in found])
     text = f"| {text}|\n|---{'|--:' * len(found)}|\n"
-    for row in table_rows(found, most=_MOST_OPERATORS):
+    for row in trace_text.table_rows(found, most=_MOST_OPERATORS):
         label = code(row.what) if row.is_operator else f"**{row.what}**"
         text += f"| {label} {''.join([f'| {row.text(place)} ' for place in range(len(found))])}|\n"
     yield f"{text}\n</details>\n"
 
 
-def _stories(trace: Trace, subjects: list[Subject]) -> Iterator[str]:
+def _stories(trace: Trace, subjects: list[trace_text.Subject]) -> Iterator[str]:
     for subject in subjects:
         whose = "after" if subject.is_of_result else "before"
-        yield f"#### {code(node_text(subject.ref))} ({whose} all passes, {code('@' + subject.ref.address)})\n\n"
+        node, address = trace_text.node_text(subject.ref), f"@{subject.ref.address}"
+        yield f"#### {code(node)} ({whose} all passes, {code(address)})\n\n"
         nodes = ", ".join([code(f"@{address}") for address in subject.story.nodes[:40]])
-        yield f"{summary(subject)} {nodes}".rstrip() + "\n\n"
+        yield f"{trace_text.summary(subject)} {nodes}".rstrip() + "\n\n"
         for touch in subject.story.touches:
-            yield f"- {code(part_text(trace, touch))}: {touch.kind} {code(touch.pattern, _LONGEST_PATTERN)}\n"
+            part = code(trace_text.part_text(trace, touch))
+            yield f"- {part}: {touch.kind} {code(touch.pattern, _LONGEST_PATTERN)}\n"
         yield "\n"

@@ -13,30 +13,17 @@ from onnxjson.model.dtypes import STRING, float32_text
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
-from onnxjson.model.operators import Formal, Signature, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.operators import Signature, function_key, operator_key, operator_name, plain_domain
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.patterns.selector_terms import scopes_of
-from onnxjson.rendering.exact import Json
+from onnxjson.rendering import values
+from onnxjson.rendering.exact import Json, picked
 from onnxjson.rendering.tables import table, wrapped
-from onnxjson.rendering.values import (
-    Consumer,
-    NodeName,
-    Pair,
-    Source,
-    consumers,
-    pairs,
-    source,
-    tensor_type_text,
-    value_type,
-)
 
 _MOST_VALUES: Final = 8
-"""Maximum number of elements shown for a tensor in an attribute."""
-
 _MOST_CONSUMERS: Final = 12
 _MOST_CHARACTERS: Final = 2000
-"""Maximum length of the value of an attribute, as text."""
 
 
 class AttributeView(msgspec.Struct, frozen=True):
@@ -44,7 +31,6 @@ class AttributeView(msgspec.Struct, frozen=True):
 
     name: str | None
     type: str | None
-    """The name of AttributeProto.AttributeType."""
     value: object
     """Numbers, strings and lists of them; type and few values of a tensor, name and number of nodes of a graph, text of
     a type; None for a reference."""
@@ -58,14 +44,13 @@ class Output(msgspec.Struct, frozen=True):
 
     name: str
     type: str | None
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[values.Consumer, ...]
 
 
 class NodeView(msgspec.Struct, frozen=True):
     """One node."""
 
     kind: str
-    """"node"."""
     file: str
     address: str
     name: str | None
@@ -76,13 +61,12 @@ class NodeView(msgspec.Struct, frozen=True):
     """Scope of the node, from its name or the metadata of the exporter."""
     function: str | None
     """Address of the function that it calls."""
-    inputs: tuple[Source, ...]
+    inputs: tuple[values.Source, ...]
     outputs: tuple[Output, ...]
     attributes: tuple[AttributeView, ...]
     doc_string: str | None
-    metadata: tuple[Pair, ...]
+    metadata: tuple[values.Pair, ...]
     documentation: dict[str, Any] | None
-    """See `documentation_fields`."""
 
 
 def opset_of(model: Model, ref: NodeRef) -> int | None:
@@ -106,33 +90,27 @@ def view_node(
         kind="node",
         file=file,
         address=ref.address,
-        name=node.name,
-        op_type=node.op_type,
-        domain=node.domain,
-        overload=node.overload,
+        **picked(node, "name op_type domain overload doc_string"),
         scope=scopes[-1] if scopes else None,
         function=_function(model, ref),
-        inputs=tuple([source(index, ref.scope, name) for name in node.input]),
+        inputs=tuple([values.source(index, ref.scope, name) for name in node.input]),
         outputs=tuple([
-            Output(name, value_type(ref.scope, name), consumers(index, ref.scope, name) if name else ())
+            Output(name, values.value_type(ref.scope, name), values.consumers(index, ref.scope, name) if name else ())
             for name in node.output
         ]),
         attributes=tuple([
             view_attribute(attribute, f"{ref.address}/attribute/{escape(part)}")
             for part, attribute in zip(parts, node.attribute, strict=True)
         ]),
-        doc_string=node.doc_string,
-        metadata=pairs(node.metadata_props),
+        metadata=values.pairs(node.metadata_props),
         documentation=documentation,
     )  # fmt: skip
 
 
 def _function(model: Model, ref: NodeRef) -> str | None:
     called = operator_key(ref.node)
-    for position, function in enumerate(model.functions):
-        if function_key(function) == called:
-            return f"/functions/{position}"
-    return None
+    places = [place for place, function in enumerate(model.functions) if function_key(function) == called]
+    return f"/functions/{places[0]}" if places else None
 
 
 def view_attribute(attribute: Attribute, address: str) -> AttributeView:
@@ -158,9 +136,9 @@ def _value(attribute: Attribute) -> object:
 def _short(value: object) -> object:
     match value:
         case Tensor():
-            return {"tensor": tensor_type_text(value), "values": _few_values(value)}
+            return {"tensor": values.tensor_type_text(value), "values": _few_values(value)}
         case SparseTensor():
-            inner = None if value.values is None else tensor_type_text(value.values)
+            inner = None if value.values is None else values.tensor_type_text(value.values)
             return {"sparse_tensor": inner}
         case Graph():
             return {"graph": value.name, "nodes": len(value.node)}
@@ -188,9 +166,8 @@ class NodeList(msgspec.Struct, frozen=True):
     """Several selected nodes."""
 
     kind: str
-    """"nodes"."""
     file: str
-    nodes: tuple[NodeName, ...]
+    nodes: tuple[values.NodeName, ...]
 
 
 def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
@@ -213,10 +190,17 @@ def node_lines(view: NodeView, width: int) -> list[str]:
     ]
     lines = [f"node      {visible(view.name or '(no name)', 500)}"]
     lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
+    lines += ["", "inputs"] if view.inputs else []
     for slot, each in enumerate(view.inputs):
-        lines += _input_lines(slot, each)
+        lines += [_slot_line(slot, each)]
+        if each.node is not None:
+            lines.append(f"     from {_node_text(each.node)}")
+        elif each.made_by != "absent":
+            address = f"{each.made_by} @{visible(each.address or '', 500)}"
+            lines.append(f"     {'no producer' if each.made_by == 'unknown' else address}")
+    lines += ["", "outputs"] if view.outputs else []
     for slot, output in enumerate(view.outputs):
-        lines += _output_lines(slot, output)
+        lines += [_slot_line(slot, output), *(consumer_lines(output.consumers) if output.name else [])]
     if view.attributes:
         lines += ["", "attributes"]
         for attribute in view.attributes:
@@ -230,46 +214,27 @@ def node_lines(view: NodeView, width: int) -> list[str]:
     return lines
 
 
-def _input_lines(slot: int, each: Source) -> list[str]:
-    lines = ["", "inputs"] if slot == 0 else []
-    if each.made_by == "absent":
-        return [*lines, f"  {slot}  (omitted)"]
-    lines.append(f"  {slot}  {visible(each.name, 500)}  {visible(each.type or '', 200)}".rstrip())
-    if each.node is not None:
-        lines.append(f"     from {_node_text(each.node.op_type, each.node.name, each.node.address)}")
-    elif each.made_by == "unknown":
-        lines.append("     no producer")
-    else:
-        lines.append(f"     {each.made_by} @{visible(each.address or '', 500)}")
-    return lines
+def _slot_line(slot: int, each: values.Source | Output) -> str:
+    shown = f"{visible(each.name, 500)}  {visible(each.type or '', 200)}" if each.name else "(omitted)"
+    return f"  {slot}  {shown}".rstrip()
 
 
-def _output_lines(slot: int, output: Output) -> list[str]:
-    lines = ["", "outputs"] if slot == 0 else []
-    if not output.name:
-        return [*lines, f"  {slot}  (omitted)"]
-    lines.append(f"  {slot}  {visible(output.name, 500)}  {visible(output.type or '', 200)}".rstrip())
-    return lines + consumer_lines(output.consumers)
-
-
-def consumer_lines(users: Sequence[Consumer], indent: int = 5) -> list[str]:
+def consumer_lines(users: Sequence[values.Consumer], indent: int = 5) -> list[str]:
     """Return a line for each consumer of a value."""
-    lines = []
     space = " " * indent
-    for user in users[:_MOST_CONSUMERS]:
-        if user.node is None:
-            lines.append(f"{space}to output {user.slot} of the graph, @{visible(user.address, 500)}")
-        else:
-            lines.append(
-                f"{space}to input {user.slot} of {_node_text(user.node.op_type, user.node.name, user.node.address)}"
-            )
+    lines = [
+        f"{space}to input {user.slot} of {_node_text(user.node)}"
+        if user.node is not None
+        else f"{space}to output {user.slot} of the graph, @{visible(user.address, 500)}"
+        for user in users[:_MOST_CONSUMERS]
+    ]
     if len(users) > _MOST_CONSUMERS:
         lines.append(f"{space}... and {len(users) - _MOST_CONSUMERS:,} more")
     return lines or [f"{space}no consumers"]
 
 
-def _node_text(op_type: str, name: str | None, address: str) -> str:
-    return f"{visible(op_type)} {visible(name, 500) if name else '@' + visible(address, 500)}"
+def _node_text(node: values.NodeName) -> str:
+    return f"{visible(node.op_type)} {visible(node.name or f'@{node.address}', 500)}"
 
 
 def attribute_value_text(attribute: AttributeView) -> str:
@@ -304,17 +269,14 @@ def _text(value: object) -> str:
 
 def documentation_fields(found: Signature) -> dict[str, Any]:
     """Return the ONNX documentation of an operator, as `show --json` writes it."""
-    fields = {name: getattr(found, name) for name in ("domain", "op_type", "since_version", "deprecated", "doc")}
+    formal = "name types=variable option doc"
     attributes = [each._asdict() | {"type": ATTRIBUTE_TYPE_NAMES[each.type]} for each in found.attributes.values()]
-    return fields | {
-        "inputs": [_formal_fields(each) for each in found.inputs],
-        "outputs": [_formal_fields(each) for each in found.outputs],
+    return {
+        **picked(found, "domain op_type since_version deprecated doc"),
+        "inputs": [picked(each, formal) for each in found.inputs],
+        "outputs": [picked(each, formal) for each in found.outputs],
         "attributes": attributes,
     }
-
-
-def _formal_fields(formal: Formal) -> dict[str, str]:
-    return {"name": formal.name, "types": formal.variable, "option": formal.option, "doc": formal.doc}
 
 
 def documentation_lines(found: dict[str, Any], width: int) -> list[str]:

@@ -26,14 +26,12 @@ def overview(entries: Sequence[Entry], width: int) -> list[str]:
         if entry.problem is not None:
             lines += _aligned("", f"not available: {entry.problem}", column, width)
     edits = [entry for entry in entries if entry.kind == "edit"]
-    lines.append("")
-    for text in (
-        f"All {len(edits)} edits are passes, too; `onnxjson rewrite --list` shows them.",
-        "A rewrite script (.json) or a Python file with optimize(model) (.py) is a pass as well.",
-        "`onnxjson passes NAME` shows the options of a pass.",
-    ):
-        lines += wrapped(text, width, indent=0)
-    return lines
+    texts = (
+        f"All {len(edits)} edits are passes, too; `onnxjson rewrite --list` shows them.\n"
+        "A rewrite script (.json) or a Python file with optimize(model) (.py) is a pass as well.\n"
+        "`onnxjson passes NAME` shows the options of a pass."
+    )
+    return [*lines, "", *wrapped(texts, width, indent=0)]
 
 
 def details(entry: Entry, parts: Sequence[Entry], width: int) -> list[str]:
@@ -59,7 +57,6 @@ def details(entry: Entry, parts: Sequence[Entry], width: int) -> list[str]:
 
 
 def _aligned(name: str, text: str, column: int, width: int) -> list[str]:
-    """Return a name with a wrapped text next to it."""
     texts = [line.strip() for line in wrapped(text, width - column, indent=0, whole_words=True)] or [""]
     if len(name) + 4 > column:
         return [f"  {name}", *[" " * column + line for line in texts]]
@@ -98,19 +95,13 @@ def lines(made: Made) -> list[str]:
         onnxsim: 44 -> 40 nodes, 112.4 kB -> 40.9 kB, 0.5 s
           44 remaining nodes lost their metadata
     """
-    name = visible(made.name, _LONGEST)
     if made.failure is not None:
         return [f"skipped: {made.failure}"]
     rounds = f", {made.rounds} rounds" if made.rounds > 1 else ""
     before, after = len(made.before.data), len(made.after.data)
-    numbers = f"{_nodes(made)}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
-    notes = [*growth(before, after), *made.notes]
-    return [f"{name}: {numbers if made.is_changed else 'changed nothing'}", *[f"  {_cut(note)}" for note in notes]]
-
-
-def _cut(note: str) -> str:
-    return note if len(note) <= _LONGEST or is_whole() else f"{note[: _LONGEST - 1]}…"  # already visible
-
-
-def _nodes(made: Made) -> str:
-    return nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])
+    nodes = nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])
+    numbers = f"{nodes}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
+    lines = [f"{visible(made.name, _LONGEST)}: {numbers if made.is_changed else 'changed nothing'}"]
+    for note in (*growth(before, after), *made.notes):  # already visible
+        lines.append(f"  {note if len(note) <= _LONGEST or is_whole() else f'{note[: _LONGEST - 1]}…'}")
+    return lines

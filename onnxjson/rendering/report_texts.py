@@ -28,7 +28,6 @@ from onnxjson.running.model_run import RunResult
 from onnxjson.running.verification import Verification
 
 _WIDTH = 100
-"""Columns of a summary."""
 
 
 def report_text(result: object, form: Literal["json", "markdown", "html"]) -> str:

@@ -19,14 +19,10 @@ from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.values import Value, leaves
 
 NODES: Final = 12
-"""Default number of nodes of a profile."""
-
 _WORDS: Final = 3
-"""Maximum number of strings shown for a tensor."""
 _WORD_LENGTH: Final = 16
 
 _LEAVES: Final = 8
-"""Maximum number of tensors shown for a sequence."""
 
 
 class TensorFigures(msgspec.Struct, frozen=True):
@@ -64,16 +60,16 @@ def run_data(result: RunResult, name: str) -> dict[str, Any]:
         "ok": not result.problem and not result.is_interrupted and all(case.is_fine for case in result.cases),
         **picked(result, "interrupted=is_interrupted problem opening_seconds"),
         "runs": [_case_data(case) for case in result.cases],
-        "timed": None
-        if not times
-        else {
+        "timed": {
             "runs": len(times),
             "p50": result.percentile(50),
             "p95": result.percentile(95),
             "least": min(times),
             "greatest": max(times),
             "mean": sum(times) / len(times),
-        },
+        }
+        if times
+        else None,
         **picked(result, "profiled_runs profile"),
     }
 
@@ -108,9 +104,12 @@ def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = Fa
     for case in result.cases:
         yield ()
         yield from _case_lines(case, width)
-    if result.times:
+    if times := result.times:
+        p50, p95 = result.percentile(50) or 0.0, result.percentile(95) or 0.0
+        figures = (("p50", p50), ("p95", p95), ("least", min(times)), ("greatest", max(times)))
         yield ()
-        yield from _time_lines(result)
+        text = ", ".join([f"{name} {seconds_text(seconds)}" for name, seconds in figures])
+        yield Span(f"{counted(len(times), 'run')}", "title"), Span(f": {text}")
     if result.profile:
         yield ()
         yield from _profile_lines(result, width, every_node=every_node)
@@ -140,10 +139,8 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
     for each in case.expected:
         comparison = each.comparison
         if comparison.close:
-            how = (
-                "as recorded" if comparison.equal else f"as recorded, within {number(comparison.largest_absolute or 0)}"
-            )
-            yield (Span(f"{visible(each.name)}: {how}", "good"),)
+            within = "" if comparison.equal else f", within {number(comparison.largest_absolute or 0)}"
+            yield (Span(f"{visible(each.name)}: as recorded{within}", "good"),)
         else:
             problem_text = comparison.problem or (
                 f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
@@ -173,9 +170,8 @@ def _spread_text(tensor: Tensor) -> str:
         return f"{round(found.mean * found.elements):,} of {found.elements:,} true"
     parts = []
     if found.minimum is not None and found.maximum is not None:
-        span = number(found.minimum) if found.minimum == found.maximum else (
-            f"{_short(found.minimum)} .. {_short(found.maximum)}"
-        )  # fmt: skip
+        ends = f"{_short(found.minimum)} .. {_short(found.maximum)}"
+        span = number(found.minimum) if found.minimum == found.maximum else ends
         parts.append(("magnitude " if tensor.data_type in COMPLEX_PARTS else "") + span)
     if found.mean is not None and found.minimum != found.maximum:
         parts.append(f"mean {_short(found.mean)}")
@@ -194,29 +190,15 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
-def _time_lines(result: RunResult) -> Iterator[Line]:
-    times = result.times
-    p50, p95 = result.percentile(50) or 0.0, result.percentile(95) or 0.0
-    yield (
-        Span(f"{counted(len(times), 'run')}", "title"),
-        Span(
-            f": p50 {seconds_text(p50)}, p95 {seconds_text(p95)}, "
-            f"least {seconds_text(min(times))}, greatest {seconds_text(max(times))}"
-        ),
-    )
-
-
 def _profile_lines(result: RunResult, width: int, *, every_node: bool) -> Iterator[Line]:
     total = sum(each.seconds for each in result.profile) or 1.0
     shown = result.profile if every_node else result.profile[:NODES]
+    runs = max(result.profiled_runs, 1)
     rows: list[Sequence[str]] = [("node", "operator", "share", "a run", "calls")]
-    for each in shown:
-        rows.append((
-            each.name, each.operator, f"{each.seconds / total:.1%}",
-            seconds_text(each.seconds / max(result.profiled_runs, 1)), f"{each.calls:,}",
-        ))  # fmt: skip
+    for name, operator, seconds, calls in [(each.name, each.operator, each.seconds, each.calls) for each in shown]:
+        rows.append((name, operator, f"{seconds / total:.1%}", seconds_text(seconds / runs), f"{calls:,}"))
     title = f"profile of {counted(result.profiled_runs, 'run')}: {counted(len(result.profile), 'node')}"
-    yield (Span(f"{title}, {seconds_text(total / max(result.profiled_runs, 1))} a run", "title"),)
+    yield (Span(f"{title}, {seconds_text(total / runs)} a run", "title"),)
     lines = table(rows, width, right=(2, 3, 4))
     yield (Span(lines[0], "quiet"),)
     for line in lines[1:]:

@@ -10,20 +10,8 @@ from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.index import Index, Kind, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_type
+from onnxjson.rendering import values
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.values import (
-    BigTensor,
-    Dtype,
-    ExternalFile,
-    Pair,
-    Weights,
-    biggest,
-    constants,
-    dtypes,
-    external_files,
-    pairs,
-    weights,
-)
 from onnxjson.storage.external import Resolver
 
 
@@ -33,7 +21,6 @@ class Opset(msgspec.Struct, frozen=True):
     domain: str
     version: int | None
     nodes: int
-    """Number of nodes of the domain in all graphs."""
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -57,7 +44,6 @@ class Operator(msgspec.Struct, frozen=True):
     functions: int
     training: int
     is_function: bool
-    """Whether it is a function of the model."""
 
 
 class FunctionSummary(msgspec.Struct, frozen=True):
@@ -85,7 +71,6 @@ class Summary(msgspec.Struct, frozen=True):
     """Summary of a model."""
 
     kind: str
-    """"summary"."""
     file: str
     format: str
     file_bytes: int
@@ -96,7 +81,6 @@ class Summary(msgspec.Struct, frozen=True):
     model_version: int | None
     doc_string: str | None
     graph: str | None
-    """Name of the graph."""
     opsets: tuple[Opset, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -104,18 +88,15 @@ class Summary(msgspec.Struct, frozen=True):
     nodes_in: Graphs
     operators: tuple[Operator, ...]
     functions: tuple[FunctionSummary, ...]
-    weights: Weights
+    weights: values.Weights
     """Initializers of all graphs; sparse ones count as their values and indices."""
-    constants: Weights
-    """Tensors in attributes."""
-    dtypes: tuple[Dtype, ...]
-    """Dtypes of weights and constants."""
-    biggest: tuple[BigTensor, ...]
-    external: tuple[ExternalFile, ...]
-    metadata: tuple[Pair, ...]
+    constants: values.Weights
+    dtypes: tuple[values.Dtype, ...]
+    biggest: tuple[values.BigTensor, ...]
+    external: tuple[values.ExternalFile, ...]
+    metadata: tuple[values.Pair, ...]
     training_steps: int
     devices: tuple[str, ...]
-    """Names of the device configurations."""
 
 
 class Place(NamedTuple):
@@ -129,7 +110,7 @@ class Place(NamedTuple):
 def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
     """Summarize a model; a resolver finds external files, of which only names and sizes are read."""
     graph = model.graph if model.graph is not None else Graph()
-    found = list(constants(index))
+    found = list(values.constants(index))
     counts = _node_counts(index)
     per_kind = Counter[Kind]()
     for (kind, *_), number in counts.items():
@@ -146,12 +127,12 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
         nodes_in=Graphs(*_of_kinds(per_kind)),
         operators=_operators(model, counts),
         functions=_functions(model, counts),
-        weights=weights([each.tensor for each in found if each.is_weight]),
-        constants=weights([each.tensor for each in found if not each.is_weight]),
-        dtypes=dtypes(found),
-        biggest=biggest(found),
-        external=external_files(found, resolver),
-        metadata=pairs(model.metadata_props),
+        weights=values.weights([each.tensor for each in found if each.is_weight]),
+        constants=values.weights([each.tensor for each in found if not each.is_weight]),
+        dtypes=values.dtypes(found),
+        biggest=values.biggest(found),
+        external=values.external_files(found, resolver),
+        metadata=values.pairs(model.metadata_props),
         training_steps=len(model.training_info),
         devices=tuple([each.name or "" for each in model.configuration]),
     )

@@ -1,8 +1,8 @@
 """Summaries of models as lines of text: one model, or several side by side."""
 
 import sys
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from onnxjson.model.display import counted, is_whole, visible
 from onnxjson.model.operators import operator_name
@@ -12,14 +12,8 @@ from onnxjson.rendering.tables import GAP, cells, columns, limited, padded, shor
 from onnxjson.rendering.values import Weights
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
-"""Names of file formats."""
-
 _MOST_VALUES: Final = 20
-"""Maximum number of listed inputs or outputs."""
-
 _MOST_ROWS: Final = 30
-"""Maximum number of listed functions, files and metadata."""
-
 _MOST_DOC_LINES: Final = 6
 
 
@@ -28,7 +22,7 @@ def summary_lines(summary: Summary, width: int) -> list[str]:
     lines = _head(summary, width)
     lines += _section(f"inputs {len(summary.inputs):,}", _value_lines(summary.inputs, width))
     lines += _section(f"outputs {len(summary.outputs):,}", _value_lines(summary.outputs, width))
-    lines += _section(_operators_title(summary), _operator_lines(summary, width))
+    lines += _section(f"operators {len(summary.operators):,}, nodes {summary.nodes:,}", _operator_lines(summary, width))
     lines += _section("functions", _function_lines(summary, width))
     lines += _section("weights", _weight_lines(summary, width))
     lines += _section("biggest tensors", _biggest_lines(summary, width))
@@ -51,7 +45,7 @@ def _limited(lines: list[str], most: int = _MOST_ROWS) -> list[str]:
 def _head(summary: Summary, width: int) -> list[str]:
     rows = [
         ("file", f"{summary.file} ({FORMATS.get(summary.format, summary.format)}, {size(summary.file_bytes)})"),
-        ("producer", " ".join(part for part in (summary.producer_name, summary.producer_version) if part)),
+        ("producer", _producer(summary)),
         ("ir_version", "" if summary.ir_version is None else str(summary.ir_version)),
         ("opsets", opsets_text(summary)),
         ("graph", _graph_text(summary)),
@@ -64,6 +58,10 @@ def _head(summary: Summary, width: int) -> list[str]:
     if summary.doc_string:
         lines += ["", *_limited(wrapped(summary.doc_string, width), _MOST_DOC_LINES)]
     return lines
+
+
+def _producer(summary: Summary) -> str:
+    return " ".join(filter(None, (summary.producer_name, summary.producer_version)))
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
@@ -82,16 +80,8 @@ def opsets_text(summary: Summary) -> str:
 
 
 def _graph_text(summary: Summary) -> str:
-    inside = summary.nodes_in
-    parts = [
-        f"{number:,} in {name}"
-        for name, number in (
-            ("subgraphs", inside.subgraphs),
-            ("functions", inside.functions),
-            ("training", inside.training),
-        )
-        if number
-    ]
+    numbers = [(getattr(summary.nodes_in, name), name) for name in ("subgraphs", "functions", "training")]
+    parts = [f"{number:,} in {name}" for number, name in numbers if number]
     nodes = counted(summary.nodes, "node") + (f" ({', '.join(parts)})" if parts else "")
     return f"{summary.graph}: {nodes}" if summary.graph else nodes
 
@@ -105,27 +95,15 @@ def _value_lines(values: Sequence[Value], width: int) -> list[str]:
     return lines
 
 
-def _operators_title(summary: Summary) -> str:
-    return f"operators {len(summary.operators):,}, nodes {summary.nodes:,}"
-
-
 def _operator_lines(summary: Summary, width: int) -> list[str]:
-    inside = summary.nodes_in
-    if not (inside.subgraphs or inside.functions or inside.training):
-        return columns(
-            [(operator_name(each.domain, each.op_type), f"{each.nodes:,}") for each in summary.operators], width
-        )
-    places = [name for name in ("main", "subgraphs", "functions", "training") if getattr(inside, name)]
+    places = [name for name in ("main", "subgraphs", "functions", "training") if getattr(summary.nodes_in, name)]
+    named = [(operator_name(each.domain, each.op_type), f"{each.nodes:,}", each) for each in summary.operators]
+    if places in ([], ["main"]):
+        return columns([(name, count) for name, count, _ in named], width)
     rows = [("", "all", *places)]
-    for each in summary.operators:
-        counts = [getattr(each, name) for name in places]
-        rows.append(
-            (
-                operator_name(each.domain, each.op_type),
-                f"{each.nodes:,}",
-                *(f"{count:,}" if count else "" for count in counts),
-            )
-        )
+    for name, count, each in named:
+        counts = [getattr(each, place) for place in places]
+        rows.append((name, count, *[f"{number:,}" if number else "" for number in counts]))
     return table(rows, width, right=range(1, len(places) + 2))
 
 
@@ -181,89 +159,64 @@ def _external_lines(summary: Summary, width: int) -> list[str]:
 
 
 _LABEL: Final = 24
-"""Maximum width of labels, in columns."""
-
 _NARROWEST: Final = 16
-"""Minimum width for a model, in columns."""
-
 _MARK: Final = "* "
 """Prefix of rows in which the models differ."""
 
 
-class _ComparedRow(NamedTuple):
-    label: str
-    values: tuple[str, ...]
+_Row = tuple[str, Sequence[str]]
+"""A label, and a text for each model."""
 
 
 def comparison_lines(summaries: Sequence[Summary], width: int) -> list[str]:
     """Return the models side by side, as many as fit into `width` columns, the others below."""
     rows = _rows(summaries)
     most = max((width - len(_MARK) - _LABEL) // len(summaries) - GAP, _NARROWEST)
-    label = len(_MARK) + limited(max(cells(visible(row.label, 1000)) for row in rows), _LABEL)
+    label_width = len(_MARK) + limited(max(cells(visible(label, 1000)) for label, _ in rows), _LABEL)
+    marks = [" " * len(_MARK)] * 2 + [_MARK if len(set(values)) > 1 else " " * len(_MARK) for _, values in rows[2:]]
     texts = [
-        (
-            (_MARK if place > 1 and _differs(row) else " " * len(_MARK)) + visible(row.label, 1000),
-            [Span(shortened(visible(value, 1000), most)) for value in row.values],
-        )
-        for place, row in enumerate(rows)
+        (mark + visible(label, 1000), [Span(shortened(visible(value, 1000), most)) for value in values])
+        for mark, (label, values) in zip(marks, rows, strict=True)
     ]
     width = sys.maxsize if is_whole() else width
     heads = [texts[0][0], *[span.text for span in texts[0][1]]]
-    lines = [plain(line).rstrip() for line in wide_table(heads, texts[1:], width, label, right=False)]
-    return [*lines, "", f"{_MARK}differs"] if any(_differs(row) for row in rows[2:]) else lines
+    lines = [plain(line).rstrip() for line in wide_table(heads, texts[1:], width, label_width, right=False)]
+    return [*lines, "", f"{_MARK}differs"] if _MARK in marks else lines
 
 
-def _differs(row: _ComparedRow) -> bool:
-    return len(set(row.values)) > 1
-
-
-def _rows(summaries: Sequence[Summary]) -> list[_ComparedRow]:
-    def row(label: str, values: Sequence[str]) -> _ComparedRow:
-        return _ComparedRow(label, tuple(values))
+def _rows(summaries: Sequence[Summary]) -> list[_Row]:
+    def row(label: str, text: Callable[[Summary], str]) -> _Row:
+        return label, [text(each) for each in summaries]
 
     rows = [
-        row("file", [each.file for each in summaries]),
-        row("format", [FORMATS.get(each.format, each.format) for each in summaries]),
-        row("size", [size(each.file_bytes) for each in summaries]),
-        row("producer", [" ".join(filter(None, (each.producer_name, each.producer_version))) for each in summaries]),
-        row("ir_version", ["" if each.ir_version is None else str(each.ir_version) for each in summaries]),
-        row("opsets", [opsets_text(each) for each in summaries]),
+        row("file", lambda each: each.file),
+        row("format", lambda each: FORMATS.get(each.format, each.format)),
+        row("size", lambda each: size(each.file_bytes)),
+        row("producer", _producer),
+        row("ir_version", lambda each: "" if each.ir_version is None else str(each.ir_version)),
+        row("opsets", opsets_text),
+        *_value_rows("input", [each.inputs for each in summaries]),
+        *_value_rows("output", [each.outputs for each in summaries]),
+        row("parameters", lambda each: f"{each.weights.elements:,}"),
+        row("  bytes", lambda each: size(each.weights.bytes)),
+        row("  tensors", lambda each: f"{each.weights.tensors:,}"),
     ]
-    for label, field in (("input", "inputs"), ("output", "outputs")):
-        rows += _value_rows(label, [getattr(each, field) for each in summaries])
-    rows += [
-        row("parameters", [f"{each.weights.elements:,}" for each in summaries]),
-        row("  bytes", [size(each.weights.bytes) for each in summaries]),
-        row("  tensors", [f"{each.weights.tensors:,}" for each in summaries]),
-    ]
-    found = dict.fromkeys(dtype.dtype for each in summaries for dtype in each.dtypes)
-    for name in found:
-        totals = [next((dtype.bytes for dtype in each.dtypes if dtype.dtype == name), None) for each in summaries]
-        rows.append(row(f"  {name}", ["" if total is None else size(total) for total in totals]))
-    rows.append(row("functions", [f"{len(each.functions):,}" if each.functions else "" for each in summaries]))
-    rows.append(row("nodes", [f"{each.nodes:,}" for each in summaries]))
-    return rows + _operator_rows(summaries)
+    totals = [{dtype.dtype: size(dtype.bytes) for dtype in each.dtypes} for each in summaries]
+    rows += [(f"  {name}", [each.get(name, "") for each in totals]) for name in _names(totals)]
+    rows.append(row("functions", lambda each: f"{len(each.functions):,}" if each.functions else ""))
+    rows.append(row("nodes", lambda each: f"{each.nodes:,}"))
+    counts = [{operator_name(each.domain, each.op_type): each.nodes for each in found.operators} for found in summaries]
+    order = sorted(_names(counts), key=lambda name: -max(count.get(name, 0) for count in counts))
+    return rows + [(f"  {name}", [f"{each[name]:,}" if name in each else "" for each in counts]) for name in order]
 
 
-def _value_rows(label: str, models: Sequence[Sequence[Value]]) -> list[_ComparedRow]:
+def _names(models: Sequence[Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(name for each in models for name in each))
+
+
+def _value_rows(label: str, models: Sequence[Sequence[Value]]) -> list[_Row]:
     """Return a row for each input or output, by name; those with initializers are only counted."""
     free = [{each.name: each.type or "no type" for each in values if not each.has_initializer} for values in models]
-    names = dict.fromkeys(name for values in free for name in values)
-    rows = [
-        _ComparedRow(f"{label} {name}", tuple([values.get(name, "") for values in free])) for name in list(names)[:20]
-    ]
-    if len(names) > 20:
-        rows.append(_ComparedRow(f"{label}s", tuple([counted(len(values), label) for values in free])))
-    return rows
-
-
-def _operator_rows(summaries: Sequence[Summary]) -> list[_ComparedRow]:
-    counts = [
-        {operator_name(each.domain, each.op_type): each.nodes for each in summary.operators} for summary in summaries
-    ]
-    names = dict.fromkeys(name for count in counts for name in count)
-    order = sorted(names, key=lambda name: -max(count.get(name, 0) for count in counts))
-    return [
-        _ComparedRow(f"  {name}", tuple([f"{count[name]:,}" if name in count else "" for count in counts]))
-        for name in order
-    ]
+    names = _names(free)
+    rows: list[_Row] = [(f"{label} {name}", [values.get(name, "") for values in free]) for name in names[:20]]
+    return rows + ([(f"{label}s", [counted(len(values), label) for values in free])] if len(names) > 20 else [])

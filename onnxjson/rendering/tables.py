@@ -13,16 +13,12 @@ from typing import Final
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 
 GAP: Final = 2
-"""Space between two columns of a table."""
-
 _LEAST_END: Final = 6
 """Minimum columns for the end of a name if its first number is kept."""
 
 _DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
-"""Maximum length of wrapped text, in characters; the rest is omitted."""
-
 _MOST_CUTS: Final = 8
 """Number of attempts to cut a text in another way than those that were cut before."""
 
@@ -182,12 +178,7 @@ def table(
 ) -> list[str]:
     """Return lines of a table; the widest left-aligned columns are shortened to fit into `width`.
 
-    Args:
-        rows: cells, the same number in each row.
-        width: columns of the terminal.
-        right: the columns of numbers, which are aligned to the right and never shortened.
-        fixed: other columns that are never shortened.
-        indent: spaces before each line.
+    Columns of numbers, `right`, are aligned to the right and, like those in `fixed`, never shortened.
     """
     if not rows:
         return []
@@ -205,10 +196,8 @@ def table(
         widths[widest] = target
     lines = []
     for row in shown:
-        parts = [
-            padded(shortened_name(cell, widths[place]), widths[place], right=place in numbers)
-            for place, cell in enumerate(row)
-        ]
+        columns = enumerate(zip(row, widths, strict=True))
+        parts = [padded(shortened_name(cell, width), width, right=place in numbers) for place, (cell, width) in columns]
         lines.append((" " * indent + (" " * GAP).join(parts)).rstrip())
     return lines
 
@@ -221,8 +210,7 @@ def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) ->
     names = max(cells(name) for name, _ in pairs)
     numbers = max(len(number) for _, number in pairs)
     names = limited(names, width - indent - numbers - GAP)
-    each = names + GAP + numbers
-    count = max((width - indent + 2 * GAP) // (each + 2 * GAP), 1)
+    count = max((width - indent + 2 * GAP) // (names + numbers + 3 * GAP), 1)
     height = -(-len(pairs) // count)
     lines = []
     for row in range(height):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import SparseTensor, Tensor
@@ -23,29 +24,16 @@ from onnxjson.model.tensor_statistics import (
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef
+from onnxjson.rendering import values
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped
-from onnxjson.rendering.values import (
-    Consumer,
-    Pair,
-    Source,
-    constant_type_text,
-    consumers,
-    pairs,
-    source,
-    stored_bytes,
-    tensor_type_text,
-)
 from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
 
 VALUES: Final = 16
-"""Default number of shown elements."""
-
 _FIELDS: Final = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _BAR: Final = 30
-"""Length of the longest bar of a histogram, in columns."""
 
 
 class Storage(msgspec.Struct, frozen=True):
@@ -54,38 +42,36 @@ class Storage(msgspec.Struct, frozen=True):
     fields: tuple[str, ...]
     """Fields of the TensorProto that contain elements; empty for external data."""
     bytes: int
-    """Stored size."""
     location: str | None
     """File of external data, with offset and length as declared."""
     offset: str | None
     length: str | None
 
 
-class TensorView(msgspec.Struct, frozen=True):
+class TensorView(msgspec.Struct, frozen=True, kw_only=True):
     """One tensor: a constant, or a value computed when the model runs."""
 
-    kind: str
-    """"tensor"."""
+    kind: str = "tensor"
     file: str
     address: str
     name: str
     type: str | None
-    dtype: str | None
-    dims: tuple[int, ...] | None
-    elements: int | None
-    storage: Storage | None
+    dtype: str | None = None
+    dims: tuple[int, ...] | None = None
+    elements: int | None = None
+    storage: Storage | None = None
     """Storage of a constant; None for other values."""
-    indices: str | None
+    indices: str | None = None
     """Type of the indices of a sparse tensor; all other fields describe its values."""
-    source: Source | None
+    source: values.Source | None
     """Producer of the value; None for a constant inside an attribute."""
-    consumers: tuple[Consumer, ...]
-    doc_string: str | None
-    metadata: tuple[Pair, ...]
-    statistics: Statistics | StringStatistics | None
-    values: tuple[object, ...] | None
+    consumers: tuple[values.Consumer, ...] = ()
+    doc_string: str | None = None
+    metadata: tuple[values.Pair, ...] = ()
+    statistics: Statistics | StringStatistics | None = None
+    values: tuple[object, ...] | None = None
     """First elements as in JSON (docs/format.md, section 3)."""
-    problem: str | None
+    problem: str | None = None
     """Why statistics and values of a constant are missing."""
 
 
@@ -94,44 +80,28 @@ def view_tensor(
 ) -> TensorView:
     """Return all data about a tensor with `most` values; elements are read in pieces, external ones with a resolver."""
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
-    from_graph = source(index, ref.scope, ref.name) if ref.scope is not None and ref.name else None
+    from_graph = values.source(index, ref.scope, ref.name) if ref.scope is not None and ref.name else None
+    constant_type = None if ref.tensor is None else values.constant_type_text(ref.tensor)
     view = TensorView(
-        kind="tensor",
         file=file,
         address=ref.address,
         name=ref.name,
-        type=_type(ref, from_graph),
-        dtype=None if tensor is None else format_data_type(tensor.data_type or 0),
-        dims=ref.tensor.dims if ref.tensor is not None else None,
-        elements=None if ref.tensor is None else element_count(ref.tensor.dims),
-        storage=None if tensor is None else storage_of(tensor),
-        indices=_indices(ref.tensor),
+        type=constant_type if tensor is not None else from_graph.type if from_graph is not None else None,
         source=from_graph,
-        consumers=consumers(index, ref.scope, ref.name) if ref.scope is not None and ref.name else (),
-        doc_string=None if tensor is None else tensor.doc_string,
-        metadata=() if tensor is None else pairs(tensor.metadata_props),
-        statistics=None,
-        values=None,
-        problem=None,
+        consumers=values.consumers(index, ref.scope, ref.name) if ref.scope is not None and ref.name else (),
     )
+    if ref.tensor is not None:
+        view = replace(view, dims=ref.tensor.dims, elements=element_count(ref.tensor.dims))
+    if isinstance(ref.tensor, SparseTensor) and ref.tensor.indices is not None:
+        view = replace(view, indices=values.tensor_type_text(ref.tensor.indices))
     if tensor is None:
         return view
+    dtype, metadata = format_data_type(tensor.data_type or 0), values.pairs(tensor.metadata_props)
+    view = replace(view, dtype=dtype, storage=storage_of(tensor), doc_string=tensor.doc_string, metadata=metadata)
     try:
-        return msgspec.structs.replace(view, **_contents(tensor, resolver, most))
+        return replace(view, **_contents(tensor, resolver, most))
     except OnnxJsonError as error:
-        return msgspec.structs.replace(view, problem=str(error))
-
-
-def _type(ref: TensorRef, from_graph: Source | None) -> str | None:
-    if ref.tensor is not None and (isinstance(ref.tensor, Tensor) or ref.tensor.values is not None):
-        return constant_type_text(ref.tensor)
-    return from_graph.type if from_graph is not None else None
-
-
-def _indices(tensor: Tensor | SparseTensor | None) -> str | None:
-    if not isinstance(tensor, SparseTensor) or tensor.indices is None:
-        return None
-    return tensor_type_text(tensor.indices)
+        return replace(view, problem=str(error))
 
 
 def storage_of(tensor: Tensor) -> Storage:
@@ -139,9 +109,9 @@ def storage_of(tensor: Tensor) -> Storage:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = location_of(tensor)
     if location is not None:
-        return Storage((), stored_bytes(tensor), location, entries.get("offset"), entries.get("length"))
+        return Storage((), values.stored_bytes(tensor), location, entries.get("offset"), entries.get("length"))
     filled = tuple([field for field in _FIELDS if getattr(tensor, field) not in (None, b"", ())])
-    return Storage(filled, stored_bytes(tensor), None, None, None)
+    return Storage(filled, values.stored_bytes(tensor), None, None, None)
 
 
 def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:
@@ -168,8 +138,8 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
     ]
     lines = [f"tensor    {visible(view.name or '(no name)', 500)}"]
     lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
-    if view.source is not None:
-        lines += _source_lines(view.source)
+    if view.source is not None and view.source.made_by != "initializer":
+        lines.append(f"producer  {producer_text(view.source)}")
     if view.storage is not None and view.problem is not None:
         lines += ["", *wrapped(f"values cannot be read: {view.problem}", width, indent=0)]
     if isinstance(view.statistics, Statistics):
@@ -185,11 +155,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
     return lines
 
 
-def _source_lines(found: Source) -> list[str]:
-    return [f"producer  {producer_text(found)}"] if found.made_by != "initializer" else []
-
-
-def producer_text(found: Source) -> str:
+def producer_text(found: values.Source) -> str:
     """Return operator and name of the producer of a value, or what else makes it."""
     if found.node is None:
         return "the caller, as an input" if found.made_by == "input" else "nothing"
@@ -209,21 +175,12 @@ def storage_text(storage: Storage) -> str:
 def statistics_rows(found: Statistics, dtype: str) -> list[tuple[str, str]]:
     """Return labels and values of numeric statistics."""
     about = " of magnitudes" if dtype.startswith("complex") else ""
-    rows: list[tuple[str, str]] = []
-    if found.minimum is not None and found.maximum is not None:
-        rows += [(f"minimum{about}", number(found.minimum)), (f"maximum{about}", number(found.maximum))]
-    for label, value in (("mean", found.mean), ("std", found.standard_deviation)):
-        if value is not None:
-            rows.append((f"{label}{about}", number(float(value))))
+    ends, spread = (("minimum", found.minimum), ("maximum", found.maximum)), ("std", found.standard_deviation)
+    numbers = (*ends, ("mean", found.mean), spread)
+    rows = [(f"{label}{about}", number(value)) for label, value in numbers if value is not None]
     rows.append(("zero", _share(found.zero, found.elements)))
-    for label, count in (
-        ("NaN", found.nan),
-        ("Infinity", found.positive_infinity),
-        ("-Infinity", found.negative_infinity),
-    ):
-        if count:
-            rows.append((label, _share(count, found.elements)))
-    return rows
+    counts = ("NaN", found.nan), ("Infinity", found.positive_infinity), ("-Infinity", found.negative_infinity)
+    return rows + [(label, _share(count, found.elements)) for label, count in counts if count]
 
 
 def _statistics_lines(found: Statistics, dtype: str) -> list[str]:

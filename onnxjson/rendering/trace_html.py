@@ -13,34 +13,9 @@ from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.provenance import Provenance, Story
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
-from onnxjson.rendering.diff_html import (
-    DRAWN,
-    MOST_DRAWINGS,
-    MOST_ROWS,
-    State,
-    event_article,
-    html_page,
-    page_code,
-    page_label,
-    page_nodes,
-    page_number,
-    page_row,
-    page_table,
-    page_text,
-)
+from onnxjson.rendering import diff_html, trace_text
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.drawings import pictures
-from onnxjson.rendering.trace_text import (
-    bytes_change,
-    columns,
-    loud,
-    nodes_change,
-    outcome,
-    part_text,
-    stages,
-    table_rows,
-    totals,
-)
 
 _MOST_EVENTS: Final = 200
 """Maximum number of events of one part."""
@@ -51,21 +26,22 @@ _MOST_NODES: Final = 12
 
 def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
     """Yield the page in pieces."""
-    return html_page(f"{trace.source}: trace", _content(trace, found), "onnxjson trace")
+    return diff_html.html_page(f"{trace.source}: trace", _content(trace, found), "onnxjson trace")
 
 
 def _content(trace: Trace, found: Provenance) -> Iterator[str]:
-    yield f"<h1>{page_code(trace.source)}</h1>\n<p>{page_text(_arrows(totals(trace)), None)}</p>\n"
-    shown = columns(trace)
+    totals = diff_html.page_text(_arrows(trace_text.totals(trace)), None)
+    yield f"<h1>{diff_html.page_code(trace.source)}</h1>\n<p>{totals}</p>\n"
+    shown = trace_text.columns(trace)
     yield "<h2>Side by side</h2>\n"
-    yield from page_table(
-        [page_code(column.name, 60) for column in shown],
+    yield from diff_html.page_table(
+        [diff_html.page_code(column.name, 60) for column in shown],
         (
             (
-                page_label(row.what, is_operator=row.is_operator),
-                [page_number(row.text(place), differs=row.change(place) != 0) for place in range(len(shown))],
+                diff_html.page_label(row.what, is_operator=row.is_operator),
+                [diff_html.page_number(row.text(place), differs=row.change(place) != 0) for place in range(len(shown))],
             )
-            for row in table_rows(shown)
+            for row in trace_text.table_rows(shown)
         ),
     )
     yield from _Steps(trace).pieces()
@@ -81,38 +57,38 @@ class _Steps:
         self._events = 0
 
     def pieces(self) -> Iterator[str]:
-        for number, stage in enumerate(stages(self._trace), 1):
+        for number, stage in enumerate(trace_text.stages(self._trace), 1):
             step, before, after = stage
-            numbers = _change(before, after) if step.parts else outcome(step)
-            yield f'<h2 id="p{number}">{number}. {page_code(step.name)}</h2>\n'
+            numbers = _change(before, after) if step.parts else trace_text.outcome(step)
+            yield f'<h2 id="p{number}">{number}. {diff_html.page_code(step.name)}</h2>\n'
             yield f'<p class="soft">{numbers}, {step.seconds:.2g} s</p>\n'
             if step.failure is not None:
-                yield f'<p class="problem">{page_text(step.failure, 2000)}</p>\n'
+                yield f'<p class="problem">{diff_html.page_text(step.failure, 2000)}</p>\n'
             for note in stage.notes:
-                yield f'<p class="soft">{page_text(note, 2000)}</p>\n'
+                yield f'<p class="soft">{diff_html.page_text(note, 2000)}</p>\n'
             yield from self._parts(step, before)
 
     def _parts(self, step: Step, before: Size) -> Iterator[str]:
         for part in step.parts:
             base, self._model = self._model, next(self._models)
             if part.name:
-                yield f"<h3>{page_code(part.name)}: {_change(before, part.after)}</h3>\n"
+                yield f"<h3>{diff_html.page_code(part.name)}: {_change(before, part.after)}</h3>\n"
             before = part.after
             for problem in part.incomplete:
-                yield f'<p class="problem">{page_text(problem, 2000)}</p>\n'
+                yield f'<p class="problem">{diff_html.page_text(problem, 2000)}</p>\n'
             yield from self._articles(part, base)
 
     def _articles(self, part: Part, base: Model) -> Iterator[str]:
-        events = loud(part.events)
+        events = trace_text.loud(part.events)
         shown = events[:_MOST_EVENTS]
         nodes = None
-        if self._drawn < MOST_DRAWINGS and any(event.kind in DRAWN for event in shown):
+        if self._drawn < diff_html.MOST_DRAWINGS and any(event.kind in diff_html.DRAWN for event in shown):
             nodes = Nodes(diff_models(base, self._model).alignment)
         for event in shown:
-            is_drawn = nodes is not None and event.kind in DRAWN and self._drawn < MOST_DRAWINGS
+            is_drawn = nodes is not None and event.kind in diff_html.DRAWN and self._drawn < diff_html.MOST_DRAWINGS
             pair = pictures(event.members[0], nodes) if nodes is not None and is_drawn else None
             self._drawn += pair is not None
-            yield from event_article(f"e{self._events}", event, pair, says_verdict=False)
+            yield from diff_html.event_article(f"e{self._events}", event, pair, says_verdict=False)
             self._events += 1
         if len(events) > len(shown):
             yield f'<p class="soft">{counted(len(events) - len(shown), "more pattern")} not shown</p>\n'
@@ -122,7 +98,9 @@ class _Steps:
 
 
 def _change(before: Size, after: Size) -> str:
-    return _arrows(f"{nodes_change(before.nodes, after.nodes)}, {bytes_change(before.bytes, after.bytes)}")
+    return _arrows(
+        f"{trace_text.nodes_change(before.nodes, after.nodes)}, {trace_text.bytes_change(before.bytes, after.bytes)}"
+    )
 
 
 def _arrows(text: str) -> str:
@@ -131,31 +109,31 @@ def _arrows(text: str) -> str:
 
 def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     """Yield the origins of every node of the result, then the removed nodes."""
-    rows: list[tuple[State, NodeRef, Story]] = []
+    rows: list[tuple[diff_html.State, NodeRef, Story]] = []
     for ref in Index(trace.last).nodes():
         story = found.origins[ref.address]
         rows.append(("added" if not story.is_linked else "changed" if story.touches else "same", ref, story))
     fates = [(ref, found.fates[ref.address]) for ref in Index(trace.first).nodes()]
     rows += [("removed", ref, story) for ref, story in fates if not story.is_linked]
     note = f"{len(rows):,}"
-    if len(rows) > MOST_ROWS:
-        rows = [row for row in rows if row[0] != "same"][:MOST_ROWS]
-        note = f"changed nodes of {note}, at most {MOST_ROWS:,} rows"
+    if len(rows) > diff_html.MOST_ROWS:
+        rows = [row for row in rows if row[0] != "same"][: diff_html.MOST_ROWS]
+        note = f"changed nodes of {note}, at most {diff_html.MOST_ROWS:,} rows"
     note += "; origins of the nodes of the result, then removed nodes"
     shown = (_row(trace, *row) for row in rows)
-    yield from page_nodes(note, ("pass", "from"), shown)
+    yield from diff_html.page_nodes(note, ("pass", "from"), shown)
 
 
-def _row(trace: Trace, state: State, ref: NodeRef, story: Story) -> str:
+def _row(trace: Trace, state: diff_html.State, ref: NodeRef, story: Story) -> str:
     badges = [
         f'<a class="kind {EFFECTS[touch.kind]}" href="#p{touch.step + 1}" '
-        f'title="{page_text(part_text(trace, touch))}">{touch.kind}</a>'
+        f'title="{diff_html.page_text(trace_text.part_text(trace, touch))}">{touch.kind}</a>'
         for touch in dict.fromkeys(story.touches)
     ]
-    shown = [page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
+    shown = [diff_html.page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
     more = len(story.nodes) - len(shown)
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
     came += f" some of {story.among:,} not told apart" if story.among else ""
-    here = page_text(f"@{ref.address}")
+    here = diff_html.page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
-    return page_row(state, badges, operator_of(ref), node_label(ref.node), way)
+    return diff_html.page_row(state, badges, operator_of(ref), node_label(ref.node), way)

@@ -230,7 +230,6 @@ _LABEL: Final = 30
 """Maximum width of the names of operators, in columns."""
 
 _WIDEST: Final = 18
-"""Maximum width of a heading, in columns."""
 
 
 class SizeRow(NamedTuple):
@@ -289,10 +288,12 @@ def table_lines(columns: Sequence[Column], width: int, *, most: int | None = Non
     rows = table_rows(columns, most=most)
     label = limited(max(cells(row.what) + GAP * row.is_operator for row in rows), _LABEL)
     heads = [shortened(visible(column.name, 200), _WIDEST) for column in columns]
-    texts = [(" " * GAP * row.is_operator + row.what, _spans(row)) for row in rows]
+    places = range(len(columns))
+    texts = [
+        (
+            " " * GAP * row.is_operator + row.what,
+            [Span(row.text(place), "title" if row.change(place) else "plain") for place in places],
+        )
+        for row in rows
+    ]
     yield from wide_table(["", *heads], texts, width, label)
-
-
-def _spans(row: SizeRow) -> list[Span]:
-    changes = [row.change(place) for place in range(len(row.numbers))]
-    return [Span(row.text(place), "title" if change else "plain") for place, change in enumerate(changes)]

@@ -19,8 +19,6 @@ from onnxjson.model.types import format_data_type, format_tensor_type, format_ty
 from onnxjson.storage.external import Resolver
 
 BIGGEST: Final = 8
-"""Number of listed tensors."""
-
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
@@ -30,7 +28,6 @@ class Weights(msgspec.Struct, frozen=True):
     tensors: int = 0
     elements: int = 0
     bytes: int = 0
-    """Stored size, including external data."""
     external_bytes: int = 0
 
 
@@ -62,9 +59,7 @@ class ExternalFile(msgspec.Struct, frozen=True):
     tensors: int
     bytes: int
     file_bytes: int | None
-    """Size of the file; None if it cannot be used."""
     problem: str | None
-    """Why it cannot be used."""
 
 
 class Constant(NamedTuple):

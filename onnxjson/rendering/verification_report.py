@@ -12,15 +12,12 @@ from onnxjson.rendering.spans import Line, Span, paragraph
 from onnxjson.rendering.tables import table
 from onnxjson.running.comparison import EXACT, Comparison, Tolerance
 from onnxjson.running.locating import Divergence, Location
-from onnxjson.running.verification import OutputResult, RunVerdict, Verification
+from onnxjson.running.verification import OutputResult, Verification
 
 _PROBLEMS: Final = 3
-"""Maximum number of reported reasons of failed runs."""
-
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 _NODES: Final = 6
-"""Maximum number of shown nodes of a place."""
 
 
 def verification_data(found: Verification, base: str, target: str, location: Location | None = None) -> dict[str, Any]:
@@ -37,7 +34,8 @@ def verification_data(found: Verification, base: str, target: str, location: Loc
         "notes": found.notes,
     }
     if location is not None:
-        places = [_place_data(each) for each in location.places]
+        names = "base target nodes target_nodes value constants lost_constants=lost error_before=before"
+        places = [picked(each, names) | _figures_data(each.comparison) for each in location.places]
         data["location"] = picked(location, "run compared pairs problem") | {"places": places}
     return data
 
@@ -60,19 +58,18 @@ def _figures_data(found: Comparison | None) -> dict[str, Any]:
     return figures if found is not None else dict.fromkeys(figures)
 
 
-def _place_data(place: Divergence) -> dict[str, Any]:
-    names = "base target nodes target_nodes value constants lost_constants=lost error_before=before"
-    return picked(place, names) | _figures_data(place.comparison)
-
-
 def verification_lines(
     found: Verification, base: str, target: str, width: int, location: Location | None = None
 ) -> Iterator[Line]:
     """Yield the result as lines of `width` columns."""
     yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
     yield (_headline(found),)
-    sizes = _sizes_text(found)
-    if sizes:
+    tried: dict[str, dict[int, None]] = {}
+    for run in found.runs:
+        for name, size in run.sizes.items():
+            tried.setdefault(name, {})[size] = None
+    if tried:
+        sizes = ", ".join(f"{visible(name)}={','.join(map(str, each))}" for name, each in tried.items())
         yield (Span(sizes, "quiet"),)
     yield ()
     yield from _output_lines(found, width)
@@ -98,14 +95,6 @@ def _headline(found: Verification) -> Span:
     return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
 
 
-def _sizes_text(found: Verification) -> str:
-    tried: dict[str, dict[int, None]] = {}
-    for run in found.runs:
-        for name, size in run.sizes.items():
-            tried.setdefault(name, {})[size] = None
-    return ", ".join(f"{visible(name)}={','.join(map(str, sizes))}" for name, sizes in tried.items())
-
-
 def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
     """Yield why runs failed; reasons that differ in numbers only are merged."""
     groups: dict[str, list[int]] = {}
@@ -114,15 +103,12 @@ def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
             groups.setdefault(_DIGITS.sub("#", run.problem), []).append(number)
     for numbers in list(groups.values())[:_PROBLEMS]:
         run = found.runs[numbers[0]]
+        sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
+        name = f"{run.name} ({sizes})" if sizes else run.name
         more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
-        yield from paragraph(f"run {numbers[0]}, {_run_name(run)}{more}: {run.problem}", width, "bad")
+        yield from paragraph(f"run {numbers[0]}, {name}{more}: {run.problem}", width, "bad")
     if len(groups) > _PROBLEMS:
         yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)
-
-
-def _run_name(run: RunVerdict) -> str:
-    sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
-    return f"{run.name} ({sizes})" if sizes else run.name
 
 
 def _output_lines(found: Verification, width: int) -> Iterator[Line]:
@@ -142,29 +128,23 @@ def _output_lines(found: Verification, width: int) -> Iterator[Line]:
 
 def _row(output: OutputResult) -> tuple[str, ...]:
     worst = output.worst
-    name = output.name
     if output.target_name is None:
-        return name, "missing", "", "", "", "", ""
-    if output.target_name != output.name:
-        name = f"{name} = {output.target_name}"
+        return output.name, "missing", "", "", "", "", ""
+    name = output.name if output.target_name == output.name else f"{output.name} = {output.target_name}"
     if worst is None:
         return name, "not compared", "", "", "", "", ""
-    cosine = worst.cosine
+    ulp, cosine = worst.largest_ulp, worst.cosine
+    # Rounded down, so that values below 1 are not shown as 1.
+    floor = None if cosine is None else math.floor(cosine * 1e6) / 1e6 if cosine < 1 - 1e-12 else 1.0
     return (
         name,
         output.dtype,
         f"{output.failed:,} of {output.compared:,}",
         _short(worst.largest_absolute),
         _short(worst.largest_relative),
-        "-" if worst.largest_ulp is None else f"{worst.largest_ulp:,}" if worst.largest_ulp < 10**6 else
-        f"{worst.largest_ulp:.1e}",
-        "-" if cosine is None else f"{_floor(cosine):.6f}",
-    )  # fmt: skip
-
-
-def _floor(cosine: float) -> float:
-    """Round down to six digits, so that values below 1 are not shown as 1."""
-    return min(1.0, math.floor(cosine * 1e6) / 1e6 if cosine < 1 - 1e-12 else 1.0)
+        "-" if ulp is None else f"{ulp:,}" if ulp < 10**6 else f"{ulp:.1e}",
+        "-" if floor is None else f"{floor:.6f}",
+    )
 
 
 def _short(value: float | None) -> str:
@@ -188,16 +168,8 @@ def _worst_text(output: OutputResult, worst: Comparison) -> str:
 
 def tolerance_text(tolerance: Tolerance) -> str:
     """Return a tolerance as text."""
-    parts = [
-        f"{value:g}{of}"
-        for value, of in (
-            (tolerance.relative, " of the element"),
-            (tolerance.of_scale, " of the largest"),
-            (tolerance.absolute, ""),
-        )
-        if value
-    ]
-    return " + ".join(parts) or "nothing"
+    limits = (tolerance.relative, " of the element"), (tolerance.of_scale, " of the largest"), (tolerance.absolute, "")
+    return " + ".join([f"{value:g}{of}" for value, of in limits if value]) or "nothing"
 
 
 def location_lines(location: Location, width: int) -> Iterator[Line]:
@@ -228,16 +200,15 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
         named = zip(place.target_nodes, place.target, strict=True)
         there = ", ".join([f"{node}  @{each}" for node, each in itertools.islice(named, _NODES)])
         yield from paragraph(f"in the target: {there}", width, "plain", indent=4)
-    for one, other in place.constants[:_NODES]:
-        name = visible(one) if one == other else f"{visible(one)} -> {visible(other)}"
-        yield from paragraph(f"constant {name} has different elements", width, "plain", indent=4)
-    for name in place.lost[:_NODES]:
-        yield from paragraph(f"constant {visible(name)} is missing in the target", width, "plain", indent=4)
+    names = [visible(one) if one == other else f"{visible(one)} -> {visible(other)}" for one, other in place.constants]
+    texts = [f"constant {name} has different elements" for name in names[:_NODES]]
+    texts += [f"constant {visible(name)} is missing in the target" for name in place.lost[:_NODES]]
     found = place.comparison
     apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} differ"
     if found.largest_absolute is not None:
         apart += f", by up to {found.largest_absolute:.3g} among values of up to {found.scale or 0:.3g}"
-    yield from paragraph(apart, width, "plain", indent=4)
+    for text in [*texts, apart]:
+        yield from paragraph(text, width, "plain", indent=4)
     before = "its inputs are the same" if not place.before else (
         f"its inputs differ by at most {place.before:.1g} of the largest element"
     )  # fmt: skip
