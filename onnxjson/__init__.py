@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from onnxjson.optimizing.trace_records import Trace as Trace, optimize as optimize
     from onnxjson.optimizing.trace_storing import load_trace as load_trace, write_trace as write_trace
     from onnxjson.patching.patch import Patch as Patch
+    from onnxjson.patterns.finding import Match as Match
+    from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
     from onnxjson.rendering.report_texts import report_text as report_text
     from onnxjson.running.checking import Findings as Findings, check as check
     from onnxjson.running.comparison import Tolerance as Tolerance
@@ -88,6 +90,8 @@ _NAMES: Final = {
         "EvaluationError FeedError DifferenceError Finding"
     ),
     "onnxjson.patching.patch": "Patch",
+    "onnxjson.patterns.finding": "Match",
+    "onnxjson.patterns.searching": "Miss find nearest_misses",
     "onnxjson.merging.merge": "Merged merge",
     "onnxjson.merging.resolving": "resolve",
     "onnxjson.optimizing.trace_records": "Trace optimize",

@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Models": (
         Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
+        Entry("find", "Find what matches a pattern of operators, in all graphs and functions."),
         Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
         Entry("edit", "Edit a model in your text editor."),
         Entry("tui", "Browse and edit a model in the terminal.", "edit"),

@@ -197,7 +197,7 @@ class Index:
     @staticmethod
     def defining_scope(scope: Scope, name: str) -> Scope | None:
         """Return the graph that defines a name which is used in `scope`, or None for an undefined name."""
-        return next((each for each in scope.chain() if each.defines(name)), None)
+        return scope if scope.defines(name) else next((each for each in scope.chain() if each.defines(name)), None)
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
         """Return the node whose output is a value used in `scope`; None for inputs, constants and undefined names."""

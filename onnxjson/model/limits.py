@@ -40,6 +40,15 @@ PATTERN_NAME_CHARACTERS: Final = 10_000
 PATTERN_SECONDS: Final = 2.0
 """CPU seconds that one regular expression may take on all names of a model."""
 
+PATTERN_TEXT: Final = 20_000
+"""Characters of a pattern of structure."""
+
+PATTERN_DEPTH: Final = 60
+"""Levels of calls inside calls in a pattern of structure."""
+
+PATTERN_STEPS: Final = 4_000_000
+"""Comparisons of a part of a pattern with a part of a model, in one search."""
+
 # Commands
 
 NAME_TABLE_BYTES: Final = 64 << 20

@@ -258,8 +258,9 @@ class Scope:
 
     def defines(self, name: str) -> bool:
         """Whether the name is an input, a constant or an output of a node of this graph."""
-        tables = (self.producers, self.inputs, self.initializers, self.sparse_initializers)
-        return any([name in table for table in tables])
+        if name in self.producers or name in self.initializers:
+            return True
+        return name in self.inputs or name in self.sparse_initializers
 
     @property
     def defined_names(self) -> dict[str, None]:

@@ -4,6 +4,6 @@ Here: the text of a selector or pattern, the search for what it matches, and why
 
 Not here: changes of what was found (`onnxjson.editing`), and commands.
 
-Read first: `selectors` (naming nodes and tensors), `selector_terms` (the properties of nodes that terms
-compare), `name_patterns` (wildcards and regular expressions).
+Read first: `selectors` (naming nodes and tensors), `expression` (a pattern as records), `searching` (what matches, what
+nearly does).
 """

@@ -14,12 +14,13 @@ from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_data_type, format_type, innermost
 
-KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope")
+KEYS: Final = ("op", "attr", "name", "output", "input", "domain", "dtype", "shape", "scope", "match")
 """The keys of terms, besides ``in``."""
 
 _KEY: Final = re.compile(rf"({'|'.join((*KEYS, 'in'))}):")
 _HAS_KEY: Final = re.compile(rf"(?:^|\s)!?{_KEY.pattern}")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?=[\s=]|$)', re.S)
+_IN_SINGLE: Final = re.compile(r"'([^']*)'(?=\s|$)")
 _PLAIN: Final = re.compile(r"[^\s\"*?=\\!:@]+")
 _TO_SPACE: Final = re.compile(r"\S*")
 _TO_EQUALS: Final = re.compile(r"[^\s=]*")
@@ -131,6 +132,9 @@ class _Words:
         if key is None:
             return Term("", self._value(_TO_SPACE), negated)
         self._at = key.end()
+        if key[1] == "match" and (single := _IN_SINGLE.match(self._text, self._at)):
+            self._at = single.end()
+            return Term("match", Value(single[1], quoted=True), negated)
         value = self._value(_TO_EQUALS if key[1] == "attr" else _TO_SPACE)
         if not value.text and not value.quoted:
             raise SelectorError(f'{_called(self._text)}: nothing follows {key[0]} (for an empty text write {key[0]}"")')

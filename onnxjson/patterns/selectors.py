@@ -9,8 +9,9 @@
 
 Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:`` and
 ``shape:`` (of an output, if the model states them; ``shape:1,*,32``), ``scope:`` (what the node belongs to, by its name
-or by the exporter's metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may be among
-them. A value with spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
+or by the exporter's metadata), ``match:'PATTERN'`` (the last node of each match of a pattern, see
+`onnxjson.patterns.expression`), and ``in:main`` (no subgraphs, functions, training); one name without a key may be
+among them. A value with spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
 
 Names and regular expressions are looked for among node names, then output tensors; if they find different nodes
 in the two ways, the user has to choose. Nothing found is always an error that suggests similar names.
@@ -28,6 +29,9 @@ from onnxjson.model.document import Attribute, Function, Model, Node, SparseTens
 from onnxjson.model.errors import NoMatchError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.patterns import selector_terms as terms
+from onnxjson.patterns.finding import matches
+from onnxjson.patterns.grammar import parse as parse_pattern
+from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
 
 _SHOWN: Final = 5
@@ -68,6 +72,18 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     if one and len(found) > 1:
         raise _too_many(parsed, "nodes", "node", [_node_text(ref) for ref in found])
     return tuple(found)
+
+
+def nodes_of(model: Model, index: Index, selector: str) -> Sequence[NodeRef]:
+    """Return the nodes that a selector finds, perhaps none.
+
+    Raises:
+        SelectorError, LimitError: see `select_nodes`.
+    """
+    try:
+        return select_nodes(model, index, selector)
+    except NoMatchError:
+        return ()
 
 
 def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
@@ -191,6 +207,8 @@ class _Search:
         if term.key == "attr":
             return self._having_attribute(term)
         value = term.value
+        if term.key == "match":
+            return self._matching(value.text)
         if term.key == "domain":
             value = terms.Value(terms.domain_name(value.text), value.quoted)
         elif term.key == "scope":
@@ -198,7 +216,6 @@ class _Search:
         elif term.key == "shape":
             shapes = [(ref, terms.property_texts(ref, "shape")) for ref in self._refs]
             return [ref for ref, its in shapes if any(terms.has_dims(each, value.text) for each in its)]
-
         for exact, fits in _ways(value):
             if exact is not None:
                 found = self._in_scopes(terms.nodes_having(self._index, term.key, exact))
@@ -207,6 +224,11 @@ class _Search:
             if found:
                 return found
         return []
+
+    def _matching(self, pattern: str) -> Sequence[NodeRef]:
+        model, index = self._index.model, self._index
+        matcher = Matcher(model, index, parse_pattern(pattern), selected=lambda text: nodes_of(model, index, text))
+        return self._in_scopes([match.root for match in matches(matcher, overlapping=True)])
 
     def _having_attribute(self, term: terms.Term) -> list[NodeRef]:
         wanted = term.attribute_value
@@ -282,6 +304,9 @@ class _Search:
                 return suggest(term.value.text, names) or _some("attributes", names)
             texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
+        texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
+        if term.key == "match":
+            return "`onnxjson find --why` shows what nearly matches"
         texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"

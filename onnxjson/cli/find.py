@@ -1,0 +1,171 @@
+"""``onnxjson find``: the places of models that match a pattern, or why none does."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from onnxjson.cli import options, output, reports
+from onnxjson.cli.completion import Words
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import NodeRef, index_of
+from onnxjson.patterns.finding import Match
+from onnxjson.patterns.grammar import parse
+from onnxjson.patterns.literals import TOLERANCE
+from onnxjson.patterns.rule_files import Rule, read_rules
+from onnxjson.patterns.searching import Miss, find, nearest_misses
+from onnxjson.patterns.selectors import select_nodes
+from onnxjson.storage import files
+
+_MISSES: Final = 5
+"""Nearest misses that are shown of each model."""
+
+_ALL: Final = "*"
+_PATH: Final = click.Path(path_type=Path)
+_SHARE: Final = click.FloatRange(0, 1)
+
+
+class _Found(NamedTuple):
+    """What a rule or the pattern of the command line finds in one model."""
+
+    path: Path
+    rule: Rule
+    matches: list[Match]
+    misses: list[Miss]
+
+
+@options.command("find")
+@click.argument("words", metavar="MODEL... PATTERN", nargs=-1, type=Words())
+@options.option("--why NODE", "Show the nearest misses; with NODE, that of this node.", is_flag=False, flag_value=_ALL)
+@options.option("--count", "Print only the number of matches of each model.", "only_count")
+@options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
+@options.option("--rules PATH", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
+@options.option("--tolerance X", "Relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
+@reports.view_options("text", "json")
+@click.pass_context
+def find_command(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    *,
+    why: str | None,
+    only_count: bool,
+    overlapping: bool,
+    rules: Path | None,
+    tolerance: float,
+    view: reports.View,
+) -> None:
+    """Find what matches a pattern of operators, in all graphs and functions.
+
+    A pattern is an operator called on patterns of its inputs: $x is any value, ?w a constant, _ anything, a number a
+    constant with that value. Exits 1 if nothing matches.
+
+    \b
+    onnxjson find m.onnx 'Softmax(MatMul($q, Transpose<perm=[0,2,1,3]>($k)))'
+    onnxjson find m.onnx 'MatMul($x, ?w) -> ...{0,3} -> Softmax' --json
+    onnxjson find m.onnx 'Add(MatMul($x, ?w), ?b) where rank($w) = 2' --count
+    onnxjson find m.onnx 'Mul($x, Sigmoid($x))' --why
+    """
+    paths, wanted, node = _sort_out(words, why, rules)
+    code, found = 0, list[_Found]()
+    for path in paths:
+        try:
+            with output.working(f"searching {path}"):
+                found += _search(path, wanted, node, overlapping=overlapping, tolerance=tolerance)
+        except OnnxJsonError as error:
+            failure = output.leave_or_report(path, error)
+            code = failure or code
+    if only_count:
+        view.present(text=lambda: _counts(paths, found), json=lambda: _count_objects(paths, found))
+    else:
+        view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
+        number = sum(len(each.matches) for each in found)
+        output.talk(f"{counted(len(paths), 'model')}: {number:,} match{'es' * (number != 1)}")
+    ctx.exit(code or (0 if any(each.matches for each in found) else 1))
+
+
+def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tuple[list[Path], list[Rule], str | None]:
+    """Return models, rules and the node of --why; the word that follows --why may also be a model or the pattern."""
+    given = list(words)
+    if why not in (None, _ALL):
+        if Path(why).is_file():
+            given, why = [why, *given], _ALL
+        elif rules is None and (len(given) < 2 or Path(given[-1]).is_file()):
+            given, why = [*given, why], _ALL
+    if rules is not None:
+        wanted = read_rules(rules)
+    elif len(given) < 2:
+        raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
+    else:
+        wanted = [Rule(id="", message="", pattern=given.pop())]
+        parse(wanted[0].pattern)
+    if not given:
+        raise click.UsageError("name at least one model")
+    return [Path(word) for word in given], wanted, why
+
+
+def _search(
+    path: Path, rules: Sequence[Rule], why: str | None, *, overlapping: bool, tolerance: float
+) -> Iterator[_Found]:
+    loaded = files.load(path, weights_from=None, bind=False, conflicted=True)
+    model, index = loaded.model, index_of(loaded.model)
+    at: Sequence[NodeRef] | None = None if why in (None, _ALL) else select_nodes(model, index, why)
+    for rule in rules:
+        matches = find(model, rule.pattern, overlapping=overlapping, tolerance=tolerance)
+        misses = []
+        if why is not None:
+            misses = nearest_misses(model, rule.pattern, at=at, tolerance=tolerance, most=_MISSES)
+        yield _Found(path, rule, matches, misses)
+
+
+def _counts(paths: Sequence[Path], found: Sequence[_Found]) -> Iterator[str]:
+    for each in _count_objects(paths, found):
+        yield str(each["count"]) if len(paths) == 1 else f"{visible(str(each['model']), None)}:{each['count']}"
+
+
+def _count_objects(paths: Sequence[Path], found: Sequence[_Found]) -> list[dict[str, object]]:
+    searched = {each.path for each in found}
+    return [
+        {"model": str(path), "count": sum(len(each.matches) for each in found if each.path == path)}
+        for path in paths
+        if path in searched
+    ]
+
+
+def _objects(found: Sequence[_Found]) -> Iterator[dict[str, object]]:
+    for each in found:
+        head = {"model": str(each.path)} | ({"rule": each.rule.id} if each.rule.id else {})
+        for match in each.matches:
+            yield head | {"nodes": [ref.address for ref in match.nodes], "bindings": match.names}
+        for miss in each.misses:
+            yield head | {
+                "near": miss.root.address, "matched": miss.matched, "wanted": miss.wanted,
+                "reasons": miss.reasons, "addresses": miss.addresses,
+            }  # fmt: skip
+
+
+def _lines(found: Sequence[_Found], *, several: bool) -> Iterator[str]:
+    shown: Path | None = None
+    for each in found:
+        if not each.matches and not each.misses:
+            continue
+        if several and each.path != shown:
+            yield f"{'' if shown is None else chr(10)}{visible(str(each.path), None)}"
+            shown = each.path
+        if each.rule.id:
+            yield f"{each.rule.severity}[{each.rule.id}]: {each.rule.message}"
+        for match in each.matches:
+            yield _called(match.root) + "".join(
+                [f"  {name} = {visible(str(value))}" for name, value in match.names.items()]
+            )
+        if each.misses:
+            yield "nearest misses"
+        for miss in each.misses:
+            yield f"{_called(miss.root)}  {miss.matched} of {counted(miss.wanted, 'operator')}"
+            yield from [f"    {reason}" for reason in miss.reasons]
+
+
+def _called(ref: NodeRef) -> str:
+    name = f" {visible(ref.node.name)}" if ref.node.name else ""
+    return f"{visible(ref.address, 200)}  {visible(ref.node.op_type or '')}{name}"

@@ -1,0 +1,197 @@
+"""Patterns as records, and their text: ``Softmax(MatMul($q, Transpose<perm=[0,2,1,3]>($k))) where rank($q) = 4``.
+
+`onnxjson.patterns.grammar` parses a text into these records; `str` of a record is its canonical text, which parses into
+an equal record.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+_NAME: Final = r"[^\W\d]\w*"
+_WORD: Final = re.compile(rf"{_NAME}(?:\.{_NAME})*")
+_OPERATOR: Final = re.compile(rf"{_WORD.pattern}(?:::{_NAME})?|\*")
+
+
+class Anything(NamedTuple):
+    """``_``: any value, or none where an input is omitted. As the value of an attribute ``*``: any value."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+class Bound(NamedTuple):
+    """``$x``: any value, named; ``?w``: a constant, named. The same name twice is the same value."""
+
+    name: str
+    is_constant: bool = False
+
+    def __str__(self) -> str:
+        return ("?" if self.is_constant else "$") + self.name
+
+
+class Number(NamedTuple):
+    """A constant of one element with this value."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return number_text(self.value)
+
+
+class Elements(NamedTuple):
+    """``[0, -1, *]``: a constant with these elements, or an attribute with these items; None (``*``) is any."""
+
+    items: tuple[float | str | None, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(_item_text, self.items))}]"
+
+
+class Text(NamedTuple):
+    """A text as the value of an attribute: ``SAME_UPPER`` or ``"linear"``."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return _item_text(self.value)
+
+
+AttributeValue: TypeAlias = Anything | Bound | Number | Elements | Text
+
+
+class Operator(NamedTuple):
+    """An operator or function; ``*`` is any name. Without a domain, that of ONNX."""
+
+    name: str
+    domain: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.domain}::{self.name}" if self.domain else self.name
+        return text if _OPERATOR.fullmatch(text) and text not in ("inf", "nan", "_") else json.dumps(text)
+
+
+class Call(NamedTuple):
+    """``Conv<group=1>($x, ?w, ...).0``: the output of a node."""
+
+    operators: tuple[Operator, ...]
+    """The node calls one of them."""
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
+    inputs: "tuple[ValuePattern, ...] | None" = None
+    """Patterns of its first inputs; None for any inputs."""
+    is_open: bool = False
+    """``...`` after the inputs: there may be more, whatever they are."""
+    output: int = 0
+
+    def __str__(self) -> str:
+        names = "|".join(map(str, self.operators))
+        text = f"({names})" if len(self.operators) > 1 else names
+        if self.attributes:
+            text += f"<{', '.join([f'{name}={_attribute_text(value)}' for name, value in self.attributes])}>"
+        if self.inputs is not None:
+            text += f"({', '.join([*map(str, self.inputs), *['...'] * self.is_open])})"
+        return text + (f".{self.output}" if self.output else "")
+
+
+class Path(NamedTuple):
+    """``A -> ...{0,3} -> B``: a value from which the node of a call is computed, through other nodes."""
+
+    start: "ValuePattern"
+    least: int
+    """Minimum number of nodes between the two."""
+    most: int | None
+    """Maximum number of nodes between the two; None for any number."""
+    end: Call
+
+    def __str__(self) -> str:
+        between = "" if self.most == 0 else "... -> " if (self.least, self.most) == (0, None) else f"{self._gap()} -> "
+        return f"{self.start} -> {between}{self.end}"
+
+    def _gap(self) -> str:
+        return f"...{{{self.least},{'' if self.most is None else self.most}}}"
+
+
+ValuePattern: TypeAlias = Anything | Bound | Number | Elements | Call | Path
+
+
+class Condition(NamedTuple):
+    """One condition after ``where``: ``rank($x) = 4``, ``$p = op:Conv``, ``$a != $b``."""
+
+    function: str
+    """One of `FUNCTIONS`; "" for the value itself."""
+    name: str
+    comparison: str
+    """One of ``=``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``."""
+    wanted: Number | Elements | Text | Bound
+    """A number, a shape, a dtype or a selector, or another name."""
+
+    def __str__(self) -> str:
+        value = f"{self.function}(${self.name})" if self.function else f"${self.name}"
+        wanted = self.wanted.value if isinstance(self.wanted, Text) else str(self.wanted)
+        return f"{value} {self.comparison} {wanted}"
+
+
+FUNCTIONS: Final = {
+    "dtype": "the data type of a value, such as float16",
+    "rank": "the number of dimensions of a value",
+    "shape": "the dimensions of a value, such as [1, *, N]; * is any one dimension",
+    "size": "the number of elements of a value; k, M and G after a number are thousands, millions and billions",
+    "users": "the number of places that use a value, outputs of the graph included",
+}
+"""What conditions can ask of a value."""
+
+
+class Pattern(NamedTuple):
+    """A pattern: the structure, and the conditions on what its names stand for."""
+
+    root: Call | Path
+    conditions: tuple[Condition, ...] = ()
+
+    def __str__(self) -> str:
+        where = " and ".join(map(str, self.conditions))
+        return f"{self.root} where {where}" if where else str(self.root)
+
+
+def parts(pattern: ValuePattern) -> "Iterator[ValuePattern]":
+    """Yield a value pattern and all patterns inside it."""
+    yield pattern
+    if isinstance(pattern, Path):
+        yield from parts(pattern.start)
+        yield from parts(pattern.end)
+    elif isinstance(pattern, Call):
+        for value in pattern.inputs or ():
+            yield from parts(value)
+
+
+def names_of(pattern: ValuePattern) -> dict[str, bool]:
+    """Return the names that a pattern binds, and whether each is an attribute rather than a value."""
+    found: dict[str, bool] = {}
+    for part in parts(pattern):
+        if isinstance(part, Bound):
+            found.setdefault(part.name, False)
+        elif isinstance(part, Call):
+            found.update({value.name: True for _, value in part.attributes if isinstance(value, Bound)})
+    return found
+
+
+def final_call(root: "Call | Path") -> Call:
+    """Return the call whose node produces the value that a pattern describes."""
+    return root.end if isinstance(root, Path) else root
+
+
+def number_text(value: float) -> str:
+    """Return the text of a number: ``1``, ``0.5``, ``1e-05``, ``inf``."""
+    return repr(value)
+
+
+def _item_text(item: float | str | None) -> str:
+    if item is None:
+        return "*"
+    if isinstance(item, str):
+        return item if _WORD.fullmatch(item) and item not in ("inf", "nan") else json.dumps(item)
+    return number_text(item)
+
+
+def _attribute_text(value: AttributeValue) -> str:
+    return "*" if isinstance(value, Anything) else str(value)

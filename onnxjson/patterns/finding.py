@@ -1,0 +1,54 @@
+"""All places of a model that match a pattern."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.document import Attribute
+from onnxjson.model.index import NodeRef
+from onnxjson.model.messages import value_of
+from onnxjson.patterns.conditions import Value
+from onnxjson.patterns.matching import Matcher, State
+
+
+class Match(NamedTuple):
+    """One place that matches a pattern."""
+
+    root: NodeRef
+    """The node whose output the pattern describes."""
+    nodes: tuple[NodeRef, ...]
+    """The nodes of its calls, each once, `root` first, then backwards as in the pattern."""
+    bindings: dict[str, Value | Attribute]
+    """What its names stand for."""
+
+    @property
+    def names(self) -> dict[str, object]:
+        """What the names of the pattern stand for: the name of a value, or the value of an attribute."""
+        return {
+            name: bound.name if isinstance(bound, Value) else value_of(bound) for name, bound in self.bindings.items()
+        }
+
+
+def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
+    """Yield the matches of a pattern, in the order of their last nodes; see `onnxjson.patterns.searching.find`."""
+    taken: set[NodeRef] = set()
+    for ref in matcher.candidates():
+        seen = set()
+        for state in matcher.matches_at(ref):
+            match = _match(state)
+            nodes = frozenset(match.nodes)
+            if nodes in seen:
+                continue
+            if overlapping:
+                seen.add(nodes)
+                yield match
+                continue
+            own = {each for each in nodes if not is_constant_node(each.node)}
+            if taken.isdisjoint(own):
+                taken |= own
+                yield match
+                break
+
+
+def _match(state: State) -> Match:
+    return Match(state.nodes[0], tuple(dict.fromkeys(state.nodes)), dict(state.bindings))

@@ -1,0 +1,356 @@
+"""Matching one pattern at one node: backwards from its output to its inputs, with a budget of work.
+
+Commutative operators match with their inputs in any order. A constant is an initializer, the value of a node Constant,
+or either behind nodes Identity. Optional inputs that a call does not mention may be there or not; others must be
+mentioned, or ``...`` stands for them. A call without parentheses has any inputs.
+
+The search has a list of goals, such as "this input is a constant 0.5". Where there is a choice, one branch is followed
+and the others wait. With slack, a branch may miss that number of goals and remembers what it missed:
+`onnxjson.patterns.searching.nearest_misses` uses that.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import permutations
+from typing import Any, Final, NamedTuple
+
+from onnxjson.model.document import Attribute, Function, Model, Node
+from onnxjson.model.errors import LimitError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.limits import PATTERN_STEPS
+from onnxjson.model.messages import value_of
+from onnxjson.model.operators import attribute_defaults, is_commutative, plain_domain, table_signature
+from onnxjson.patterns.conditions import Conditions, Value
+from onnxjson.patterns.expression import (
+    Anything,
+    AttributeValue,
+    Bound,
+    Call,
+    Elements,
+    Number,
+    Operator,
+    Path,
+    Pattern,
+    ValuePattern,
+    final_call,
+)
+from onnxjson.patterns.literals import TOLERANCE, Literals
+from onnxjson.patterns.wording import (
+    absent_input,
+    attribute_differs,
+    comes_from,
+    constant_differs,
+    more_inputs,
+    no_path,
+    not_constant,
+    other_operator,
+    other_output,
+    other_value,
+)
+
+_PERMUTED: Final = 5
+"""Inputs of a commutative operator up to which all orders are tried."""
+
+_INPUT, _NODE, _INSIDE, _PATH, _SLACK = range(5)
+"""Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here.
+"""
+
+_Goals = tuple[tuple[int, Any, NodeRef, int], Any] | None
+"""The next goal and the others: kind, pattern, node, and the position of an input or output."""
+
+
+class Missed(NamedTuple):
+    """A goal that a place does not meet."""
+
+    text: str
+    """In words, made visible."""
+    address: str
+    """The node where it was missed."""
+    other: NodeRef | None = None
+    """A node of another operator than wanted."""
+
+
+class State(NamedTuple):
+    """A branch of the search; a match if no goal is left."""
+
+    goals: _Goals
+    bindings: Mapping[str, Value | Attribute] = {}
+    nodes: tuple[NodeRef, ...] = ()
+    """The nodes of its calls, the last one of the model first."""
+    slack: int = 0
+    """Number of goals that it may still miss."""
+    missed: tuple[Missed, ...] = ()
+
+
+class Matcher:
+    """One pattern, and the model in which it is matched."""
+
+    def __init__(
+        self,
+        model: Model,
+        index: Index,
+        pattern: Pattern,
+        *,
+        tolerance: float = TOLERANCE,
+        selected: Callable[[str], Collection[NodeRef]],
+    ) -> None:
+        """Args: see `onnxjson.patterns.searching.find`; `selected` returns the nodes of a selector."""
+        self.pattern = pattern
+        self._index = index
+        self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+        self._literals = Literals(index, tolerance)
+        self._conditions = Conditions(index, selected, self._literals.constant)
+        self._steps = 0
+
+    def candidates(self) -> Sequence[NodeRef]:
+        """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
+        operators = final_call(self.pattern.root).operators
+        if len(operators) > 1 or operators[0].name == "*":
+            return [ref for ref in self._index.node_refs if _calls(ref.node, operators)]
+        return [ref for ref in self._index.nodes_with("op_type", operators[0].name) if _calls(ref.node, operators)]
+
+    def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
+        """Yield the matches whose last node is this one.
+
+        Raises:
+            LimitError: this and earlier calls have followed more than `PATTERN_STEPS` goals.
+        """
+        output = final_call(self.pattern.root).output
+        if output >= len(ref.node.output) or not ref.node.output[output]:
+            return
+        start = State(((_NODE, self.pattern.root, ref, output), None), slack=slack)
+        waiting: list[Iterator[State]] = [iter((start,))]
+        while waiting:
+            state = next(waiting[-1], None)
+            if state is None:
+                waiting.pop()
+                continue
+            after = self._advance(state)
+            if isinstance(after, State):
+                yield after
+            elif after is not None:
+                waiting.append(after)
+
+    def _advance(self, state: State) -> State | Iterator[State] | None:
+        """Follow the goals of a branch to the end, to a choice (the branches are returned), or until one is missed."""
+        goals = state.goals
+        while goals is not None:
+            self._steps += 1
+            if self._steps > PATTERN_STEPS:
+                raise LimitError(
+                    f"the search for the pattern stops after {PATTERN_STEPS:,} comparisons; name more operators, or "
+                    "limit the nodes between two of them, as in ...{0,3}"
+                )
+            (kind, want, ref, place), goals = goals
+            after: State | Iterator[State] | None
+            if kind == _INPUT:
+                if type(want) is Anything:
+                    continue
+                after = self._input(want, ref, place, state._replace(goals=goals))
+            elif kind == _PATH:
+                return self._ways(want, ref, state._replace(goals=goals))
+            elif kind == _SLACK:
+                after = state._replace(goals=goals, slack=place)
+            else:
+                after = self._node(kind, want, ref, place, state._replace(goals=goals))
+            if not isinstance(after, State):
+                return after
+            state, goals = after, after.goals
+        for condition in self.pattern.conditions:
+            value = state.bindings.get(condition.name)
+            problem = None if value is None else self._conditions.problem(condition, value, state.bindings)
+            if problem is not None:
+                missed = _miss(state, partial(str, problem), state.nodes[0] if state.nodes else None)
+                if missed is None:
+                    return None
+                state = missed
+        return state
+
+    def _input(self, want: ValuePattern, user: NodeRef, slot: int, state: State) -> State | Iterator[State] | None:
+        names = user.node.input
+        name = names[slot] if slot < len(names) else ""
+        if not name:
+            return _miss(state, partial(absent_input, user.node, slot, want), user)
+        scope = Index.defining_scope(user.scope, name)
+        value = Value(scope, name)
+        if isinstance(want, Bound):
+            return self._bound(want, value, user, state)
+        if isinstance(want, Number | Elements):
+            if self._literals.is_like(value, want):
+                return state
+            return _miss(state, lambda: constant_differs(user.node, slot, want, self._literals.text(value), name), user)
+        assert isinstance(want, Call | Path)
+        return self._produced(want, scope, name, user, slot, state)
+
+    def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
+        if want.is_constant and self._literals.constant(value) is None:
+            return _miss(state, partial(not_constant, want, value.name), user)
+        before = state.bindings.get(want.name)
+        if before is None:
+            return state._replace(bindings={**state.bindings, want.name: value})
+        if before == value:
+            return state
+        return _miss(state, partial(other_value, want, before.name or "", value.name), user)
+
+    def _produced(
+        self, want: Call | Path, scope: Scope | None, name: str, user: NodeRef, slot: int, state: State
+    ) -> State | Iterator[State] | None:
+        call = final_call(want)
+        producer = None if scope is None else scope.producer(name)
+        if producer is not None and _calls(producer.node, call.operators):
+            output = producer.scope.producers[name][1]
+            return state._replace(goals=((_NODE, want, producer, output), state.goals))
+        missed = _miss(state, partial(comes_from, call, name, producer, scope), user)
+        return None if missed is None else self._around(want, producer, user, slot, missed)
+
+    @staticmethod
+    def _around(want: Call | Path, producer: NodeRef | None, user: NodeRef, slot: int, state: State) -> Iterator[State]:
+        """Yield ways to go on where a value comes from another node than wanted."""
+        call = final_call(want)
+        if producer is not None:
+            if call.inputs and len(call.inputs) <= len(producer.node.input):  # with this operator in place of the other
+                last = state.missed[-1]._replace(other=producer)
+                goals = ((_INSIDE, want, producer, 0), state.goals)
+                yield state._replace(goals=goals, missed=(*state.missed[:-1], last))
+            for place, name in enumerate(producer.node.input[:2]):  # without this node in the model
+                if name:
+                    yield state._replace(goals=((_INPUT, want, producer, place), state.goals))
+        for each in call.inputs or ():  # without the call in the pattern
+            if isinstance(each, Call | Path):
+                yield state._replace(goals=((_INPUT, each, user, slot), state.goals))
+        yield state
+
+    def _node(
+        self, kind: int, want: Call | Path, ref: NodeRef, output: int, state: State
+    ) -> State | Iterator[State] | None:
+        call = final_call(want)
+        after: State | None = state._replace(nodes=(*state.nodes, ref))
+        assert after is not None
+        if kind == _NODE and not _calls(ref.node, call.operators):
+            after = _miss(after, partial(other_operator, ref, call), ref, other=ref)
+        elif kind == _NODE and output != call.output:
+            after = _miss(after, partial(other_output, ref, output, call), ref)
+        for name, value in call.attributes:
+            after = None if after is None else self._attribute(name, value, ref, after)
+        if after is None:
+            return None
+        if isinstance(want, Path):
+            after = after._replace(goals=((_PATH, want, ref, 0), after.goals))
+        return after if call.inputs is None else self._inputs(call, call.inputs, ref, after)
+
+    def _attribute(self, name: str, want: AttributeValue, ref: NodeRef, state: State) -> State | None:
+        node = ref.node
+        found = next((each for each in node.attribute if each.name == name), None)
+        if found is None:
+            found = attribute_defaults(node.domain, node.op_type, self._version(ref)).get(name)
+        if found is not None and isinstance(want, Bound):
+            before = state.bindings.get(want.name)
+            if before is None:
+                return state._replace(bindings={**state.bindings, want.name: found})
+            if isinstance(before, Attribute) and value_of(before) == value_of(found):
+                return state
+        elif found is not None and self._literals.has(found, want):
+            return state
+        return _miss(state, partial(attribute_differs, ref, name, found, want), ref)
+
+    def _inputs(
+        self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
+    ) -> State | Iterator[State] | None:
+        names = ref.node.input
+        there = len(names)
+        while there and not names[there - 1]:
+            there -= 1
+        if there > len(wanted) and not call.is_open and not self._is_optional(ref, len(wanted)):
+            missed = _miss(state, partial(more_inputs, ref, there, len(wanted)), ref)
+            if missed is None:
+                return None
+            state = missed
+        count = max(len(wanted), there)
+        if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
+            return _with_inputs(state, wanted, range(len(wanted)), ref)
+        orders = list(self._orders(wanted, count, ref, is_exact=not state.slack))
+        if len(orders) > 1:
+            return (_with_inputs(state, wanted, order, ref) for order in orders)
+        return _with_inputs(state, wanted, orders[0], ref) if orders else None
+
+    def _orders(
+        self, wanted: Sequence[ValuePattern], count: int, ref: NodeRef, *, is_exact: bool
+    ) -> Iterator[Sequence[int]]:
+        """Yield the orders of inputs that may match, each different assignment once."""
+        seen = set()
+        for order in permutations(range(count), len(wanted)):
+            assigned = frozenset(zip(order, wanted, strict=True))
+            if assigned not in seen:
+                seen.add(assigned)
+                if not is_exact or all([self._may_fit(*each, ref) for each in zip(wanted, order, strict=True)]):
+                    yield order
+
+    def _may_fit(self, want: ValuePattern, slot: int, user: NodeRef) -> bool:
+        """Whether an input may match, judged from its producer alone."""
+        names = user.node.input
+        name = names[slot] if slot < len(names) else ""
+        if isinstance(want, Call | Path):
+            producer = self._index.producer(user.scope, name) if name else None
+            return producer is not None and _calls(producer.node, final_call(want).operators)
+        if isinstance(want, Number | Elements):
+            return bool(name) and self._literals.is_like(Value(Index.defining_scope(user.scope, name), name), want)
+        return bool(name) or isinstance(want, Anything)
+
+    def _ways(self, want: Path, last: NodeRef, state: State) -> Iterator[State]:
+        """Yield a branch for each input, at most so many nodes back, from which a path may start."""
+        rest = ((_SLACK, None, last, state.slack), state.goals)
+        level, seen, depth = [last], {last}, 0
+        while level and (want.most is None or depth <= want.most):
+            following: dict[NodeRef, None] = {}
+            for ref in level:
+                for slot, name in enumerate(ref.node.input):
+                    if not name:
+                        continue
+                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref)):
+                        yield state._replace(goals=((_INPUT, want.start, ref, slot), rest), slack=0)
+                    self._steps += 1
+                    producer = self._index.producer(ref.scope, name)
+                    if producer is not None and (producer not in seen or depth < want.least):
+                        seen.add(producer)
+                        following[producer] = None
+            level, depth = list(following), depth + 1
+        missed = _miss(state, partial(no_path, want, last.node.output[0]), last)
+        if missed is not None:
+            yield missed
+
+    def _is_optional(self, ref: NodeRef, slot: int) -> bool:
+        """Whether the inputs of an operator from a position on may be omitted."""
+        signature = table_signature(ref.node.domain, ref.node.op_type, self._version(ref))
+        formal = None if signature is None or slot >= len(signature.inputs) else signature.inputs[slot]
+        return formal is not None and formal.option == "optional"
+
+    def _version(self, ref: NodeRef) -> int:
+        graph = ref.scope.graph
+        domain = plain_domain(ref.node.domain)
+        if isinstance(graph, Function):
+            stated = {plain_domain(each.domain): each.version or 0 for each in graph.opset_import}
+            return stated.get(domain, self._versions.get(domain, 0))
+        return self._versions.get(domain, 0)
+
+
+def _with_inputs(state: State, wanted: Sequence[ValuePattern], order: Sequence[int], ref: NodeRef) -> State:
+    goals = state.goals
+    for place in range(len(wanted) - 1, -1, -1):
+        goals = ((_INPUT, wanted[place], ref, order[place]), goals)
+    return state._replace(goals=goals)
+
+
+def _miss(state: State, text: Callable[[], str], ref: NodeRef | None, *, other: NodeRef | None = None) -> State | None:
+    if not state.slack:
+        return None
+    missed = Missed(text(), "" if ref is None else ref.address, other)
+    return state._replace(slack=state.slack - 1, missed=(*state.missed, missed))
+
+
+def _calls(node: Node, operators: Sequence[Operator]) -> bool:
+    return any(
+        [
+            each.name == "*" or (node.op_type == each.name and plain_domain(node.domain) == each.domain)
+            for each in operators
+        ]
+    )

@@ -1,0 +1,119 @@
+"""Find what matches a pattern, and explain what nearly does."""
+
+from collections.abc import Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from onnxjson.model.document import Model
+from onnxjson.model.errors import LimitError
+from onnxjson.model.index import NodeRef, index_of
+from onnxjson.patterns.expression import Call, Pattern, parts
+from onnxjson.patterns.finding import Match, matches
+from onnxjson.patterns.grammar import parse
+from onnxjson.patterns.literals import TOLERANCE
+from onnxjson.patterns.matching import Matcher, State
+from onnxjson.patterns.selectors import nodes_of
+
+_SLACK: Final = (1, 2, 4)
+"""Requirements that a miss may miss: fewer are tried first."""
+
+_ALTERNATIVES: Final = 200
+"""Ways to miss that are compared at one node."""
+
+
+class Miss(NamedTuple):
+    """A place that nearly matches."""
+
+    root: NodeRef
+    """The node that would be the last one of a match."""
+    matched: int
+    """The calls of the pattern that match there."""
+    wanted: int
+    """The calls of the pattern."""
+    reasons: tuple[str, ...]
+    """What differs, in words, in the order of the pattern: at least one."""
+    addresses: tuple[str, ...]
+    """The node of each reason."""
+
+
+def find(
+    model: Model, pattern: Pattern | str, *, overlapping: bool = False, tolerance: float = TOLERANCE
+) -> list[Match]:
+    """Return the matches of a pattern in all graphs and functions of a model, in the order of their last nodes.
+
+    Args:
+        model: the model.
+        pattern: a pattern or its text.
+        overlapping: also return matches that share nodes, constants apart, with an earlier one.
+        tolerance: relative difference up to which numbers of floating point are equal.
+
+    Raises:
+        SelectorError: the pattern is misspelled.
+        LimitError: the search makes too many comparisons.
+    """
+    return list(matches(_matcher(model, pattern, tolerance), overlapping=overlapping))
+
+
+def nearest_misses(
+    model: Model,
+    pattern: Pattern | str,
+    *,
+    at: Sequence[NodeRef] | None = None,
+    tolerance: float = TOLERANCE,
+    most: int = 10,
+) -> list[Miss]:
+    """Return the places that nearly match a pattern, the nearest first.
+
+    The nearest has few requirements that it misses, and many calls of the pattern that match.
+
+    Args:
+        model: the model.
+        pattern: a pattern or its text.
+        at: consider these nodes as last nodes only; None for all.
+        tolerance: see `find`.
+        most: number of places.
+
+    Raises:
+        SelectorError: the pattern is misspelled.
+    """
+    index = index_of(model)  # kept here, so that all parts of the search have the same one
+    parsed = parse(pattern) if isinstance(pattern, str) else pattern
+    wanted = sum(isinstance(part, Call) for part in parts(parsed.root))
+    likely = set(_matcher(model, parsed, tolerance).candidates())
+    nearest: dict[NodeRef, tuple[float, Miss]] = {}
+    for slack in _SLACK:
+        matcher = _matcher(model, parsed, tolerance)
+        for ref in at if at is not None else index.node_refs:
+            # Nodes of other operators have missed one requirement already, so everything else must match there.
+            if at is None and ref not in likely and (slack > 1 or wanted == 1):
+                continue
+            try:
+                misses = [_miss(state, ref, wanted) for state in islice(matcher.matches_at(ref, slack), _ALTERNATIVES)]
+            except LimitError:
+                break  # the places found so far
+            if not all([miss.reasons for miss in misses]):
+                continue  # it matches
+            for miss in misses:
+                distance = len(miss.reasons) - 2 * miss.matched / wanted + 0.5 * (ref not in likely)
+                is_nearer = ref not in nearest or distance < nearest[ref][0]
+                if is_nearer and (miss.matched or at is not None):
+                    nearest[ref] = distance, miss
+        if any(miss.matched == wanted for _, miss in nearest.values()):
+            break
+    return [miss for _, miss in sorted(nearest.values(), key=itemgetter(0))[:most]]
+
+
+def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:
+    addresses = tuple([missed.address for missed in state.missed])
+    other = {missed.other for missed in state.missed}
+    matched = sum(each not in other for each in state.nodes)
+    return Miss(ref, matched, wanted, tuple([missed.text for missed in state.missed]), addresses)
+
+
+def _matcher(model: Model, pattern: Pattern | str, tolerance: float) -> Matcher:
+    index = index_of(model)
+    parsed = parse(pattern) if isinstance(pattern, str) else pattern
+    return Matcher(
+        model, index, parsed, tolerance=tolerance, selected=lambda selector: nodes_of(model, index, selector)
+    )

@@ -1,0 +1,90 @@
+"""What a place in a model has instead of what a pattern wants, in words; every text of the model is made visible."""
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Node
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.messages import value_of
+from onnxjson.patterns.expression import AttributeValue, Bound, Call, Path, ValuePattern
+from onnxjson.patterns.selector_terms import attribute_text
+
+
+def called(ref: NodeRef) -> str:
+    """Return the operator and the name of a node: ``Div "/gelu/Div"``."""
+    return _node(ref.node)
+
+
+def _node(node: Node) -> str:
+    name = node.name or next(filter(None, node.output), "")
+    return f'{visible(node.op_type or "")} "{visible(name)}"'
+
+
+def operators(want: Call) -> str:
+    """Return the operators that a call accepts."""
+    return " or ".join(map(str, want.operators))
+
+
+def other_operator(ref: NodeRef, want: Call) -> str:
+    """The node calls another operator."""
+    return f"{called(ref)}: the pattern wants {operators(want)} here"
+
+
+def other_output(ref: NodeRef, output: int, want: Call) -> str:
+    """Another output of the right node is used."""
+    return f"output {output} of {called(ref)} is used, the pattern wants output {want.output}"
+
+
+def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | None) -> str:
+    """The producer of a value is another node, or none."""
+    if producer is not None:
+        source = f"comes from {called(producer)}"
+    elif scope is None:
+        source = "is not defined"
+    else:
+        source = "is an input" if name in scope.inputs else "is a constant"
+    return f'"{visible(name)}" {source}, the pattern wants {operators(want)}'
+
+
+def absent_input(node: Node, slot: int, want: ValuePattern) -> str:
+    """An input is omitted."""
+    return f"{_node(node)} has no input {slot}, the pattern wants {want}"
+
+
+def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
+    """A node has inputs that the pattern does not mention."""
+    mentioned = f"only {wanted}" if wanted else "none"
+    return f'{called(ref)} has {there} inputs, the pattern mentions {mentioned} ("..." stands for further ones)'
+
+
+def not_constant(want: Bound, name: str) -> str:
+    """A value is computed, or an input."""
+    return f'"{visible(name)}" is no constant, the pattern wants one ({want})'
+
+
+def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
+    """An input is no constant, or one with other elements."""
+    what = f'"{visible(name)}"' if found is None else found
+    return f"input {slot} of {_node(node)} is {what}, the pattern wants {want}"
+
+
+def other_value(want: Bound, first: str, second: str) -> str:
+    """One name stands for two values."""
+    return f'{want} is "{visible(first)}" in one place and "{visible(second)}" in another'
+
+
+def no_path(want: Path, name: str) -> str:
+    """No path of the length that the pattern wants leads to a value."""
+    length = (
+        "directly"
+        if want.most == 0
+        else f"over {want.least} to {'any number of' if want.most is None else want.most} nodes"
+    )
+    return f'"{visible(name)}" is not computed from {want.start} {length}'
+
+
+def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: AttributeValue) -> str:
+    """An attribute is missing or has another value."""
+    if found is None:
+        return f"{called(ref)} has no attribute {visible(name)}"
+    text = attribute_text(found)
+    shown = "another value" if text is None or isinstance(value_of(found), bytes) else visible(text)
+    return f"{visible(name)} of {called(ref)} is {shown}, the pattern wants {want}"
