@@ -35,9 +35,7 @@ DescribedTensor = Annotated[
 """Parameter of an edit that annotates a tensor."""
 
 DescribedGraph = Annotated[
-    str | None,
-    Role("graph"),
-    Meta(description="The address of the graph or function, such as /graph or /functions/0."),
+    str | None, Role("graph"), Meta(description="The address of the graph or function, such as /graph or /functions/0.")
 ]
 """Parameter of an edit that annotates a graph."""
 
@@ -47,10 +45,6 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo
 
     For a sparse constant this is the tensor of its values; for a value, the first entry with its name in the inputs,
     outputs and value_info of its graph.
-
-    Args:
-        ref: the result of a selector.
-        what: what is to be stored there, such as "metadata", for the message.
 
     Raises:
         EditError: the graph has no entry for the value.
@@ -67,8 +61,7 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo
             if isinstance(value, ValueInfo) and value.name == ref.name:
                 return f"{ref.scope.address}/{field}/{position}", value
     raise EditError(
-        f'"{visible(ref.name)}" has no value_info that could store {what}; infer-shapes adds one',
-        ref.address,
+        f'"{visible(ref.name)}" has no value_info that could store {what}; infer-shapes adds one', ref.address
     )
 
 
@@ -94,7 +87,6 @@ def _selected(
 
 
 def _put(workspace: Workspace, changes: Mapping[str, Record]) -> None:
-    """Replace records at their addresses."""
     nodes: dict[Scope, dict[int, NodeChange]] = {}
     for address, new in changes.items():
         if isinstance(new, Node):

@@ -47,11 +47,7 @@ class Result(NamedTuple):
 
 
 def apply(
-    model: Model,
-    changes: Changes,
-    *,
-    folder: str | Path | None = None,
-    model_folder: str | Path | None = None,
+    model: Model, changes: Changes, *, folder: str | Path | None = None, model_folder: str | Path | None = None
 ) -> Model:
     """Return the model after edits, scripts or patches; all of them are applied, or none.
 
@@ -85,12 +81,7 @@ def write_files(result: Result) -> None:
 
 @contextmanager
 def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
-    """`write_files`, but remove the files again if one cannot be written, or the body fails to save the model.
-
-    Args:
-        result: the result of `run`.
-        model_file: where the body saves the model; None if that is not a file.
-    """
+    """`write_files`, but remove the files again if one cannot be written, or the body fails to save the model there."""
     with ExitStack() as stack:
         if result.files:
             from onnxjson.storage.constant_writing import write_npy
@@ -109,11 +100,7 @@ def plan(model: Model, changes: Changes, *, folder: str | Path | None = None) ->
 
 
 def run(
-    model: Model,
-    changes: Changes,
-    *,
-    folder: str | Path | None = None,
-    model_folder: str | Path | None = None,
+    model: Model, changes: Changes, *, folder: str | Path | None = None, model_folder: str | Path | None = None
 ) -> Result:
     """`apply`, and return the outcome of each edit as well; no file is written."""
     workspace = Workspace(model)
@@ -149,8 +136,6 @@ def apply_changes(
 
 
 class _Step(NamedTuple):
-    """One change, and where its files are."""
-
     change: Edit | Patch
     folder: Path | None
     """Folder of the files that it names."""
@@ -193,7 +178,6 @@ def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
 
 
 def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, count: int) -> OnnxJsonError:
-    """Add the name of the failed edit to an error, if there are several edits."""
     if count == 1:
         return error
     what = name_of(step) if isinstance(step, Edit) else "a patch"

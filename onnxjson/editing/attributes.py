@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.codecs.reading.context import ROOT, Context
 from onnxjson.codecs.reading.named_values import read_attributes
@@ -124,7 +124,6 @@ def _position(ref: NodeRef, name: str) -> int | None:
 
 
 def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit: SetAttribute) -> Attribute:
-    """Return the attribute with the new value and otherwise unchanged."""
     node = ref.node
     name = edit.attribute if old is None else old.name or ""
     known = known_attributes(node.domain, node.op_type, workspace.opset(ref.scope, ref.node.domain))
@@ -149,21 +148,13 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
         )
     if old is None:
         return new
-    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
+    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def attribute_of(
     name: str, value: object, table: Mapping[str, int], op_type: str, edit: str, *, where: str = "value"
 ) -> Attribute:
-    """Convert the JSON value of an attribute, as in a document.
-
-    Args:
-        name: the name of the attribute.
-        value: the plain value, or an object with its type as the key.
-        table: the types of attributes by name.
-        op_type: the operator, for messages.
-        edit: the name of the edit, for messages.
-        where: the name of the parameter, for messages.
+    """Convert the JSON value of an attribute, as in a document; `edit` and `where` are names for messages.
 
     Raises:
         ParameterError: the value has another type, or an unknown one.
@@ -189,7 +180,7 @@ def _with_attribute(node: Node, position: int | None, new: Attribute | None) -> 
     attributes = list(node.attribute)
     at = len(attributes) if position is None else position
     attributes[at : at + 1] = [] if new is None else [new]
-    return msgspec.structs.replace(node, attribute=tuple(attributes))
+    return replace(node, attribute=tuple(attributes))
 
 
 def _already(count: int, of: int, verb: str, what: str) -> tuple[str, ...]:

@@ -142,8 +142,6 @@ def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict
 
 
 def _renamed(workspace: Workspace, old: str, size: int | str) -> list[str]:
-    """Change a batch that is a name, wherever that name occurs."""
-
     def change(scope: Scope, graph: Body) -> Body:
         return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {old: size})
 
@@ -198,11 +196,6 @@ def _names(names: list[str]) -> str:
 
 class ConstantChanges:
     """New constants by graph.
-
-    Args:
-        workspace: has the model.
-        requests: what the tracer found.
-        batch: the old size, and the new one if it is a number.
 
     Raises:
         EditError: a constant needs rows for more samples, but its rows differ, or it would be too big.

@@ -162,12 +162,7 @@ class Call:
         return True
 
     def give_rows(self, slot: int, axis_at: int, axis: Axis) -> None:
-        """Request that an input without the batch follows it: a constant, or the output of ConstantOfShape or Expand.
-
-        Args:
-            slot: slot of the input.
-            axis_at: position of the axis.
-            axis: the axis as it must become.
+        """Request that an input without the batch gets it at an axis, which must become `axis`.
 
         Raises:
             BlockedError: it is another value, or the new batch is a name.
@@ -213,15 +208,7 @@ class Rules(NamedTuple):
 
 
 class Tracer:
-    """Follows the batch through a model.
-
-    Args:
-        inference: shapes of the model as it is.
-        batch: size of the batch as it is.
-        new: its new size or name.
-        opset: version of the default operator set.
-        rules: the operators that can be followed.
-    """
+    """Follows the batch through a model."""
 
     def __init__(self, inference: LooseInference, batch: int, new: int | str, opset: int, rules: Rules) -> None:
         self.inference = inference
@@ -347,13 +334,7 @@ class Tracer:
         return tuple(complete)
 
     def elements(self, scope: Scope, name: str, use: NodeInput) -> list[ShapeElement] | None:
-        """Return the elements of a value that is a shape; None if it is not a shape, or they are not known.
-
-        Args:
-            scope: the graph in which it is used.
-            name: the value.
-            use: the node input that consumes it.
-        """
+        """Return the elements of a shape that the input `use` consumes; None if they are not known."""
         constant = integer_constant(scope, name)
         if constant is not None:
             return [ShapeElement(value, (use, index)) for index, value in enumerate(constant)]

@@ -12,16 +12,7 @@ from onnxjson.editing.parameters import Role
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    Node,
-    Record,
-    Tensor,
-    ValueInfo,
-)
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
@@ -40,10 +31,7 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
 
     examples: ClassVar = ('{"edit": "prune"}', '{"edit": "prune", "what": ["initializers"]}')
 
-    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = (
-        "nodes",
-        "initializers",
-    )
+    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = ("nodes", "initializers")
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -158,7 +146,6 @@ def _live_nodes(scope: Scope, used: set[str], inner: dict[int | None, set[str]])
 
 
 def _without_values(graph: Body, removed: set[str]) -> Body:
-    """Return the graph without annotations of removed values."""
     kept = tuple([value for value in graph.value_info if value.name not in removed])
     if len(kept) < len(graph.value_info):
         graph = replace(graph, value_info=kept)
@@ -231,8 +218,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
             element = find_element(model, address)
             if not isinstance(element.value, Record):
                 raise EditError(
-                    f"{visible(address, 200)} cannot be stripped; name a graph, node, tensor or the like",
-                    address,
+                    f"{visible(address, 200)} cannot be stripped; name a graph, node, tensor or the like", address
                 )
             made = replace_at(model, element.address, stripper.stripped(element.value))[""]
             assert isinstance(made, Model)
@@ -252,8 +238,6 @@ _FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
 
 
 class _Stripper:
-    """Removes fields from records, and counts what was in them."""
-
     def __init__(self, what: tuple[Strippable, ...], of: tuple[Element, ...] | None) -> None:
         self._fields: dict[type[Record], list[str]] = {}
         for each in what:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.opsets import convert, domain_text, imported_version
@@ -13,16 +13,7 @@ from onnxjson.editing.workspace import main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import (
-    Dimension,
-    Graph,
-    Model,
-    Node,
-    Record,
-    SparseTensor,
-    StringStringEntry,
-    Tensor,
-)
+from onnxjson.model.document import Dimension, Graph, Model, Node, Record, SparseTensor, StringStringEntry, Tensor
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
@@ -125,17 +116,17 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
 
     def call(node: Node) -> Node:
         name = new.get(operator_key(node))
-        return node if name is None else msgspec.structs.replace(node, op_type=name)
+        return node if name is None else replace(node, op_type=name)
 
     changed = rebuild(Index(second), lambda _, graph: with_nodes(graph, call))
     functions = tuple(
         [
-            msgspec.structs.replace(each, name=new[function_key(old)]) if function_key(old) in new else each
+            replace(each, name=new[function_key(old)]) if function_key(old) in new else each
             for old, each in zip(second.functions, changed.functions, strict=True)
         ]
     )
     renames = {key[1]: name for key, name in new.items()}
-    return msgspec.structs.replace(changed, functions=functions), [
+    return replace(changed, functions=functions), [
         f"functions of both models have one name and different bodies; in the second: {_map(renames)}"
     ]
 
@@ -286,7 +277,7 @@ def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -
         if node.name not in renames:
             renames[node.name] = _fresh(prefix + node.name, free)
             free.add(renames[node.name])
-        return msgspec.structs.replace(node, name=renames[node.name])
+        return replace(node, name=renames[node.name])
 
     def change(scope: Scope, graph: Body) -> Body:
         # Every function has its own node names.
@@ -305,7 +296,6 @@ def _fresh(wanted: str, taken: set[str]) -> str:
 
 
 def _map(names: Mapping[str, str]) -> str:
-    """Describe renamings in a sentence."""
     return listed([f'"{visible(old)}" is now "{visible(new)}"' for old, new in names.items()], _SHOWN)
 
 
@@ -323,7 +313,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
     infos = [*one.value_info, *[each for each in removed if each.name not in stated]]
     known = {each.name for each in (*infos, *one.input)} | {each.name for each in new_outputs}
     constants = [each for each in other.initializer if each.name not in shared and each.name not in sources]
-    graph = msgspec.structs.replace(
+    graph = replace(
         one,
         node=(*one.node, *[each for each in other.node if shared.isdisjoint(each.output)]),
         initializer=(*one.initializer, *constants),
@@ -354,7 +344,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
     newest = max(first.ir_version or 0, second.ir_version or 0)
     if newest != (first.ir_version or 0):
         notes.append(f"ir_version is {newest}, that of the second model, which may need it")
-    model = msgspec.structs.replace(
+    model = replace(
         first,
         ir_version=newest or None,
         graph=graph,

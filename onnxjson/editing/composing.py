@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.editing.combining import combine
 from onnxjson.editing.declaration import Edit, Outcome
@@ -75,9 +76,7 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
     )
 
     with_: Annotated[
-        str,
-        Role("file"),
-        Meta(min_length=1, description="The other model; in a script, a file next to it."),
+        str, Role("file"), Meta(min_length=1, description="The other model; in a script, a file next to it.")
     ] = msgspec.field(name="with")
     join: Annotated[
         tuple[str, ...] | None,
@@ -116,7 +115,6 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         return Outcome(len(joins), combined.notes)
 
     def _joins(self, first: Model, second: Model) -> dict[str, str]:
-        """Return inputs of the second model -> values of the first."""
         if first.graph is None or second.graph is None:
             raise EditError("one of the models has no graph")
         main = main_scope(Index(first))
@@ -165,7 +163,6 @@ def _pair(text: str, values: Sequence[str], inputs: Sequence[str]) -> tuple[str,
 
 
 def _arranged(model: Model, before: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
-    """Return the model with its inputs and outputs in the given order."""
     graph = model.graph
     assert graph is not None
     fields: dict[str, tuple[ValueInfo, ...]] = {}
@@ -180,7 +177,7 @@ def _arranged(model: Model, before: Graph, inputs: Sequence[str], outputs: Seque
         fields["input"] = _ordered(inputs, given, "input")
         if missing := [name or "" for name in given if name not in set(inputs)]:
             raise EditError(f'inputs does not name "{visible(missing[0])}", an input of the result')
-    return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, **fields)) if fields else model
+    return replace(model, graph=replace(graph, **fields)) if fields else model
 
 
 def _ordered(names: Sequence[str], known: dict[str | None, ValueInfo], kind: str) -> tuple[ValueInfo, ...]:
@@ -310,7 +307,6 @@ def _needed(main: Scope, group: Iterable[int], constant: Collection[int]) -> set
 
 
 def _constant_sizes(main: Scope, positions: Iterable[int]) -> dict[str | int, int]:
-    """Return the size in bytes of each initializer that nodes use, by name, and of their attributes, by position."""
     sizes: dict[str | int, int] = {}
     for position in positions:
         node = main.graph.node[position]
@@ -391,7 +387,6 @@ def _used(main: Scope, group: Iterable[int]) -> list[str]:
 
 
 def _bytes(constant: Tensor | SparseTensor | None) -> int:
-    """Return the size of a constant in bytes, inline or external."""
     if constant is None:
         return 0
     if isinstance(constant, SparseTensor):

@@ -59,8 +59,6 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
 
 
 class _Constant(NamedTuple):
-    """A constant that may be removed."""
-
     scope: Scope
     name: str
     tensor: Tensor
@@ -71,8 +69,6 @@ class _Constant(NamedTuple):
 
 
 class _Finder:
-    """Finds constants that another one can replace."""
-
     def __init__(self, workspace: Workspace, least: int) -> None:
         self._workspace = workspace
         self._index = workspace.index

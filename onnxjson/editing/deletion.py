@@ -43,8 +43,6 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
 
 
 class _Deletion:
-    """Nodes of one model that are deleted together."""
-
     def __init__(self, workspace: Workspace, refs: tuple[NodeRef, ...], bypass: int | None, edit: str) -> None:
         self._workspace = workspace
         self._index = workspace.index
@@ -142,8 +140,7 @@ class _Deletion:
         if not any(node.input):
             raise self._refused(ref, f"{taken}, and {operator} has no input that could replace it; rewire that first")
         raise self._refused(
-            ref,
-            f"{taken}, and {operator} has the inputs {_listed(node.input)}; choose one with bypass",
+            ref, f"{taken}, and {operator} has the inputs {_listed(node.input)}; choose one with bypass"
         )
 
     def _check_dtypes(self, ref: NodeRef, output: str, other: str) -> None:

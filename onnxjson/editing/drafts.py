@@ -90,11 +90,7 @@ class Recognition:
         self._tables: dict[str, _Table] = {}
 
     def blocks(self, blocks: Sequence[str], ways: Sequence[NodePath]) -> dict[str, str]:
-        """Return the current address of each block: the old address -> the new one.
-
-        Args:
-            blocks: the old addresses.
-            ways: the result of `paths_of_nodes` for them.
+        """Return the current address of each block, by the old one; `ways` is the result of `paths_of_nodes` for them.
 
         Raises:
             AddressError: a node cannot be recognised, or the nodes of a block are no longer adjacent.

@@ -7,7 +7,7 @@ with the target. A difference that edits cannot express needs a patch.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.diffing.difference import diff
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
@@ -65,13 +65,7 @@ class Expressed(NamedTuple):
 
 
 def express(base: Model, target: Model, alignment: Alignment) -> Expressed:
-    """Express the difference between two models as edits.
-
-    Args:
-        base: the model before.
-        target: the model after.
-        alignment: the counterpart of each node (`onnxjson.diff(base, target).alignment`).
-    """
+    """Express the difference between two models as edits; the alignment is that of `onnxjson.diff(base, target)`."""
     writer = _Writer(base, target, alignment)
     try:
         writer.write()
@@ -219,7 +213,7 @@ class _Writer:
     def _constant(self, name: str, before: Tensor, after: Tensor) -> None:
         self._metadata(before.metadata_props, after.metadata_props, tensor=name)
         same = {"name": before.name, "doc_string": before.doc_string, "metadata_props": before.metadata_props}
-        if msgspec.structs.replace(after, **same) == before:
+        if replace(after, **same) == before:
             # Only the name differs: the script must not carry these elements to the next version of the model.
             return
         if len(after.raw_data or b"") > BIGGEST_TENSOR or after.external_data:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.diffing.matching.alignment import GraphPair
 from onnxjson.editing.annotations import SetDoc, annotated_record
@@ -43,12 +43,7 @@ def pair_nodes(pair: GraphPair) -> tuple[list[int], list[int]]:
 
 
 def find_bypasses(pair: GraphPair, target_of: Sequence[int]) -> dict[int, int]:
-    """Return deleted nodes -> the input that their consumers use instead.
-
-    Args:
-        pair: two graphs.
-        target_of: for each node of the base the position of its counterpart in the target, -1 for a deleted node.
-    """
+    """Return deleted nodes -> the input that their consumers use instead; `target_of` as from `pair_nodes`."""
     base = pair.base
     removed = {position for position, place in enumerate(target_of) if place < 0}
     if not removed:
@@ -121,13 +116,7 @@ def find_counterpart(scope: Scope, node: Node) -> NodeRef | None:
 
 
 def name_edits(workspace: Workspace, scope: Scope, wanted: Sequence[tuple[NodeRef, str]]) -> Iterator[Edit]:
-    """Yield the edits that rename nodes of one graph; each must be applied before the next is requested.
-
-    Args:
-        workspace: has the current model.
-        scope: the graph.
-        wanted: nodes that stay, with their new names, "" for none.
-    """
+    """Yield edits that give nodes of a graph the wanted names; each must be applied before the next is requested."""
     counts = Counter([node.name for node in scope.graph.node])
     groups: dict[str, list[tuple[NodeRef, str]]] = {}
     for ref, name in wanted:
@@ -154,13 +143,7 @@ def name_edits(workspace: Workspace, scope: Scope, wanted: Sequence[tuple[NodeRe
 
 
 def doc_edits(workspace: Workspace, scope: Scope, target: Body) -> Iterator[SetDoc]:
-    """Yield the edits that copy the doc strings of another graph with the same names.
-
-    Args:
-        workspace: has the current model.
-        scope: the graph.
-        target: the graph with the wanted doc strings.
-    """
+    """Yield the edits that copy the doc strings of another graph with the same names."""
     if _differ(scope.graph.doc_string, target.doc_string):
         yield SetDoc(text=target.doc_string or "", graph=scope.address)
     for node in target.node:
@@ -201,7 +184,7 @@ def _differ(one: str | None, other: str | None) -> bool:
 
 def is_same_attribute(old: Attribute | None, new: Attribute) -> bool:
     """Whether two attributes are equal, except for their doc strings."""
-    return old is not None and msgspec.structs.replace(old, doc_string=new.doc_string) == new
+    return old is not None and replace(old, doc_string=new.doc_string) == new
 
 
 def values_of_attributes(node: Node) -> dict[str, Any]:

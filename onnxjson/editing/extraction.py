@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.type_relations import refine_type
@@ -43,13 +43,7 @@ class ExtractedModel(NamedTuple):
 
 
 class Extraction:
-    """Extracts parts of one model; missing types are inferred once.
-
-    Args:
-        model: is not modified.
-        index: its index.
-        folder: the folder of small external data, for the inference of types.
-    """
+    """Extracts parts of one model; missing types are inferred once."""
 
     def __init__(self, model: Model, index: Index, folder: Path | None) -> None:
         self._model = model
@@ -155,9 +149,7 @@ class Extraction:
         if model.training_info:
             notes.append("training_info belongs to the whole model and is left out")
         functions = _called(model.functions, nodes)
-        return ExtractedModel(
-            msgspec.structs.replace(model, graph=new, functions=functions, training_info=()), tuple(notes)
-        )
+        return ExtractedModel(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
 
     def _one_graph(self, inputs: Iterable[Value], outputs: Sequence[Value]) -> Scope:
         scope = outputs[0][0]
@@ -238,7 +230,7 @@ class Extraction:
             with suppress(EditError):
                 found = self._type(defining_scope, name)
                 joined = None if found is None else refine_type(stated.type, found)
-                return stated if joined is None else msgspec.structs.replace(stated, type=joined)
+                return stated if joined is None else replace(stated, type=joined)
             return stated
         found = self._type(defining_scope, name)
         if found is None or not _is_typed(found):
@@ -247,7 +239,7 @@ class Extraction:
                 "add it to value_info first, for example with onnxjson edit",
                 defining_scope.address,
             )
-        return ValueInfo(name=name, type=found) if stated is None else msgspec.structs.replace(stated, type=found)
+        return ValueInfo(name=name, type=found) if stated is None else replace(stated, type=found)
 
     def _type(self, defining_scope: Scope, name: str) -> Type | None:
         constant = defining_scope.initializer(name)
@@ -301,5 +293,4 @@ def _called(functions: tuple[Function, ...], nodes: Iterable[Node]) -> tuple[Fun
 
 
 def _names(names: Iterable[str]) -> str:
-    """List names in a sentence."""
     return listed([f'"{visible(name)}"' for name in names], _SHOWN) or "nothing"

@@ -10,20 +10,10 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import Part
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.type_correction import types_that_follow
-from onnxjson.editing.type_relations import (
-    Dims,
-    dims_of,
-    tensor_of,
-    with_type,
-)
+from onnxjson.editing.type_relations import Dims, dims_of, tensor_of, with_type
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Function,
-    Model,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model.document import Function, Model, Type, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
@@ -99,12 +89,7 @@ class LooseInference:
 
 
 def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Inferred:
-    """Add the types that onnx infers to outputs and value_info; nothing else changes.
-
-    Args:
-        model: is not modified.
-        folder: the folder of small external data.
-        overwrite: replace types that contradict the inferred ones.
+    """Add the types that onnx infers to outputs and value_info; `overwrite` replaces types that contradict them.
 
     Raises:
         WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
@@ -141,7 +126,6 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
 
 
 def _count(index: Index) -> tuple[int, int]:
-    """Count values with a known type and rank, and all values, of graphs that can state types."""
     known = values = 0
     for scope in index.scopes:
         if scope.kind == "function":

@@ -12,15 +12,7 @@ from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node, type_of_constant, value_of_node
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Node,
-    SparseTensor,
-    Tensor,
-    ValueInfo,
-)
+from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
@@ -235,7 +227,6 @@ def _constant_node(name: str, constant: Tensor | SparseTensor) -> Node:
 
 
 def _without_constants(graph: Graph, removed: set[str]) -> Graph:
-    """Return the graph without some initializers."""
     updates: dict[str, Any] = {"initializer": tuple([each for each in graph.initializer if each.name not in removed])}
     if graph.sparse_initializer:
         kept = [each for each in graph.sparse_initializer if each.values is None or each.values.name not in removed]

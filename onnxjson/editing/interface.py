@@ -17,16 +17,7 @@ from onnxjson.editing.type_relations import without_invented_names
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import (
-    Dimension,
-    Graph,
-    Node,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model.document import Dimension, Graph, Node, Tensor, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
@@ -205,8 +196,6 @@ _PASSED_ON: Final = {"Loop": 1, "Scan": 0}
 
 @dataclass
 class _Addition:
-    """Additions to one graph."""
-
     outputs: list[ValueInfo] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     """New nodes before all others."""
@@ -217,13 +206,7 @@ class _Addition:
 
 
 def pass_out(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | None) -> ValueInfo:
-    """Pass a value of a subgraph out to the main graph, and return it as the main graph defines it.
-
-    Args:
-        workspace: gets the changed graphs; the outputs of the main graph stay.
-        scope: the graph that defines the value.
-        value: the value with its type.
-        name: its name in the main graph; a free name similar to its own if None.
+    """Pass a value of a subgraph out to the main graph, called `name` if given, and return it as defined there.
 
     Raises:
         EditError: a node on the way is not an If, Loop or Scan, or the value is not a tensor.
@@ -319,7 +302,6 @@ def _without_sizes(value: Type) -> Type:
 
 
 def _stacked(value: Type) -> Type:
-    """Return the type of a value stacked by iteration: with one more dimension, before the others."""
     tensor = value.tensor_type
     assert tensor is not None
     if tensor.shape is None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
 import pybase64
+from msgspec.structs import replace
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.values import plain_value
@@ -60,7 +60,7 @@ def tensor(name: str | None, values: Any, dtype: str | None = None) -> Tensor:
         is_array = hasattr(values, "dtype")
         return from_numpy(array if is_array or array.dtype != numpy.float64 else array.astype(numpy.float32), name)
     found = from_array(array, Kind(parse_data_type(dtype), tuple(map(int, array.shape))), lossy=True)
-    return msgspec.structs.replace(found.tensor, name=name)
+    return replace(found.tensor, name=name)
 
 
 def value(name: str, dtype: str, shape: Sequence[int | str | None] | None = None) -> ValueInfo:

@@ -208,11 +208,7 @@ def _rename_nodes(workspace: Workspace, change: NameRule, within: str | None, *,
 
 
 def _refuse_equal(renamings: Iterable[tuple[Iterable[str], Mapping[str, str]]]) -> None:
-    """Raise if two names would become equal, or empty.
-
-    Args:
-        renamings: names that must be different, and the new names of some of them.
-    """
+    """Raise if two of some names would become equal, or empty; given with the new names of some of them."""
     wrong = []
     for names, new in renamings:
         after: dict[str, str] = {}

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit, Outcome, name_of
@@ -62,7 +62,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
             return self._inserted(workspace, scope, node)
         position = _after_inputs(scope, node)
         nodes = scope.graph.node
-        graph = msgspec.structs.replace(scope.graph, node=(*nodes[:position], node, *nodes[position:]))
+        graph = replace(scope.graph, node=(*nodes[:position], node, *nodes[position:]))
         workspace.replace_graph(scope, graph)
         return Outcome(1)
 
@@ -95,7 +95,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
             # The output of the graph keeps its name: the new node produces it, and its old producer gets the new name.
             changes.of(scope).outputs[maker[0]] = {maker[1]: given}
             other = (*(given if name == taken else name for name in node.input),)
-            node = msgspec.structs.replace(node, input=other, output=(taken, *node.output[1:]))
+            node = replace(node, input=other, output=(taken, *node.output[1:]))
             notes = (f'"{visible(taken)}" is an output of the graph: its old producer now has "{visible(given)}"',)
         else:
             retyped.put(changes, without=(scope, taken))
@@ -107,7 +107,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         ordered = sort_nodes(nodes)
         if ordered is None:
             raise EditError(f"{name_of(self)}: the node would depend on its own output, through another input")
-        workspace.replace_graph(scope, msgspec.structs.replace(graph, node=ordered))
+        workspace.replace_graph(scope, replace(graph, node=ordered))
         return Outcome(len(places), notes)
 
 
@@ -147,7 +147,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
                 for each in old:
                     if known is not None and each.name not in known:
                         dropped[each.name or ""] = dropped.get(each.name or "", 0) + 1
-            node = msgspec.structs.replace(
+            node = replace(
                 ref.node, op_type=self.op_type, domain=self.domain or None, overload=None, attribute=attributes
             )
             check_node(workspace, ref.scope, node, f"{name_of(self)}: {ref.address}")
@@ -179,9 +179,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
 
     node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
     input: Annotated[
-        int | str,
-        Role("input"),
-        Meta(description="The input: its position, from 0, or its current value."),
+        int | str, Role("input"), Meta(description="The input: its position, from 0, or its current value.")
     ]
     tensor: Annotated[str, Role("tensor"), Meta(description='The new value; "" omits the input.')]
 
@@ -251,7 +249,7 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
             if last >= len(names):
                 raise EditError(f"{name_of(self)}: {ref.address} has {len(names)} inputs, none at {last}", ref.address)
             names[self.first], names[self.second] = names[self.second], names[self.first]
-            new = msgspec.structs.replace(ref.node, input=tuple(names))
+            new = replace(ref.node, input=tuple(names))
             _check_rewired(workspace, ref, new, name_of(self), dtypes)
             changes.setdefault(ref.scope, {})[ref.position] = new
         workspace.replace_nodes_in(changes)
@@ -315,7 +313,7 @@ def _put_in_order(workspace: Workspace, scopes: list[Scope]) -> None:
         scope = workspace.scope(address)
         ordered = sort_nodes(scope.graph.node)
         if ordered is not None and ordered is not scope.graph.node:
-            workspace.replace_graph(scope, msgspec.structs.replace(scope.graph, node=ordered))
+            workspace.replace_graph(scope, replace(scope.graph, node=ordered))
 
 
 def _check_rewired(workspace: Workspace, ref: NodeRef, new: Node, edit: str, known: Known) -> None:

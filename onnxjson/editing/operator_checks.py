@@ -36,13 +36,7 @@ Known = dict[tuple[Scope, str], int | None]
 
 
 def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
-    """Raise unless a node is valid for its operator.
-
-    Args:
-        workspace: has the model.
-        scope: the graph of the node.
-        node: the node with all its fields.
-        place: its name in messages.
+    """Raise unless a node is valid for its operator; `place` is its name in messages.
 
     Raises:
         EditError: it is not; the message states what is allowed.
@@ -76,11 +70,7 @@ def _raise_first(place: str, mistakes: Iterator[Mistake]) -> None:
 def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
     """Return the data type of a value, as the model states it or operators propagate it; None if unknown.
 
-    Args:
-        workspace: has the model.
-        scope: the graph in which the name is used.
-        name: the name of the value.
-        known: results for the same model, to which new ones are added.
+    `known` has results for the same model; new ones are added.
     """
     known = {} if known is None else known
     path: list[tuple[Scope, str]] = []
@@ -133,12 +123,7 @@ def dtype_conflict(
 ) -> str | None:
     """Describe a conflict between the dtypes of a node's inputs; None if none is known.
 
-    Args:
-        workspace: has the model.
-        scope: the graph of the node.
-        node: the node with its inputs.
-        dtypes: future dtypes of some values.
-        known: see `dtype_of`.
+    `dtypes` are future dtypes of some values; for `known` see `dtype_of`.
     """
     found = _signature(workspace, scope, node)
     if found is None:

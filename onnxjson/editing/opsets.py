@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
@@ -61,12 +61,11 @@ def imported_version(imports: Sequence[OperatorSetId], domain: str) -> int | Non
 def with_version(model: Model, domain: str, version: int) -> Model:
     """Return `model` with another version of one domain in opset_import, added if missing; nothing else changes."""
     imports = [
-        msgspec.structs.replace(each, version=version) if plain_domain(each.domain) == domain else each
-        for each in model.opset_import
+        replace(each, version=version) if plain_domain(each.domain) == domain else each for each in model.opset_import
     ]
     if not any(plain_domain(each.domain) == domain for each in imports):
         imports.append(OperatorSetId(domain=domain, version=version))
-    return msgspec.structs.replace(model, opset_import=tuple(imports))
+    return replace(model, opset_import=tuple(imports))
 
 
 def domain_text(domain: str) -> str:
@@ -99,12 +98,6 @@ def differing_nodes(index: Index, domain: str, old: int, new: int) -> list[NodeR
 
 def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Converted:
     """Convert a model to another version of an operator set; ir_version and everything else stays if possible.
-
-    Args:
-        model: is not modified.
-        version: the new version.
-        domain: the domain of the operator set, "" for the default one.
-        folder: the folder of small external data.
 
     Raises:
         EditError: the conversion is not possible; the message lists the operators that prevent it.
@@ -156,7 +149,6 @@ def _outermost(scope: Scope) -> Scope:
 
 
 def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
-    """List operators with their counts, the `most` frequent ones."""
     counts = Counter(visible(ref.node.op_type or "") for ref in nodes)
     return listed([f"{name} ({count:,})" for name, count in counts.most_common()], most or len(counts))
 
@@ -185,7 +177,7 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     old = imported_version(model.opset_import, "")
     converted = replace_records(after.graph, Node, lambda node: _without_old(node, old, version))
     graph, merged = reconcile(model.graph, converted)
-    result = with_version(msgspec.structs.replace(model, graph=graph), "", version)
+    result = with_version(replace(model, graph=graph), "", version)
     _refuse_wrong_nodes(model, result, version)
     check_not_worse(model, result, "the converter of onnx")
     counts = "no node had to change"
@@ -219,7 +211,7 @@ def _without_old(node: Node, old: int | None, new: int) -> Node:
     if known is None or all(each.name in known for each in node.attribute):
         return node
     kept = [each for each in node.attribute if each.name in known or each != defaults.get(each.name or "")]
-    return msgspec.structs.replace(node, attribute=tuple(kept))
+    return replace(node, attribute=tuple(kept))
 
 
 def _without_adapter(
@@ -369,7 +361,7 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
         functions = tuple([each for each in before.functions if function_key(each) in left])
         graph, merged = reconcile(before.graph, after.graph)
         graph = _with_value_info(graph, after.graph)
-        result = msgspec.structs.replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
+        result = replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
         check_not_worse(before, result, "the inliner of onnx")
         workspace.replace_model(result)
         notes = [f"{merged.removed:,} calls were replaced by {merged.added:,} nodes"]
@@ -385,12 +377,7 @@ def _inlined(model: Model, folder: Path | None) -> Model:
 
 
 def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
-    """Add the defaults of attributes to calls of functions, which the inliner ignores (seen in onnx 1.23).
-
-    Args:
-        model: is not modified.
-        left: functions whose calls stay unchanged.
-    """
+    """Add defaults of attributes to calls of functions not in `left`; the inliner ignores them (seen in onnx 1.23)."""
     keys = {function_key(each): each.attribute_proto for each in model.functions}
     defaults = {key: values for key, values in keys.items() if values and key not in left}
     if not defaults:
@@ -400,7 +387,7 @@ def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
         values = defaults.get(operator_key(node), ())
         given = {each.name for each in node.attribute}
         more = tuple([each for each in values if each.name not in given])
-        return msgspec.structs.replace(node, attribute=(*node.attribute, *more)) if more else node
+        return replace(node, attribute=(*node.attribute, *more)) if more else node
 
     return rebuild(Index(model), lambda _, graph: with_nodes(graph, explicit))
 
@@ -416,4 +403,4 @@ def _with_value_info(graph: Graph, after: Graph) -> Graph:
     known = {each.name for each in (*graph.value_info, *graph.input, *graph.output)}
     made = {name for node in graph.node for name in node.output}
     more = tuple([each for each in after.value_info if each.name in made and each.name not in known])
-    return msgspec.structs.replace(graph, value_info=(*graph.value_info, *more)) if more else graph
+    return replace(graph, value_info=(*graph.value_info, *more)) if more else graph

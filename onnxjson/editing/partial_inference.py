@@ -66,10 +66,7 @@ class Sizes(dict[str, int]):
 class Part:
     """Nodes of the main graph of a model, and what the inference of their types needs.
 
-    Args:
-        index: of the model.
-        positions: the nodes.
-        known: types of values of the main graph that are not those in the model; None if nothing is known.
+    `known` are types that are not those in the model; None if nothing is known.
     """
 
     def __init__(self, index: Index, positions: Iterable[int], known: Mapping[str, Type | None]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.editing.applying import Result, new_findings, run
 from onnxjson.editing.declaration import Edit, Outcome, name_of
@@ -133,7 +133,7 @@ class PythonScript:
             return after
         # The rewriter converts the whole model; everything that its rules do not affect is restored.
         graph, _ = reconcile(model.graph, after.graph)
-        same = msgspec.structs.replace(model, graph=graph)
+        same = replace(model, graph=graph)
         return same if not new_findings(model, same) else after
 
 
@@ -141,7 +141,6 @@ _NO_MATCH: Final = "no rule matched; nothing changed"
 
 
 def _failed(path: Path, error: BaseException) -> EditError:
-    """Return an error with the line of the script that failed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}:{line}" if line else str(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.editing.operator_checks import Known, dtype_conflict, dtype_of, output_dtype
 from onnxjson.editing.workspace import NodeChange, Workspace
@@ -80,7 +80,7 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
     if isinstance(graph, Function):
         if changes.results:
             fields["output"] = _with(graph.output, changes.results)
-        return msgspec.structs.replace(graph, **fields)
+        return replace(graph, **fields)
     if changes.results or changes.dtypes:
         fields["output"] = tuple(
             [
@@ -89,17 +89,17 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
             ]
         )
     fields["quantization_annotation"] = _annotations(graph.quantization_annotation, changes)
-    return msgspec.structs.replace(graph, **fields)
+    return replace(graph, **fields)
 
 
 def with_inputs(node: Node, names: tuple[str, ...]) -> Node:
     """Return the node with other inputs; their sharding is that of the inputs that they replace."""
-    return _sharded(msgspec.structs.replace(node, input=names), node.input, names)
+    return _sharded(replace(node, input=names), node.input, names)
 
 
 def with_outputs(node: Node, names: tuple[str, ...]) -> Node:
     """Return the node with other outputs; their sharding follows."""
-    return _sharded(msgspec.structs.replace(node, output=names), node.output, names)
+    return _sharded(replace(node, output=names), node.output, names)
 
 
 def _sharded(node: Node, old: tuple[str, ...], new: tuple[str, ...]) -> Node:
@@ -120,9 +120,9 @@ def _sharded(node: Node, old: tuple[str, ...], new: tuple[str, ...]) -> Node:
                 specs.append(each)
             elif name and name not in taken:
                 taken.add(name)
-                specs.append(msgspec.structs.replace(each, tensor_name=name))
-        devices.append(msgspec.structs.replace(device, sharding_spec=tuple(specs)))
-    return msgspec.structs.replace(node, device_configurations=tuple(devices))
+                specs.append(replace(each, tensor_name=name))
+        devices.append(replace(device, sharding_spec=tuple(specs)))
+    return replace(node, device_configurations=tuple(devices))
 
 
 def _with(names: tuple[str, ...], new: Mapping[int, str]) -> tuple[str, ...]:
@@ -141,9 +141,9 @@ def _result(value: ValueInfo, name: str | None, dtype: int | None) -> ValueInfo:
     """Return an output of a graph with its new name, and its new dtype if there is one."""
     tensor = None if value.type is None else value.type.tensor_type
     if dtype is not None and value.type is not None and tensor is not None:
-        tensor = msgspec.structs.replace(tensor, elem_type=dtype)
-        value = msgspec.structs.replace(value, type=msgspec.structs.replace(value.type, tensor_type=tensor))
-    return value if value.name == name else msgspec.structs.replace(value, name=name)
+        tensor = replace(tensor, elem_type=dtype)
+        value = replace(value, type=replace(value.type, tensor_type=tensor))
+    return value if value.name == name else replace(value, name=name)
 
 
 def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChanges) -> tuple[TensorAnnotation, ...]:
@@ -155,12 +155,12 @@ def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChange
         if each.tensor_name not in changes.removed or each.tensor_name in changes.renamed:
             parameters = tuple(
                 [
-                    msgspec.structs.replace(entry, value=new(entry.value or "", entry.value))
+                    replace(entry, value=new(entry.value or "", entry.value))
                     for entry in each.quant_parameter_tensor_names
                 ]
             )
             name = new(each.tensor_name or "", each.tensor_name)
-            kept.append(msgspec.structs.replace(each, tensor_name=name, quant_parameter_tensor_names=parameters))
+            kept.append(replace(each, tensor_name=name, quant_parameter_tensor_names=parameters))
     return tuple(kept)
 
 
@@ -169,13 +169,7 @@ Value = tuple[Scope, str]
 
 
 class ResultTypes:
-    """Values whose dtype changes as the consequence of a change.
-
-    Args:
-        workspace: has the model before the change.
-        edit: the name of the edit, for messages.
-        nodes: the changed nodes, by their graphs and positions.
-        values: replaced values, and the dtypes of their replacements.
+    """Values whose dtype changes after changes of nodes, or because values get replacements of some dtypes.
 
     Raises:
         EditError: a node, or a subgraph, is known to need the old dtype.
@@ -246,7 +240,6 @@ class ResultTypes:
         return known or dtype_of(self._workspace, scope, found, self._known)
 
     def _found(self, scope: Scope, name: str, dtype: int | None) -> None:
-        """Record that a value has another dtype, and schedule its consumers."""
         before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name, self._known)
         if dtype is None or dtype == before:
             return

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.codecs import node_blocks, text_file
 from onnxjson.codecs.reading.exact_reader import is_proto_json, locate, summary
@@ -58,13 +58,7 @@ class ModelEditing:
     """A model that is edited, and drafts of it. Weights are read only if a draft needs them."""
 
     def __init__(self, model: Model, path: Path, *, drop_orphans: bool = False) -> None:
-        """Prepare a model for editing.
-
-        Args:
-            model: the model to edit.
-            path: the file of the model, which gives the drafts their names.
-            drop_orphans: drop metadata of removed elements, instead of refusing the text.
-        """
+        """Prepare a model for editing; its path gives drafts their names."""
         self.model = model
         self.path = path
         self.drop_orphans = drop_orphans
@@ -119,7 +113,6 @@ class ModelEditing:
         return same
 
     def _remark(self, addresses: Sequence[str]) -> str:
-        """Return the comment in the first line of a draft of some nodes."""
         count = sum(len(node_blocks.node_addresses(each)) for each in addresses)
         nodes = "a node" if count == 1 else f"{count:,} nodes"
         ways = []
@@ -190,7 +183,7 @@ class ModelEditing:
                 if isinstance(digest, Digest):
                     data = known.get((len(digest), digest.sha256))
                     if data is not None:
-                        return msgspec.structs.replace(tensor, **{field: data})
+                        return replace(tensor, **{field: data})
                     unknown[id(tensor)] = digest
             return tensor
 
@@ -220,7 +213,7 @@ class ModelEditing:
         for position, finding in enumerate(found):
             if finding.address in places:
                 line, column = places[finding.address]
-                placed[position] = msgspec.structs.replace(finding, file=str(draft.path), line=line, column=column)
+                placed[position] = replace(finding, file=str(draft.path), line=line, column=column)
         return sorted(placed, key=lambda finding: (finding.line, finding.column))
 
 
@@ -228,11 +221,7 @@ class Editing(ModelEditing):
     """A model file that was opened for editing."""
 
     def __init__(self, path: Path, *, drop_orphans: bool = False) -> None:
-        """Open the model; blobs of a text need not exist.
-
-        Args:
-            path: its file, of any format.
-            drop_orphans: drop metadata of removed elements, instead of refusing the text.
+        """Open the model, of any format; blobs of a text need not exist. For `drop_orphans` see `ModelEditing`.
 
         Raises:
             OnnxJsonError: see `files.load`.

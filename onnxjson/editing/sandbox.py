@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
@@ -44,10 +44,6 @@ _DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 class LightModel:
     """A model with placeholders for its big constants, as native code gets it.
 
-    Args:
-        model: is not modified.
-        folder: the folder of small external data; None if there is none.
-
     Raises:
         EditError: even without its big constants it has more bytes than native code can read.
         MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
@@ -68,7 +64,7 @@ class LightModel:
         graph = model.graph
         if graph is not None and self._sparse:
             kept = tuple([tensor for tensor in graph.initializer if tensor.name not in self._sparse])
-            model = _with_graph(model, msgspec.structs.replace(graph, initializer=kept))
+            model = _with_graph(model, replace(graph, initializer=kept))
         return replace_records(model, Tensor, self._original)
 
     def _shown(self, tensor: Tensor) -> Tensor:
@@ -95,7 +91,7 @@ class LightModel:
             self._sparse.add(values.name or "")
             raw = _TOKEN % (9_000_000 + len(self._sparse))
             found.append(Tensor(dims=sparse.dims, data_type=values.data_type, name=values.name, raw_data=raw))
-        return msgspec.structs.replace(graph, initializer=(*graph.initializer, *found), sparse_initializer=())
+        return replace(graph, initializer=(*graph.initializer, *found), sparse_initializer=())
 
 
 def without_big_constants(model: Model) -> Model:
@@ -120,7 +116,7 @@ def _internalized(model: Model, folder: Path | None) -> dict[int, tuple[Tensor, 
 
 
 def _with_graph(model: Model, graph: Graph | None) -> Model:
-    return model if graph is model.graph else msgspec.structs.replace(model, graph=graph)
+    return model if graph is model.graph else replace(model, graph=graph)
 
 
 def _is_small(tensor: Tensor) -> bool:
@@ -180,12 +176,7 @@ class Counts(NamedTuple):
 
 
 def reconcile(before: Graph, after: Graph) -> tuple[Graph, Counts]:
-    """Return `after` with everything of `before` that the change does not affect, and the number of changed nodes.
-
-    Args:
-        before: a graph.
-        after: the graph that native code returned.
-    """
+    """Return what native code made of a graph, with all that it does not affect, and the number of changed nodes."""
     places = _places(before.node)
     nodes: list[Node] = []
     counts = Counts()
@@ -203,7 +194,7 @@ def reconcile(before: Graph, after: Graph) -> tuple[Graph, Counts]:
     counts = counts.plus(Counts(removed=len(before.node) - len(kept)))
     if not any(counts) and [id(each) for each in nodes] == [id(each) for each in before.node]:
         return before, counts
-    graph = msgspec.structs.replace(
+    graph = replace(
         before,
         node=tuple(nodes),
         initializer=_initializers(before.initializer, after.initializer),
@@ -247,7 +238,7 @@ def _node(old: Node, new: Node) -> tuple[Node, Counts]:
     if same and inputs is old.input and outputs is old.output:
         return old, counts
     fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
-    return msgspec.structs.replace(old, **fields), counts
+    return replace(old, **fields), counts
 
 
 def _used(names: Sequence[str]) -> tuple[str, ...]:
@@ -262,7 +253,7 @@ def _attribute(old: Attribute, new: Attribute) -> tuple[Attribute, Counts]:
     counts = Counts()
     if old.g is not None and new.g is not None:
         graph, counts = reconcile(old.g, new.g)
-        return old if graph is old.g else msgspec.structs.replace(old, g=graph), counts
+        return old if graph is old.g else replace(old, g=graph), counts
     if old.graphs and len(old.graphs) == len(new.graphs):
         graphs = []
         for one, other in zip(old.graphs, new.graphs, strict=True):
@@ -270,20 +261,20 @@ def _attribute(old: Attribute, new: Attribute) -> tuple[Attribute, Counts]:
             graphs.append(graph)
             counts = counts.plus(below)
         same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
-        return old if same else msgspec.structs.replace(old, graphs=tuple(graphs)), counts
+        return old if same else replace(old, graphs=tuple(graphs)), counts
     if _plain(old) == _plain(new):
         return old, counts
-    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields), counts
+    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields), counts
 
 
 def _plain(attribute: Attribute) -> Attribute:
     """Return an attribute without the fields that do not affect the computation."""
     tensor = attribute.t and _plain_tensor(attribute.t)
-    return msgspec.structs.replace(attribute, doc_string=None, unknown_fields=b"", t=tensor, type=None)
+    return replace(attribute, doc_string=None, unknown_fields=b"", t=tensor, type=None)
 
 
 def _plain_tensor(tensor: Tensor) -> Tensor:
-    return msgspec.structs.replace(tensor, name=None, doc_string=None, metadata_props=(), unknown_fields=b"")
+    return replace(tensor, name=None, doc_string=None, metadata_props=(), unknown_fields=b"")
 
 
 def _initializers(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -321,7 +312,7 @@ def _typed(before: tuple[ValueInfo, ...], after: Graph) -> tuple[ValueInfo, ...]
 def _with_type(value: ValueInfo, now: Type | None) -> ValueInfo:
     if value.type is None or now is None or not _contradicts(value.type, now):
         return value
-    return msgspec.structs.replace(value, type=now)
+    return replace(value, type=now)
 
 
 def _contradicts(one: Type, other: Type) -> bool:

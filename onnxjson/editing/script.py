@@ -110,12 +110,7 @@ def parse_edit(text: str | bytes) -> Edit:
 
 
 def parse_script(text: bytes, *, file: str = "", folder: Path | None = None) -> Script:
-    """Read the script in a text.
-
-    Args:
-        text: UTF-8.
-        file: the name of the text in findings.
-        folder: where files that edits name are.
+    """Read the script in a text; `file` is its name in findings, `folder` the place of files that edits name.
 
     Raises:
         DecodeError: it is not a script; `findings` has all reasons, in the order of the text.
@@ -125,11 +120,7 @@ def parse_script(text: bytes, *, file: str = "", folder: Path | None = None) -> 
 
 
 def read_envelope(tree: Tree, context: Context, form: StepFormat) -> list[Tree] | None:
-    """Check the object around the steps of a script or recipe.
-
-    Returns:
-        The steps; None if there is no list of steps. Other mistakes are only noted in the context.
-    """
+    """Return the steps in a script or recipe; None if there is no list. All mistakes are noted in the context."""
     a_text = f"a {form.noun}"
     has_format(tree, form.format, a_text, context)
     if not isinstance(tree, dict):
@@ -151,18 +142,7 @@ def read_envelope(tree: Tree, context: Context, form: StepFormat) -> list[Tree] 
 def read_declared(
     kind: type[AnyDeclared], tree: dict[str, Tree], place: Place, context: Context, others: Collection[str]
 ) -> AnyDeclared | None:
-    """Read the parameters of an edit or a pass from an object.
-
-    Args:
-        kind: the declaration.
-        tree: the object.
-        place: where the object is.
-        context: collects the mistakes.
-        others: keys of the object that are not parameters.
-
-    Returns:
-        The edit or pass; None if there is a mistake.
-    """
+    """Read an edit or a pass from an object with its parameters and `others` keys; None if there is a mistake."""
     name = name_of(kind)
     known = {parameter.name: parameter for parameter in parameters(kind)}
     for key in tree:
@@ -269,12 +249,7 @@ def envelope(form: StepFormat, description: str, step: Schema, definitions: Mapp
 
 
 def choice_of(key: str, definitions: Mapping[str, str]) -> Schema:
-    """Schema of an object whose `key` names one of several declarations.
-
-    Args:
-        key: "edit" or "pass".
-        definitions: name of a declaration -> name of its definition.
-    """
+    """Schema of an object whose `key` names one of several declarations: name -> name of its definition."""
     return {
         "type": "object",
         "properties": {key: {"enum": list(definitions)}},
@@ -287,14 +262,7 @@ def choice_of(key: str, definitions: Mapping[str, str]) -> Schema:
 
 
 def declared_schema(key: str, kind: type[Declared], description: str, properties: Mapping[str, Schema]) -> Schema:
-    """Schema of one edit or pass as an object.
-
-    Args:
-        key: the key of its name, "edit" or "pass".
-        kind: the declaration.
-        description: its help text.
-        properties: the schemas of its parameters and of other keys.
-    """
+    """Schema of one edit or pass as an object with its name at `key`; `properties` are those of all other keys."""
     return {
         "description": description,
         "type": "object",

@@ -48,9 +48,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 
     tensor: Annotated[str | None, Role("tensor"), Meta(description="The input, output or value.")] = None
     shape: Annotated[
-        ShapeText | None,
-        Role("shape"),
-        Meta(description='Its dimensions: sizes, names, or "?" for an unknown one.'),
+        ShapeText | None, Role("shape"), Meta(description='Its dimensions: sizes, names, or "?" for an unknown one.')
     ] = None
     shapes: Annotated[
         dict[str, ShapeText] | None, Meta(description="Instead of tensor and shape: several shapes by names.")
@@ -158,7 +156,6 @@ def _size(size: int | str) -> int | str | None:
 def _set_shapes(
     workspace: Workspace, values: Mapping[tuple[Scope, str], tuple[Dimension, ...]], *, propagate: bool = True
 ) -> tuple[str, ...]:
-    """Set the shapes of values, and return remarks."""
     inputs: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     others: dict[Scope, dict[str, tuple[Dimension, ...]]] = {}
     for (scope, name), dims in values.items():
@@ -298,13 +295,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
         if dims is not None:
             self._check(name, len(dims))
         inner = workspace.fresh_name(f"{name}_in_its_layout")
-        made = _LayoutSteps(workspace, name, inner)
-        if self.reverse is not None:
-            axis = self.reverse + len(dims) if self.reverse < 0 and dims is not None else self.reverse
-            made.gather(axis, self._channels(name, dims, axis))
-        if self.perm is not None:
-            made.transpose(self.perm)
-        nodes, constants = made.nodes(from_model=name in outputs)
+        nodes, constants = self._steps(workspace, (name, inner), dims, from_model=name in outputs)
         changed = renamed(workspace.index, {main: {name: inner}}).graph
         assert changed is not None
         new = replace(value, type=_permuted(value.type, self.perm, of_input=name in inputs))
@@ -337,61 +328,50 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
             raise EditError(f'"{visible(name)}" has {size:,} elements along axis {axis}; which are not channels')
         return size
 
+    def _steps(
+        self, workspace: Workspace, ends: tuple[str, str], dims: list[int | str | None] | None, *, from_model: bool
+    ) -> tuple[list[Node], list[Tensor]]:
+        """Return connected nodes between `ends`, the value in the new layout and in that of the model, and constants."""
+        name, taken = ends[0], [ends[1]]
+        steps: list[Node] = []
+        sources: list[Node] = []
+        constants: list[Tensor] = []
 
-class _LayoutSteps:
-    """Nodes that convert between the new layout and that of the model."""
+        def fresh(wanted: str) -> str:
+            taken.append(workspace.fresh_name(wanted, taken))
+            return taken[-1]
 
-    def __init__(self, workspace: Workspace, name: str, inner: str) -> None:
-        self._workspace = workspace
-        self._name = name
-        self._inner = inner
-        self._taken = [inner]
-        self._made: list[Node] = []
-        self._constants: list[Tensor] = []
-        self._sources: list[Node] = []
+        def node_name(operator: str) -> str:
+            found, number = f"{name}_{operator}", 1
+            while workspace.index.nodes_with("name", found):
+                found, number = f"{name}_{operator}_{number}", number + 1
+            return found
 
-    def gather(self, axis: int, size: int) -> None:
-        """Add a node that reverses the order of the elements along an axis."""
-        indices = self._fresh(f"{self._name}_reversed_order")
-        data = elements.pack(_INT64, list(range(size - 1, -1, -1)))
-        tensor = Tensor(dims=(size,), data_type=_INT64, name=indices, raw_data=data)
-        version = self._workspace.model.ir_version
-        if version is None or version >= 4:
-            self._constants.append(tensor)
-        else:
-            self._sources.append(constant_node(indices, tensor, self._node_name("Constant")))
-        attribute = Attribute(name="axis", type=ATTRIBUTE_TYPES["INT"], i=axis)
-        self._add("Gather", ("", indices), attribute)
+        def add(operator: str, attribute: Attribute, *more: str) -> None:
+            steps.append(Node(op_type=operator, input=("", *more), attribute=(attribute,), name=node_name(operator)))
 
-    def transpose(self, perm: tuple[int, ...]) -> None:
-        """Add a node that changes the order of the axes."""
-        self._add("Transpose", ("",), Attribute(name="perm", type=ATTRIBUTE_TYPES["INTS"], ints=perm))
-
-    def _add(self, operator: str, inputs: tuple[str, ...], attribute: Attribute) -> None:
-        name = self._node_name(operator)
-        self._made.append(Node(op_type=operator, input=inputs, attribute=(attribute,), name=name))
-
-    def nodes(self, *, from_model: bool) -> tuple[list[Node], list[Tensor]]:
-        """Return the connected nodes and their constants; `from_model` for an output."""
+        if self.reverse is not None:
+            axis = self.reverse + len(dims) if self.reverse < 0 and dims is not None else self.reverse
+            order, size = fresh(f"{name}_reversed_order"), self._channels(name, dims, axis)
+            data = elements.pack(_INT64, list(range(size - 1, -1, -1)))
+            tensor = Tensor(dims=(size,), data_type=_INT64, name=order, raw_data=data)
+            version = workspace.model.ir_version
+            if version is None or version >= 4:
+                constants.append(tensor)
+            else:
+                sources.append(constant_node(order, tensor, node_name("Constant")))
+            add("Gather", Attribute(name="axis", type=ATTRIBUTE_TYPES["INT"], i=axis), order)
+        if self.perm is not None:
+            add("Transpose", Attribute(name="perm", type=ATTRIBUTE_TYPES["INTS"], ints=self.perm))
         # The axis of the channels refers to the layout of the model, so this step is next to the model.
-        steps = self._made if from_model else self._made[::-1]
-        names = [self._fresh(f"{self._name}_step") for _ in steps[1:]]
-        names = [self._inner, *names, self._name] if from_model else [self._name, *names, self._inner]
-        wired = [
-            replace(step, input=(source, *step.input[1:]), output=(target,))
-            for step, source, target in zip(steps, names, names[1:], strict=False)
-        ]
-        return [*self._sources, *wired], self._constants
-
-    def _fresh(self, wanted: str) -> str:
-        self._taken.append(self._workspace.fresh_name(wanted, self._taken))
-        return self._taken[-1]
-
-    def _node_name(self, operator: str) -> str:
-        name, number = f"{self._name}_{operator}", 1
-        while self._workspace.index.nodes_with("name", name):
-            name, number = f"{self._name}_{operator}_{number}", number + 1
-        return name
+        names = [ends[1], *[fresh(f"{name}_step") for _ in steps[1:]], name]
+        if not from_model:
+            steps, names = steps[::-1], names[::-1]
+        wired = zip(steps, names, names[1:], strict=False)
+        return [
+            *sources,
+            *[replace(step, input=(source, *step.input[1:]), output=(target,)) for step, source, target in wired],
+        ], constants
 
 
 def _dims(value: ValueInfo) -> list[int | str | None] | None:

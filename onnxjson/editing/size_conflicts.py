@@ -12,13 +12,7 @@ from onnxjson.model.operators import plain_domain
 
 
 def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) -> str | None:
-    """Describe sizes of a node's inputs that do not fit each other; None if there are none.
-
-    Args:
-        scope: the graph of the node.
-        node: the node.
-        dims: returns the dims of a value.
-    """
+    """Describe sizes of inputs of a node that do not fit each other; None if there are none."""
     if plain_domain(node.domain) or len(node.input) < 2:
         return None
     first = dims(node.input[0])

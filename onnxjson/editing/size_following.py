@@ -27,10 +27,7 @@ _SHOWN: Final = 8
 def follow_sizes(workspace: Workspace, before: Model, examples: Mapping[str, int]) -> tuple[str, ...]:
     """Change the constant shapes of Reshape nodes that new sizes of inputs require, and return remarks.
 
-    Args:
-        workspace: has the model with the new sizes.
-        before: the model with the old sizes.
-        examples: sizes for new names.
+    `before` is the model with the old sizes; `examples` are sizes for new names.
 
     Raises:
         WorkerError, EditError, MissingInputError, UntrustedError: see `LooseInference`.
@@ -56,7 +53,6 @@ def follow_sizes(workspace: Workspace, before: Model, examples: Mapping[str, int
 
 
 def _shape_of(ref: NodeRef) -> tuple[int, ...] | None:
-    """Return the constant shape of a Reshape; None for other nodes and computed shapes."""
     node = ref.node
     is_reshape = node.op_type == "Reshape" and not plain_domain(node.domain) and len(node.input) == 2
     return integer_constant(ref.scope, node.input[1]) if is_reshape else None
@@ -97,13 +93,7 @@ def _sizes(dims: Dims | None) -> list[int] | None:
 
 
 def regrouped(old: Sequence[int], made: Sequence[int], new: Sequence[int]) -> list[int] | None:
-    """Return the sizes after a Reshape of other sizes; None if they cannot be told.
-
-    Args:
-        old: the sizes before the Reshape.
-        made: the sizes after it.
-        new: the other sizes.
-    """
+    """Return the sizes after a Reshape from `old` to `made` if it gets `new`; None if they cannot be told."""
     if [*old[:1], *made[:1]] == [1, 1] and new[0] != 1:
         rest = regrouped(old[1:], made[1:], new[1:])
         return None if rest is None else [new[0], *rest]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.parameters import Role
@@ -170,7 +170,7 @@ def _parsed(text: str, edit: str, parameter: str) -> Kind:
 
 def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: str) -> Outcome:
     """Replace the elements of the constant, and correct its stated types."""
-    tensor = msgspec.structs.replace(
+    tensor = replace(
         new.tensor,
         name=old.name,
         doc_string=old.doc_string,
@@ -203,11 +203,11 @@ def _correct_types(workspace: Workspace, address: str, name: str, new: Type) -> 
         if any(each.name == name and each.type not in (None, new) for each in stated):
             fields[field] = tuple([_typed(each, new) if each.name == name else each for each in stated])
     if fields:
-        workspace.replace_graph(scope, msgspec.structs.replace(graph, **fields))
+        workspace.replace_graph(scope, replace(graph, **fields))
 
 
 def _typed(value: ValueInfo, new: Type) -> ValueInfo:
-    return value if value.type is None else msgspec.structs.replace(value, type=new)
+    return value if value.type is None else replace(value, type=new)
 
 
 def constant_tensor(scope: Scope, name: str) -> tuple[Scope, Tensor] | None:
@@ -231,7 +231,7 @@ def integer_constant(scope: Scope, name: str) -> tuple[int, ...] | None:
     code = _CODES.get(tensor.data_type or 0)
     if code is None or len(tensor.dims) > 1 or count > _MOST_INTEGERS:
         return None
-    stored = raw_bytes(msgspec.structs.replace(tensor, data_location=tensor.data_location or None))
+    stored = raw_bytes(replace(tensor, data_location=tensor.data_location or None))
     return None if stored is None else struct.unpack(f"<{count}{code}", whole(stored[0]))
 
 
@@ -244,7 +244,7 @@ def constant_node(name: str, tensor: Tensor, node_name: str | None = None) -> No
 def with_values(tensor: Tensor, values: Sequence[int]) -> Tensor:
     """Return a constant with other values of the same number, dtype and storage."""
     assert tensor.data_type is not None
-    stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
+    stored = raw_bytes(replace(tensor, data_location=None))
     assert stored is not None
     data = elements.pack(tensor.data_type, list(values))
-    return msgspec.structs.replace(tensor, **with_storage(data, tensor.data_type, stored[1], len(values)))
+    return replace(tensor, **with_storage(data, tensor.data_type, stored[1], len(values)))

@@ -54,11 +54,6 @@ class Corrected(NamedTuple):
 def correct_types(before: Model, after: Model, folder: Path | None) -> Corrected:
     """Return `after` with the types that follow from its difference to `before`.
 
-    Args:
-        before: a model.
-        after: the same model after an edit.
-        folder: the folder of small external data.
-
     Raises:
         EditError, UntrustedError: see `Part.infer`.
     """
@@ -174,7 +169,6 @@ class _Correction:
         return step.new_complaints()
 
     def _restated(self, scope: Scope, graph: Body) -> Body:
-        """Return the graph with its new types."""
         root, types = root_of(scope), self.types[scope]
         if root.kind != "main":
             is_called = isinstance(root.graph, Function) and function_key(root.graph) in self.calls
@@ -339,7 +333,6 @@ class _Step:
         return f"{visible(ref.node.op_type or '')} @{ref.address}"
 
     def _is_same(self, scope: Scope, name: str, found: Type | None, stated: Type | None) -> bool:
-        """Whether a value is known to have its old type."""
         if stated is not None and found is not None and is_complete(found):
             if is_same_type(stated, found):
                 return True

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor
@@ -215,7 +215,7 @@ class Workspace:
             else:
                 is_moving = True
                 nodes[position : position + 1] = new or ()
-        changed = msgspec.structs.replace(graph, node=tuple(nodes))
+        changed = replace(graph, node=tuple(nodes))
         if is_moving:
             self._moved(scope, changed)
         else:
@@ -270,7 +270,7 @@ class Workspace:
         """Replace the model, or fields of it; whole graphs may be different."""
         new = model or self._model
         if fields:
-            new = msgspec.structs.replace(new, **fields)
+            new = replace(new, **fields)
         if new is self._model:
             return
         self.can_be_wrong = self.can_be_wrong or model is not None or not fields.keys() <= _HARMLESS
@@ -351,13 +351,12 @@ def _with_graphs(node: Node, old: Node, now: Node) -> Node:
     for each in node.attribute:
         if each.g is not None or each.graphs:
             graphs = tuple([current.get(id(graph), graph) for graph in each.graphs])
-            each = msgspec.structs.replace(each, g=current.get(id(each.g), each.g), graphs=graphs)
+            each = replace(each, g=current.get(id(each.g), each.g), graphs=graphs)
         attributes.append(each)
-    return msgspec.structs.replace(node, attribute=tuple(attributes))
+    return replace(node, attribute=tuple(attributes))
 
 
 def _graphs_of(node: Node) -> list[Graph]:
-    """Return the subgraphs of a node."""
     return [graph for each in node.attribute for graph in (each.g, *each.graphs) if graph is not None]
 
 

@@ -74,11 +74,7 @@ class OperatorModel(NamedTuple):
 
 
 def parts(opset: int | None = None) -> Iterator[OperatorModel]:
-    """Yield a model of every version of every operator, each for the oldest operator set that has it.
-
-    Args:
-        opset: only operators of the default domain in this version.
-    """
+    """Yield a model of every version of every operator, or of those of the default domain in one version."""
     for domain, op_type, version in all_operators():
         if opset is not None:
             found = operator_signature(domain, op_type, opset) if not domain else None

@@ -31,7 +31,6 @@ def fitted(recipe: Recipe, op_type: str, given: Mapping[str, Any]) -> Recipe:
 
 
 def _shapes(op_type: str, given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return shapes of inputs by their names."""
     match op_type:
         case "Conv" | "ConvInteger" | "QLinearConv" | "ConvTranspose" | "DeformConv":
             return _of_convolution(op_type, given)

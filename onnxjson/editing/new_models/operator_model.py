@@ -133,8 +133,6 @@ def default_opset(signature: Signature) -> int:
 
 
 class _Builder:
-    """Builds one model."""
-
     def __init__(self, signature: Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> None:
         self.signature = signature
         self.opset = opset
@@ -194,7 +192,6 @@ class _Builder:
         )
 
     def _slots(self) -> tuple[list[Formal], list[InputSpec]]:
-        """Assign specifications to formal inputs."""
         texts = self.wanted.inputs or self.recipe.inputs
         specs = [read_input(text) for text in texts]
         if not self.wanted.inputs and not self.recipe.inputs:
@@ -343,6 +340,5 @@ def _is_free(formal: Formal) -> bool:
 
 
 def _some_types(formal: Formal) -> str:
-    """List the types of an input."""
     texts = [format_type(each) or "?" for each in formal.types]
     return " or ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:4])} ... ({len(texts)} types)"

@@ -15,16 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.new_models.slot_types import innermost_tensor, static_shape, with_shape
 from onnxjson.editing.spelling import json_or_text
-from onnxjson.model.document import (
-    Attribute,
-    Graph,
-    Node,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model.document import Attribute, Graph, Node, Tensor, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 
@@ -368,7 +359,6 @@ def _scan(given: Sequence[Type]) -> Graph:
 
 
 def _mapped(given: Sequence[Type]) -> Graph:
-    """Build a body that passes on each element."""
     inputs = [
         value.sequence_type.elem_type if value.sequence_type is not None and value.sequence_type.elem_type else value
         for value in given

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.inference import inferred_types
@@ -103,15 +103,15 @@ def innermost_tensor(value: Type) -> TensorType | None:
 def with_shape(value: Type, shape: TensorShape | None) -> Type:
     """Return a type with another shape of its innermost tensors or sparse tensors."""
     if value.tensor_type is not None:
-        return msgspec.structs.replace(value, tensor_type=msgspec.structs.replace(value.tensor_type, shape=shape))
+        return replace(value, tensor_type=replace(value.tensor_type, shape=shape))
     if value.sparse_tensor_type is not None:
-        sparse = msgspec.structs.replace(value.sparse_tensor_type, shape=shape)
-        return msgspec.structs.replace(value, sparse_tensor_type=sparse)
+        sparse = replace(value.sparse_tensor_type, shape=shape)
+        return replace(value, sparse_tensor_type=sparse)
     for field in ("sequence_type", "optional_type"):
         held = getattr(value, field)
         if held is not None and held.elem_type is not None:
-            inner = msgspec.structs.replace(held, elem_type=with_shape(held.elem_type, shape))
-            return msgspec.structs.replace(value, **{field: inner})
+            inner = replace(held, elem_type=with_shape(held.elem_type, shape))
+            return replace(value, **{field: inner})
     return value
 
 
@@ -205,8 +205,8 @@ def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) ->
                 )
             stated = joined
         infos.append(ValueInfo(name=name, type=stated))
-    graph = msgspec.structs.replace(model.graph, output=tuple(infos))
-    return msgspec.structs.replace(model, graph=graph)
+    graph = replace(model.graph, output=tuple(infos))
+    return replace(model, graph=graph)
 
 
 def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Type]:
@@ -216,7 +216,7 @@ def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Ty
     for domain, op_type, version in all_operators():
         if (domain, op_type) != (signature.domain, signature.op_type) or version <= signature.since_version:
             continue
-        later = msgspec.structs.replace(model, opset_import=(OperatorSetId(domain=domain, version=version),))
+        later = replace(model, opset_import=(OperatorSetId(domain=domain, version=version),))
         try:
             after = inferred_types(later, None)
         except WorkerError:
@@ -236,7 +236,6 @@ def _has_rank(value: Type | None) -> bool:
 
 
 def _known(inferred: Type | None) -> Type | None:
-    """Return a type unless it is empty."""
     if inferred is None or inferred == Type():
         return None
     inner = innermost_tensor(inferred)
