@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.editing.declaration import Edit, Outcome, check_expectation, name_of
-from onnxjson.editing.propagation import propagate_types
+from onnxjson.editing.inference import propagate_types
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace

@@ -15,12 +15,11 @@ from onnxjson.editing.batch_axes import Axes, has_batch, resized
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import LooseInference
-from onnxjson.editing.propagation import propagate_types
+from onnxjson.editing.inference import LooseInference, propagate_types, replace_dimension
 from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.dimensions import with_dimension, with_dimension_names
+from onnxjson.model.dimensions import with_dimension
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Graph, Node, Tensor, ValueInfo
 from onnxjson.model.dtypes import BITS
@@ -69,7 +68,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         if old == size:
             return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
         if isinstance(old, str):
-            notes = _renamed(workspace, old, size)
+            notes = [*replace_dimension(workspace, old, size)]
         else:
             notes = self._resized(workspace, places, old, size)
         left = [f'"{visible(name)}" is assumed to have no batch' for name in others]
@@ -139,14 +138,6 @@ def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict
     if old == 0:
         raise EditError("the batch is 0 now and cannot be followed; give it a size with set-shape")
     return places, old, [name for name in inputs if name not in places]
-
-
-def _renamed(workspace: Workspace, old: str, size: int | str) -> list[str]:
-    def change(scope: Scope, graph: Body) -> Body:
-        return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {old: size})
-
-    workspace.replace_model(rebuild(workspace.index, change))
-    return list(propagate_types(workspace))
 
 
 def _typed(graph: Graph, values: Mapping[str, Axes | None], size: int | str) -> Graph:

@@ -16,8 +16,7 @@ from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Rec
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.operators import OperatorKey, function_key, operator_key
-from onnxjson.model.walking import Body, rebuild, replace_at, replace_records, walk
+from onnxjson.model.walking import Body, called_functions, rebuild, replace_at, replace_records
 
 Prunable = Literal["nodes", "initializers", "functions"]
 
@@ -46,7 +45,9 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
             notes[-1] += f", {pruner.saved:,} bytes saved"
         total = pruner.nodes + pruner.constants
         if "functions" in self.what:
-            functions = _used_functions(model)
+            steps = [graph for step in model.training_info for graph in (step.initialization, step.algorithm)]
+            roots = [graph for graph in (model.graph, *steps) if graph is not None]
+            functions = called_functions(model.functions, roots)
             if removed := len(model.functions) - len(functions):
                 notes.append(f"{removed:,} function{'s' * (removed != 1)} removed")
                 total += removed
@@ -153,21 +154,6 @@ def _without_values(graph: Body, removed: set[str]) -> Body:
         annotations = [each for each in graph.quantization_annotation if each.tensor_name not in removed]
         graph = replace(graph, quantization_annotation=tuple(annotations))
     return graph
-
-
-def _used_functions(model: Model) -> tuple[Function, ...]:
-    """Return the functions that graphs call, or that such functions call."""
-    keys = {function_key(each): each for each in model.functions}
-    roots: list[Graph | Function] = [graph for graph in (model.graph,) if graph is not None]
-    roots += [graph for step in model.training_info for graph in (step.initialization, step.algorithm) if graph]
-    found: set[OperatorKey] = set()
-    for root in roots:  # grows while it is walked
-        for node in walk(root, Node):
-            key = operator_key(node)
-            if key in keys and key not in found:
-                found.add(key)
-                roots.append(keys[key])
-    return tuple([each for each in model.functions if function_key(each) in found])
 
 
 Strippable = Literal["doc_strings", "metadata", "value_info", "names"]

@@ -331,7 +331,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
             *one.sparse_initializer,
             *[each for each in other.sparse_initializer if _sparse_name(each) not in sources],
         ),
-        metadata_props=_metadata(one.metadata_props, other.metadata_props, "the graph", notes),
+        metadata_props=_union(one.metadata_props, other.metadata_props, _key, "metadata of the graph:", notes),
     )
     for what, mine, its in (
         ("doc_string of the model", first.doc_string, second.doc_string),
@@ -351,7 +351,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         opset_import=_union(
             first.opset_import, second.opset_import, lambda each: plain_domain(each.domain), "operator set", notes
         ),
-        metadata_props=_metadata(first.metadata_props, second.metadata_props, "the model", notes),
+        metadata_props=_union(first.metadata_props, second.metadata_props, _key, "metadata of the model:", notes),
         functions=_union(first.functions, second.functions, function_key, "function", notes),
         configuration=_union(first.configuration, second.configuration, lambda each: each.name, "devices", notes),
     )
@@ -362,10 +362,8 @@ def _sparse_name(sparse: SparseTensor) -> str | None:
     return None if sparse.values is None else sparse.values.name
 
 
-def _metadata(
-    mine: tuple[StringStringEntry, ...], its: tuple[StringStringEntry, ...], place: str, notes: list[str]
-) -> tuple[StringStringEntry, ...]:
-    return _union(mine, its, lambda each: each.key, f"metadata of {place}:", notes)
+def _key(entry: StringStringEntry) -> str | None:
+    return entry.key
 
 
 def _union(

@@ -5,7 +5,7 @@ with the target. A difference that edits cannot express needs a patch.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -145,25 +145,17 @@ class _Writer:
             if each.version is not None and before.get(domain) != each.version:
                 self.add(StampOpset(version=each.version, domain=domain))
 
-    def _metadata(
-        self,
-        before: Sequence[StringStringEntry],
-        after: Sequence[StringStringEntry],
-        *,
-        node: str | None = None,
-        tensor: str | None = None,
-        graph: str | None = None,
-    ) -> None:
+    def _metadata(self, before: Sequence[StringStringEntry], after: Sequence[StringStringEntry], **where: Any) -> None:
         if before == after:
             return
         old = {each.key: each.value for each in before}
         new = {each.key: each.value for each in after}
         for key, value in new.items():
             if key and value is not None and old.get(key) != value:
-                self.add(SetMetadata(key=key, value=value, node=node, tensor=tensor, graph=graph))
+                self.add(SetMetadata(key=key, value=value, **where))
         for key in old:
             if key and key not in new:
-                self.add(SetMetadata(key=key, remove=True, node=node, tensor=tensor, graph=graph))
+                self.add(SetMetadata(key=key, remove=True, **where))
 
     # Changes in place
 

@@ -16,7 +16,6 @@ from onnxjson.model.document import (
     Function,
     Graph,
     Model,
-    Node,
     SparseTensor,
     Tensor,
     TensorAnnotation,
@@ -25,7 +24,7 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.operators import OperatorKey, function_key, operator_key
+from onnxjson.model.walking import called_functions
 
 _SHOWN = 6
 _INITIALIZERS_ARE_INPUTS = 3
@@ -148,7 +147,7 @@ class Extraction:
         )
         if model.training_info:
             notes.append("training_info belongs to the whole model and is left out")
-        functions = _called(model.functions, nodes)
+        functions = called_functions(model.functions, nodes)
         return ExtractedModel(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
 
     def _one_graph(self, inputs: Iterable[Value], outputs: Sequence[Value]) -> Scope:
@@ -271,25 +270,6 @@ def _in_order(tensors: list[Tensor], scope: Scope) -> tuple[Tensor, ...]:
     """Sort constants in the order of the model, those of outer graphs last."""
     own = scope.initializers
     return tuple(sorted(tensors, key=lambda each: own.get(each.name or "", len(own))))
-
-
-def _called(functions: tuple[Function, ...], nodes: Iterable[Node]) -> tuple[Function, ...]:
-    """Return the functions that nodes call, directly or indirectly, in their order."""
-    by_key = {function_key(each): each for each in functions}
-    called: set[OperatorKey] = set()
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        key = operator_key(node)
-        if key in by_key and key not in called:
-            called.add(key)
-            pending += by_key[key].node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                if graph is not None:
-                    pending += graph.node
-    kept = tuple([each for key, each in by_key.items() if key in called])
-    return functions if len(kept) == len(functions) else kept
 
 
 def _names(names: Iterable[str]) -> str:

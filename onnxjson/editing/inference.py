@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import Part
 from onnxjson.editing.sandbox import LightModel, worker
-from onnxjson.editing.type_correction import types_that_follow
+from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import Dims, dims_of, tensor_of, with_type
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, Type, ValueInfo
 from onnxjson.model.index import Index, Scope
@@ -86,6 +87,35 @@ class LooseInference:
         if constant is not None and name not in defining_scope.inputs:
             return tuple(constant.dims)
         return dims_of(self.type_of(defining_scope, name))
+
+
+def propagate_types(workspace: Workspace) -> tuple[str, ...]:
+    """Correct the types of values after the nodes, constants and inputs that changed, and return remarks.
+
+    Nodes that cannot have these types are added to `Workspace.complaints`.
+
+    Raises:
+        EditError, UntrustedError: see `sandbox.LightModel`.
+    """
+    if workspace.typed is workspace.model:
+        return ()
+    found = correct_types(workspace.typed, workspace.model, workspace.model_folder)
+    workspace.keep_types()
+    if found.model is not workspace.model:
+        workspace.replace_equivalent(found.model)
+    workspace.complaints.update(found.complaints)
+    return found.notes
+
+
+def replace_dimension(workspace: Workspace, name: str, size: int | str) -> tuple[str, ...]:
+    """Replace a name of dimensions by another or a size; correct the types that follow, and return remarks."""
+
+    # Functions have their own dimensions: they may be called with other sizes.
+    def change(scope: Scope, graph: Body) -> Body:
+        return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {name: size})
+
+    workspace.replace_model(rebuild(workspace.index, change))
+    return propagate_types(workspace)
 
 
 def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Inferred:

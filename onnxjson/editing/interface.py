@@ -13,11 +13,11 @@ from onnxjson.editing.name_changes import matching
 from onnxjson.editing.operator_checks import dtype_of
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.tensor_values import constant_node
-from onnxjson.editing.type_relations import without_invented_names
+from onnxjson.editing.type_relations import with_shape, without_invented_names
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Dimension, Graph, Node, Tensor, TensorShape, TensorType, Type, ValueInfo
+from onnxjson.model.document import Dimension, Graph, Node, Tensor, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
@@ -246,10 +246,7 @@ def pass_out(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | N
                     addition = additions.setdefault(other, _Addition())
                     addition.nodes.append(constant_node(absent, tensor))
                     addition.outputs.append(ValueInfo(name=absent, type=type_of_constant(tensor)))
-            new_type = _without_sizes(value.type)
-        else:
-            new_type = _stacked(value.type)
-        value = ValueInfo(name=outer_name, type=new_type)
+        value = ValueInfo(name=outer_name, type=_type_outside(value.type, is_stacked=kind != "If"))
         scope = scope.outer
 
     def change(scope: Scope, graph: Body) -> Body:
@@ -291,20 +288,10 @@ def _placeholder(tensor_type: TensorType) -> Tensor:
     return Tensor(dims=dims, data_type=kind, **payload)
 
 
-def _without_sizes(value: Type) -> Type:
-    """Return the type of an output of If with unknown sizes, since one branch has no elements."""
-    tensor = value.tensor_type
-    assert tensor is not None
-    if tensor.shape is None:
+def _type_outside(value: Type, *, is_stacked: bool) -> Type:
+    """Return the type that a value has outside: stacked by iteration, or of unknown sizes, since a branch has none."""
+    shape = None if value.tensor_type is None else value.tensor_type.shape
+    if shape is None:
         return value
-    shape = TensorShape(dim=tuple([Dimension() for _ in tensor.shape.dim]))
-    return replace(value, tensor_type=replace(tensor, shape=shape))
-
-
-def _stacked(value: Type) -> Type:
-    tensor = value.tensor_type
-    assert tensor is not None
-    if tensor.shape is None:
-        return value
-    shape = replace(tensor.shape, dim=(Dimension(), *tensor.shape.dim))
-    return replace(value, tensor_type=replace(tensor, shape=shape))
+    dims = (Dimension(), *shape.dim) if is_stacked else (Dimension(),) * len(shape.dim)
+    return with_shape(value, replace(shape, dim=dims))

@@ -36,6 +36,10 @@ class NameRule:
             return self.names.get(name)
         return None if self._change is None else self._change(name)
 
+    def new_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the new names of those that change."""
+        return {name: new for name in names if (new := self(name)) is not None}
+
     def require_all(self, found: Collection[str], known: Iterable[Collection[str]], kind: str) -> None:
         """Raise unless all names to change were found.
 

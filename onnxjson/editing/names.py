@@ -154,10 +154,7 @@ def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: st
         elif scope.kind == "main" or within is not None:
             found = scope.inputs if kind == "input" else [name for name in scope.output_names if name]
             candidates[scope] = dict.fromkeys(found)
-    names = {
-        scope: {name: new for name in known if (new := change(name)) is not None} for scope, known in candidates.items()
-    }
-    names = {scope: mapping for scope, mapping in names.items() if mapping}
+    names = {scope: mapping for scope, known in candidates.items() if (mapping := change.new_names(known))}
     change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
     refuse_collisions(index, names)
     workspace.replace_equivalent(renamed(index, names))
@@ -189,9 +186,7 @@ def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
 def _rename_nodes(workspace: Workspace, change: NameRule, within: str | None, *, must: bool = True) -> int:
     scopes = workspace.index.scopes if within is None else [workspace.scope(within)]
     known = {scope: {node.name: None for node in scope.graph.node if node.name} for scope in scopes}
-    names = {
-        scope: {name: new for name in found if (new := change(name)) is not None} for scope, found in known.items()
-    }
+    names = {scope: change.new_names(found) for scope, found in known.items()}
     if must:
         change.require_all([name for mapping in names.values() for name in mapping], known.values(), "node")
     _refuse_equal([(known[scope], mapping) for scope, mapping in names.items()])
@@ -226,7 +221,7 @@ def _refuse_equal(renamings: Iterable[tuple[Iterable[str], Mapping[str, str]]]) 
 def _rename_dimensions(workspace: Workspace, change: NameRule) -> int:
     model = workspace.model
     known = dimension_names(model)
-    new = {name: found for name in known if (found := change(name)) is not None}
+    new = change.new_names(known)
     if change.names is not None:
         # A name may occur only in expressions.
         new |= {old: to for old, to in change.names.items() if old not in new and _in_expression(old, known)}
@@ -244,7 +239,7 @@ def _in_expression(name: str, known: dict[str, None]) -> bool:
 def _rename_metadata(workspace: Workspace, change: NameRule) -> int:
     model = workspace.model
     known = {each.key: None for entries in _metadata(model) for each in entries if each.key}
-    new = {name: found for name in known if (found := change(name)) is not None}
+    new = change.new_names(known)
     change.require_all(list(new), [known], "metadata")
     wrong: dict[str, None] = {}
     count = 0

@@ -52,6 +52,9 @@ class Shape(NamedTuple):
         Raises:
             ValueMistakeError: it has another type.
         """
+        kind = _TYPES.get(self.form, object)
+        if not isinstance(value, kind):
+            raise ValueMistakeError(found_words(value), self.fits)
         return _READERS[self.form](self, value)
 
     @property
@@ -201,9 +204,7 @@ def _shape(hint: Any) -> Shape:
 _FORMS: Final[dict[Any, Form]] = {str: "text", int: "integer", float: "number", bool: "flag", Any: "value"}
 
 
-def _read_text(shape: Shape, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueMistakeError(found_words(value), shape.fits)
+def _read_text(shape: Shape, value: str) -> str:
     if shape.least and len(value) < shape.least:
         raise ValueMistakeError("an empty text", shape.fits)
     return value
@@ -226,23 +227,11 @@ def _read_number(shape: Shape, value: object) -> Any:
     return number
 
 
-def _read_flag(shape: Shape, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueMistakeError(found_words(value), shape.fits)
-    return value
-
-
-def _read_choice(shape: Shape, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueMistakeError(found_words(value), shape.fits)
+def _read_choice(shape: Shape, value: str) -> str:
     if value not in shape.choices:
         near = suggest(value, shape.choices)
         raise ValueMistakeError(f'the text "{visible(value, 40)}"', f"{shape.fits}{'; ' if near else ''}{near}")
     return value
-
-
-def _read_value(_: Shape, value: object) -> Any:
-    return plain_value(value)
 
 
 def _read_list(shape: Shape, value: object) -> tuple[Any, ...]:
@@ -255,9 +244,7 @@ def _read_list(shape: Shape, value: object) -> tuple[Any, ...]:
     return tuple([_member(item, each, position) for position, each in enumerate(value)])
 
 
-def _read_mapping(shape: Shape, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueMistakeError(found_words(value), shape.fits)
+def _read_mapping(shape: Shape, value: Mapping[object, object]) -> dict[str, Any]:
     item = shape.item or _VALUE
     found = {}
     for key, each in value.items():
@@ -274,15 +261,16 @@ def _member(shape: Shape, value: object, key: str | int) -> Any:
         raise ValueMistakeError(mistake.found, mistake.fits, (key, *mistake.path)) from None
 
 
-_READERS: Final[dict[Form, Callable[[Shape, object], Any]]] = {
+_READERS: Final[dict[Form, Callable[[Shape, Any], Any]]] = {
     "text": _read_text,
     "integer": _read_number,
     "number": _read_number,
-    "flag": _read_flag,
+    "flag": lambda _, value: value,
     "choice": _read_choice,
-    "value": _read_value,
+    "value": lambda _, value: plain_value(value),
     "list": _read_list,
     "mapping": _read_mapping,
     "size": _read_number,
 }
+_TYPES: Final[dict[Form, type]] = {"text": str, "flag": bool, "choice": str, "mapping": Mapping}
 _VALUE: Final = Shape("value")

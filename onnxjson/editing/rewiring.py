@@ -1,7 +1,7 @@
 """Changes of the values that nodes consume and produce, with the order of nodes, types and annotations that follow.
 
 Runtimes refuse a model whose value_info or outputs state another dtype than its nodes produce, so dtypes are followed
-from node to node before anything is changed. `propagation` corrects shapes afterwards.
+from node to node before anything is changed. `inference` corrects shapes afterwards.
 """
 
 from collections import Counter, deque

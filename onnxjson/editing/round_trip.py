@@ -21,7 +21,7 @@ from onnxjson.editing.applying import new_findings
 from onnxjson.editing.drafts import Recognition, paths_of_nodes
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import AddressError, DecodeError, Finding
+from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.payloads import Data, Digest, SourceFile
 from onnxjson.model.walking import replace_records
@@ -97,20 +97,8 @@ class ModelEditing:
             AddressError: a node cannot be recognised, or the nodes of a block are no longer adjacent.
         """
         if draft.places is None:
-            draft.places = self._found_again(draft)
+            draft.places = Recognition(self.model).blocks(draft.addresses, draft.ways)
         return draft.places
-
-    def _found_again(self, draft: drafts.Draft) -> Mapping[str, str]:
-        same = {each: each for each in draft.addresses}
-        if draft.origin is None or not draft.origin.addresses:
-            return same
-        if draft.ways:
-            return Recognition(self.model).blocks(draft.addresses, draft.ways)
-        # Drafts of older versions have no landmarks: their nodes must be unchanged.
-        text = node_blocks.write_blocks(self.model, draft.addresses, self._remark(draft.addresses))
-        if drafts.sha256(text) != draft.origin.handed_out:
-            raise AddressError("the nodes of this text changed or moved")
-        return same
 
     def _remark(self, addresses: Sequence[str]) -> str:
         count = sum(len(node_blocks.node_addresses(each)) for each in addresses)

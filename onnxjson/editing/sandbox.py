@@ -310,17 +310,8 @@ def _typed(before: tuple[ValueInfo, ...], after: Graph) -> tuple[ValueInfo, ...]
 
 
 def _with_type(value: ValueInfo, now: Type | None) -> ValueInfo:
-    if value.type is None or now is None or not _contradicts(value.type, now):
-        return value
-    return replace(value, type=now)
-
-
-def _contradicts(one: Type, other: Type) -> bool:
-    if one.tensor_type is None or other.tensor_type is None:
-        return False
-    if one.tensor_type.elem_type and other.tensor_type.elem_type:
-        return one.tensor_type.elem_type != other.tensor_type.elem_type
-    return False
+    dtypes = [each.tensor_type.elem_type if each and each.tensor_type else None for each in (value.type, now)]
+    return replace(value, type=now) if all(dtypes) and dtypes[0] != dtypes[1] else value
 
 
 def _value_info(before: Graph, after: Graph, nodes: Sequence[Node]) -> tuple[ValueInfo, ...]:

@@ -7,16 +7,15 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import LooseInference
+from onnxjson.editing.inference import LooseInference, replace_dimension
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.propagation import propagate_types
 from onnxjson.editing.size_following import follow_sizes
 from onnxjson.editing.tensor_values import constant_node
-from onnxjson.editing.type_relations import dims_of
+from onnxjson.editing.type_relations import dims_of, tensor_of, with_shape
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
-from onnxjson.model.dimensions import dimension_names, substitute, with_dimension, with_dimension_names
+from onnxjson.model.dimensions import dimension_names, substitute, with_dimension
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Dimension, Function, Graph, Node, Tensor, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
@@ -125,13 +124,8 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
             hint = suggest(name, known) or (f"there are {some}" if known else "there is none")
             raise SelectorError(f'no dimension is called "{visible(name)}"; {hint}')
 
-        # Functions have their own dimensions: they may be called with other sizes.
-        def change(scope: Scope, graph: Body) -> Body:
-            return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {name: size})
-
-        workspace.replace_model(rebuild(workspace.index, change))
         workspace.is_forced |= self.anyway
-        return Outcome(len(touched), propagate_types(workspace))
+        return Outcome(len(touched), replace_dimension(workspace, name, size))
 
 
 def dimensions_of(shape: ShapeText) -> tuple[Dimension, ...]:
@@ -237,15 +231,14 @@ def _with_shapes(graph: Body, shapes: Mapping[str, tuple[Dimension, ...]]) -> Bo
 def _with_shape(value: ValueInfo, dims: tuple[Dimension, ...]) -> ValueInfo:
     if value.type is None:
         return value
-    field = "tensor_type" if value.type.tensor_type is not None else "sparse_tensor_type"
-    tensor = getattr(value.type, field)
+    tensor = tensor_of(value.type)
     if tensor is None:
         return value
     shape = tensor.shape or TensorShape()
     if len(shape.dim) == len(dims):
         # Denotations stay with their axes.
         dims = tuple([with_dimension(a, b.dim_param or b.dim_value) for a, b in zip(shape.dim, dims, strict=True)])
-    return replace(value, type=replace(value.type, **{field: replace(tensor, shape=replace(shape, dim=dims))}))
+    return replace(value, type=with_shape(value.type, replace(shape, dim=dims)))
 
 
 _INT64 = 7
@@ -331,7 +324,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
     def _steps(
         self, workspace: Workspace, ends: tuple[str, str], dims: list[int | str | None] | None, *, from_model: bool
     ) -> tuple[list[Node], list[Tensor]]:
-        """Return connected nodes between `ends`, the value in the new layout and in that of the model, and constants."""
+        """Return connected nodes between `ends` (in the new layout, in that of the model), and their constants."""
         name, taken = ends[0], [ends[1]]
         steps: list[Node] = []
         sources: list[Node] = []
@@ -387,8 +380,7 @@ def _permuted(value: Type | None, perm: tuple[int, ...] | None, *, of_input: boo
         return value
     old = value.tensor_type.shape.dim
     order = [perm.index(axis) for axis in range(len(perm))] if of_input else perm
-    shape: TensorShape = replace(value.tensor_type.shape, dim=tuple([old[axis] for axis in order]))
-    return replace(value, tensor_type=replace(value.tensor_type, shape=shape))
+    return with_shape(value, replace(value.tensor_type.shape, dim=tuple([old[axis] for axis in order])))
 
 
 def _put(values: tuple[ValueInfo, ...], inner: str, new: ValueInfo) -> tuple[ValueInfo, ...]:

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.editing.model_difference import Difference, root_of
-from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values
-from onnxjson.editing.size_conflicts import size_conflict
+from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, size_conflict
 from onnxjson.editing.type_relations import (
     Dims,
     dims_of,

@@ -70,8 +70,7 @@ def without_invented_names(inferred: Type) -> Type:
     tensor = inferred.tensor_type
     if tensor is None or tensor.shape is None:
         return inferred
-    changed = replace(tensor, shape=_without_invented(tensor.shape))
-    return replace(inferred, tensor_type=changed)
+    return with_shape(inferred, _without_invented(tensor.shape))
 
 
 def _without_invented(shape: TensorShape) -> TensorShape:
@@ -111,12 +110,27 @@ def may_be_shape(known: Type) -> bool:
     return not dims or (len(dims) == 1 and (dims[0].dim_value or 0) <= _SHAPE_ELEMENTS)
 
 
+def with_shape(value: Type, shape: TensorShape | None) -> Type:
+    """Return a type with another shape of its innermost tensors or sparse tensors."""
+    if value.tensor_type is not None:
+        return replace(value, tensor_type=replace(value.tensor_type, shape=shape))
+    if value.sparse_tensor_type is not None:
+        sparse = replace(value.sparse_tensor_type, shape=shape)
+        return replace(value, sparse_tensor_type=sparse)
+    for field in ("sequence_type", "optional_type"):
+        held = getattr(value, field)
+        if held is not None and held.elem_type is not None:
+            inner = replace(held, elem_type=with_shape(held.elem_type, shape))
+            return replace(value, **{field: inner})
+    return value
+
+
 def without_shape(value: ValueInfo) -> ValueInfo:
     """Return a value without the shape of its type."""
     tensor = value.type.tensor_type if value.type is not None else None
     if value.type is None or tensor is None or tensor.shape is None:
         return value
-    return replace(value, type=replace(value.type, tensor_type=replace(tensor, shape=None)))
+    return replace(value, type=with_shape(value.type, None))
 
 
 def is_same_type(one: Type, other: Type) -> bool:

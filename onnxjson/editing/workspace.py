@@ -58,7 +58,7 @@ class Workspace:
         self.can_be_wrong = False
         """Whether more than attributes and constants changed, so that the structure must be checked."""
         self.typed = model
-        """The model, as it was when its stated types were correct; see `propagation.propagate_types`."""
+        """The model, as it was when its stated types were correct; see `inference.propagate_types`."""
         self.complaints: dict[str, str] = {}
         """Mistakes of types and shapes since `before`, by address of the node."""
         self.examples: dict[str, int] = {}

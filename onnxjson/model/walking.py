@@ -5,7 +5,7 @@ adds is not forgotten. A copy shares every unchanged record with the original. `
 graphs whose change depends on the graphs around them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from onnxjson.model.addresses import attribute_segments, parse_address, resolve
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.messages import FIELDS
+from onnxjson.model.operators import OperatorKey, function_key, operator_key
 
 Found = TypeVar("Found", bound=Record)
 Whole = TypeVar("Whole", bound=Record)
@@ -181,3 +182,19 @@ def with_nodes(graph: Body, change: Callable[[Node], Node]) -> Body:
     if all([a is b for a, b in zip(nodes, graph.node, strict=True)]):
         return graph
     return msgspec.structs.replace(graph, node=nodes)
+
+
+def called_functions(functions: tuple[Function, ...], roots: Iterable[Record]) -> tuple[Function, ...]:
+    """Return the functions that nodes in some records call, directly or indirectly, in their order."""
+    by_key = {function_key(each): each for each in functions}
+    called: set[OperatorKey] = set()
+    pending = list(roots) if functions else []
+    while pending:
+        for node in walk(pending.pop(), Node):
+            key = operator_key(node)
+            if key in by_key and key not in called:
+                called.add(key)
+                pending.append(by_key[key])
+    return (
+        functions if len(called) == len(functions) else tuple([each for key, each in by_key.items() if key in called])
+    )

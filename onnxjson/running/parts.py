@@ -1,6 +1,6 @@
 """Parts of a model as separate models: some nodes with their inputs and constants."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,10 +24,10 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import PART_CONSTANT_BYTES
-from onnxjson.model.operators import function_key, operator_key, plain_domain
+from onnxjson.model.operators import operator_key, plain_domain
 from onnxjson.model.payloads import Data, Digest, whole
 from onnxjson.model.tensors import is_external, raw_bytes
-from onnxjson.model.walking import replace_records, walk
+from onnxjson.model.walking import called_functions, replace_records, walk
 
 IR_VERSION: Final = 10
 """IR version of parts: new enough for every operator set, old enough for every engine."""
@@ -87,7 +87,7 @@ def extract_part(
         cut.need(name)
     fresh = _fresh_names(cut.nodes, len(outputs))
     copies = [Node(op_type="Identity", input=(name,), output=(new,)) for name, new in zip(outputs, fresh, strict=True)]
-    functions = tuple(_called_functions(model, cut.nodes))
+    functions = called_functions(model.functions, cut.nodes)
     opsets = _opsets(model, scope)
     inner = [node for outer in cut.nodes for node in walk(outer, Node)]
     for attribute in [attribute for node in inner for attribute in node.attribute if attribute.ref_attr_name]:
@@ -184,20 +184,6 @@ def _fresh_names(nodes: Sequence[Node], count: int) -> list[str]:
 
 def _plain(node: Node) -> Node:
     return msgspec.structs.replace(node, metadata_props=(), doc_string=None, device_configurations=())
-
-
-def _called_functions(model: Model, nodes: Sequence[Node]) -> Iterator[Function]:
-    """Yield the functions that nodes call, directly or indirectly."""
-    by_name = {function_key(each): each for each in model.functions}
-    if not by_name:
-        return
-    pending = [inner for node in nodes for inner in walk(node, Node)]
-    while pending:
-        node = pending.pop()
-        function = by_name.pop(operator_key(node), None)
-        if function is not None:
-            yield function
-            pending += walk(function, Node)
 
 
 def _opsets(model: Model, scope: Scope) -> tuple[OperatorSetId, ...]:

@@ -15,8 +15,8 @@ from onnxjson.editing.new_models.slot_types import (
     preferred_type,
     read_input,
     static_shape,
-    with_shape,
 )
+from onnxjson.editing.type_relations import with_shape
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from onnxjson.editing.new_models.slot_types import innermost_tensor, static_shape, with_shape
+from onnxjson.editing.new_models.slot_types import innermost_tensor, static_shape
 from onnxjson.editing.spelling import json_or_text
+from onnxjson.editing.type_relations import with_shape
 from onnxjson.model.document import Attribute, Graph, Node, Tensor, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.messages import ATTRIBUTE_TYPES

@@ -14,7 +14,7 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.operator_checks import check_node
 from onnxjson.editing.sandbox import worker
-from onnxjson.editing.type_relations import refine_type
+from onnxjson.editing.type_relations import refine_type, with_shape
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
@@ -98,21 +98,6 @@ def innermost_tensor(value: Type) -> TensorType | None:
     """Return the tensor type in a type."""
     inner = innermost(value)
     return None if inner is None else inner.tensor_type
-
-
-def with_shape(value: Type, shape: TensorShape | None) -> Type:
-    """Return a type with another shape of its innermost tensors or sparse tensors."""
-    if value.tensor_type is not None:
-        return replace(value, tensor_type=replace(value.tensor_type, shape=shape))
-    if value.sparse_tensor_type is not None:
-        sparse = replace(value.sparse_tensor_type, shape=shape)
-        return replace(value, sparse_tensor_type=sparse)
-    for field in ("sequence_type", "optional_type"):
-        held = getattr(value, field)
-        if held is not None and held.elem_type is not None:
-            inner = replace(held, elem_type=with_shape(held.elem_type, shape))
-            return replace(value, **{field: inner})
-    return value
 
 
 def constant(name: str, value: Type, values: Any) -> Tensor:
