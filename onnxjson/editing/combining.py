@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.opsets import convert, domain_text, imported_version
 from onnxjson.editing.type_relations import refine_type
-from onnxjson.editing.workspace import main_scope
+from onnxjson.editing.workspace import Made, main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
@@ -28,13 +28,6 @@ _SHOWN: Final = 8
 Kind = TypeVar("Kind", bound=Record)
 
 
-class Combined(NamedTuple):
-    """Two models combined, and remarks for the user."""
-
-    model: Model
-    notes: tuple[str, ...]
-
-
 def combine(
     first: Model,
     second: Model,
@@ -42,7 +35,7 @@ def combine(
     *,
     prefix: str,
     folders: tuple[Path | None, Path | None] = (None, None),
-) -> Combined:
+) -> Made:
     """Append `second` to `first`, with values of `first` instead of some of its inputs.
 
     Args:
@@ -75,7 +68,7 @@ def combine(
     second, more = _own_node_names(ones, second, prefix, shared)
     notes += more
     model, more = _joined(first, second, joins, shared)
-    return Combined(model, (*notes, *more))
+    return Made(model, (*notes, *more))
 
 
 def _same_versions(

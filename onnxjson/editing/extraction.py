@@ -3,25 +3,16 @@
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.type_relations import refine_type
+from onnxjson.editing.workspace import Made
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import (
-    Function,
-    Graph,
-    Model,
-    SparseTensor,
-    Tensor,
-    TensorAnnotation,
-    Type,
-    ValueInfo,
-)
+from onnxjson.model.document import Function, Graph, Model, SparseTensor, Tensor, TensorAnnotation, Type, ValueInfo
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.walking import called_functions
@@ -34,13 +25,6 @@ Value = tuple[Scope, str]
 """A value: the graph that defines it, and its name there."""
 
 
-class ExtractedModel(NamedTuple):
-    """A part of a model, and remarks for the user."""
-
-    model: Model
-    notes: tuple[str, ...]
-
-
 class Extraction:
     """Extracts parts of one model; missing types are inferred once."""
 
@@ -50,7 +34,7 @@ class Extraction:
         self._folder = folder
         self._inferred: dict[str, Scope] | None = None
 
-    def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> ExtractedModel:
+    def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> Made:
         """Extract the nodes between `inputs` and `outputs`, which become those of the part, in their order.
 
         Args:
@@ -88,7 +72,7 @@ class Extraction:
         if outer:
             notes.append(f"values from around the graph, which are inputs now: {_names(outer)}")
         model, more = self.part(scope, positions, [*order, *outer], [name for _, name in outputs])
-        return ExtractedModel(model, (*notes, *more))
+        return Made(model, (*notes, *more))
 
     def part(
         self,
@@ -99,7 +83,7 @@ class Extraction:
         *,
         spare: Collection[str] = (),
         with_defaults: bool = False,
-    ) -> ExtractedModel:
+    ) -> Made:
         """Extract the nodes at `positions` of a graph, with their constants, as a model with these inputs and outputs.
 
         Args:
@@ -148,7 +132,7 @@ class Extraction:
         if model.training_info:
             notes.append("training_info belongs to the whole model and is left out")
         functions = called_functions(model.functions, nodes)
-        return ExtractedModel(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
+        return Made(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
 
     def _one_graph(self, inputs: Iterable[Value], outputs: Sequence[Value]) -> Scope:
         scope = outputs[0][0]

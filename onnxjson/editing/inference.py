@@ -125,13 +125,13 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
         WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
     """
     index = Index(model)
-    found = types_that_follow(index, folder)
+    found, contradicting = types_that_follow(index, folder)
     conflicts: list[TypeConflict] = []
 
     def change(scope: Scope, graph: Body) -> Body:
-        if isinstance(graph, Function) or scope not in found.types:
+        if isinstance(graph, Function) or scope not in found:
             return graph
-        types, wrong = found.types[scope], found.conflicts[scope]
+        types, wrong = found[scope], contradicting[scope]
 
         def better(value: ValueInfo) -> ValueInfo:
             name = value.name or ""

@@ -156,9 +156,7 @@ def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: st
             candidates[scope] = dict.fromkeys(found)
     names = {scope: mapping for scope, known in candidates.items() if (mapping := change.new_names(known))}
     change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
-    refuse_collisions(index, names)
-    workspace.replace_equivalent(renamed(index, names))
-    return sum(map(len, names.values()))
+    return _renamed_values(workspace, names)
 
 
 def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
@@ -178,6 +176,10 @@ def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
                 kind = "input" if name in inputs else "output" if name in outputs else "tensor"
             if kind in kinds:
                 mapping[name] = prefix + name
+    return _renamed_values(workspace, names)
+
+
+def _renamed_values(workspace: Workspace, names: Mapping[Scope, Mapping[str, str]]) -> int:
     refuse_collisions(workspace.index, names)
     workspace.replace_equivalent(renamed(workspace.index, names))
     return sum(map(len, names.values()))

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
-from onnxjson.editing.workspace import Workspace
+from onnxjson.editing.workspace import Made, Workspace
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
@@ -36,13 +36,6 @@ from onnxjson.running.opset_conversion import NEWER_VALUES
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
 _NODE_ADDRESS: Final = re.compile(r".*/node/[0-9]+")
 _SHOWN: Final = 6
-
-
-class Converted(NamedTuple):
-    """A converted model, and remarks for the user."""
-
-    model: Model
-    notes: tuple[str, ...]
 
 
 def imported_version(imports: Sequence[OperatorSetId], domain: str) -> int | None:
@@ -88,15 +81,10 @@ def differing_nodes(index: Index, domain: str, old: int, new: int) -> list[NodeR
             )
         return changed[key]
 
-    return [
-        NodeRef(scope, position)
-        for scope in index.scopes
-        for position, node in enumerate(scope.graph.node)
-        if is_other(node)
-    ]
+    return [ref for ref in index.nodes() if is_other(ref.node)]
 
 
-def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Converted:
+def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Made:
     """Convert a model to another version of an operator set; ir_version and everything else stays if possible.
 
     Raises:
@@ -109,7 +97,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
         known = ", ".join(domain_text(plain_domain(each.domain)) for each in model.opset_import) or "none"
         raise EditError(f"the model does not import {domain_text(domain)}; it imports {known}", "/opset_import")
     if old == version:
-        return Converted(model, (f"{domain_text(domain)} is at version {version} already",))
+        return Made(model, (f"{domain_text(domain)} is at version {version} already",))
     newest = newest_version(domain)
     if newest is None:
         reason = f"onnx does not know the operators of {domain_text(domain)}, so it cannot convert them"
@@ -120,7 +108,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
     nodes = differing_nodes(index, domain, old, version)
     if not nodes:
         text = f"no operator of the model differs in version {version}; only opset_import changes"
-        return Converted(with_version(model, domain, version), (text,))
+        return Made(with_version(model, domain, version), (text,))
     _refuse_elsewhere(nodes, domain, old, version)
     return _converted(model, index, nodes, version, folder)
 
@@ -137,15 +125,12 @@ def _refuse_elsewhere(nodes: Sequence[NodeRef], domain: str, old: int, version: 
         ("function", "bodies of functions", "inline them first (inline-functions)"),
         ("training", "training steps", "convert a model without training_info"),
     ):
-        inside = [ref for ref in nodes if _outermost(ref.scope).kind == kind]
+        # A training step sees the main graph, but is not part of it.
+        roots = [next(each for each in ref.scope.chain() if each.kind != "subgraph") for ref in nodes]
+        inside = [ref for ref, root in zip(nodes, roots, strict=True) if root.kind == kind]
         if inside:
             reason = f"{_operators(inside)} changed {change}, in {words}, which the converter ignores"
             raise EditError(f"{reason}; {advice}", inside[0].address)
-
-
-def _outermost(scope: Scope) -> Scope:
-    # A training step sees the main graph, but is not part of it.
-    return next(each for each in scope.chain() if each.kind != "subgraph")
 
 
 def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
@@ -153,7 +138,7 @@ def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
     return listed([f"{name} ({count:,})" for name, count in counts.most_common()], most or len(counts))
 
 
-def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> Converted:
+def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> Made:
     for ref in nodes:
         values = [each.s for each in ref.node.attribute if NEWER_VALUES.get((ref.node.op_type, each.s), 0) > version]
         if values and values[0]:
@@ -183,7 +168,7 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     counts = "no node had to change"
     if any(merged):
         counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
-    return Converted(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+    return Made(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
 
 
 def _refuse_wrong_nodes(before: Model, after: Model, version: int) -> None:

@@ -61,17 +61,11 @@ def correct_types(before: Model, after: Model, folder: Path | None) -> Corrected
     return _Correction(Difference(Index(before), Index(after)), folder).correct()
 
 
-class Followed(NamedTuple):
-    """Types of all values as they follow from the inputs."""
-
-    types: Mapping[Scope, Mapping[str, Type | None]]
-    """The types that differ from the stated ones; the inference leaves open what is None."""
-    conflicts: Mapping[Scope, Mapping[str, Type]]
-    """Those that contradict the stated ones."""
+TypesByGraph = Mapping[Scope, Mapping[str, Type | None]]
 
 
-def types_that_follow(index: Index, folder: Path | None) -> Followed:
-    """Return the types of all values; what the inference leaves open is as the model states it.
+def types_that_follow(index: Index, folder: Path | None) -> tuple[TypesByGraph, Mapping[Scope, Mapping[str, Type]]]:
+    """Return the types of values that differ from the stated ones (None: left open), and those that contradict them.
 
     Raises:
         WorkerError, EditError, UntrustedError: see `Part.infer`.
@@ -79,7 +73,7 @@ def types_that_follow(index: Index, folder: Path | None) -> Followed:
     found = _Correction(Difference(Index(Model()), index), folder)
     if index.main is not None:
         found.settle(index.main, set(range(len(index.main.graph.node))))
-    return Followed(found.types, found.conflicts)
+    return found.types, found.conflicts
 
 
 class _Correction:
@@ -167,6 +161,15 @@ class _Correction:
         self.calls |= step.calls
         return step.new_complaints()
 
+    def infer(self, part: Part, cleared: Names, opened: Values, sizes: Sizes | None = None) -> InferredPart:
+        """Infer the types of a part; nothing is known of a change if the inference crashes."""
+        try:
+            return part.infer(cleared, opened, self.folder, sizes)
+        except WorkerError as error:
+            if not self.difference.twins:
+                raise
+            return InferredPart({}, {"": str(error)})
+
     def _restated(self, scope: Scope, graph: Body) -> Body:
         root, types = root_of(scope), self.types[scope]
         if root.kind != "main":
@@ -226,10 +229,11 @@ class _Step:
         self._cleared = cleared
         main = whole.new.main
         assert main is not None
+        self._main = main
         self._part = Part(whole.new, positions, whole.types[main])
         self._names = {scope.address: names for scope, names in cleared.items()}
         self._opened = {scope.address: types for scope, types in opened.items()}
-        self._found = _inferred(self._part, self._names, self._opened, whole)
+        self._found = whole.infer(self._part, self._names, self._opened)
         self.types: dict[Scope, dict[str, Type | None]] = {scope: {} for scope in cleared}
         self.decided: dict[Scope, set[str]] = {scope: set() for scope in cleared}
         self.opened: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
@@ -316,20 +320,18 @@ class _Step:
         if not is_same or found is None or may_be_shape(found) or name in self._difference.stated[scope]:
             self.live[scope].add(name)
 
+    def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
+        found = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
+        return [(scope, name) for scope, name in found if scope is not None]
+
     def _follows_blank(self, ref: NodeRef) -> bool:
         """Whether the inference knows too little about what a node consumes."""
-        scopes = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
-        return any([scope is not None and name in self._blank.get(scope, ()) for scope, name in scopes])
+        return any([name in self._blank.get(scope, ()) for scope, name in self._consumed(ref)])
 
     def _cause(self, ref: NodeRef) -> str:
         """Return the first node after which types are open."""
-        for name in consumed_names(ref.node):
-            scope = Index.defining_scope(ref.scope, name)
-            if scope is not None:
-                cause = self.causes.get((scope, name)) or self._whole.causes.get((scope, name))
-                if cause is not None:
-                    return cause
-        return f"{visible(ref.node.op_type or '')} @{ref.address}"
+        causes = [self.causes.get(each) or self._whole.causes.get(each) for each in self._consumed(ref)]
+        return next(filter(None, causes), f"{visible(ref.node.op_type or '')} @{ref.address}")
 
     def _is_same(self, scope: Scope, name: str, found: Type | None, stated: Type | None) -> bool:
         if stated is not None and found is not None and is_complete(found):
@@ -348,17 +350,14 @@ class _Step:
     @cached_property
     def _sized(self) -> Mapping[str, Mapping[str, Type]]:
         """Types with sizes instead of names: the inference leaves less of them open."""
-        return _inferred(self._part, self._names, self._opened, self._whole, self._whole.sizes).types
+        return self._whole.infer(self._part, self._names, self._opened, self._whole.sizes).types
 
     @cached_property
     def _before(self) -> tuple[Part, dict[str, set[str]]]:
         """The part before the edit, and the values there whose types are ignored."""
         difference = self._difference
-        main = self._whole.new.main
-        assert main is not None
-        positions = [
-            twin.position for each in self._positions if (twin := difference.counterpart(main, each)) is not None
-        ]
+        twins = [difference.counterpart(self._main, each) for each in self._positions]
+        positions = [twin.position for twin in twins if twin is not None]
         names = {
             difference.twins[scope].address: {difference.former_name(scope, name) for name in cleared}
             for scope, cleared in self._cleared.items()
@@ -369,7 +368,7 @@ class _Step:
     @cached_property
     def _sized_before(self) -> Mapping[str, Mapping[str, Type]]:
         part, names = self._before
-        return _inferred(part, names, {}, self._whole, self._whole.sizes).types
+        return self._whole.infer(part, names, {}, self._whole.sizes).types
 
     def new_complaints(self) -> dict[str, str]:
         """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
@@ -379,7 +378,7 @@ class _Step:
         if not found:
             return {}
         part, names = self._before
-        before = _inferred(part, names, {}, self._whole)
+        before = self._whole.infer(part, names, {})
         new: dict[str, str] = {}
         for ref, text in found.items():
             twin = self._difference.counterpart(*ref)
@@ -398,15 +397,3 @@ class _Step:
             return tuple(constant.dims) if constant is not None else dims_of(inferred)
 
         return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
-
-
-def _inferred(
-    part: Part, cleared: Names, opened: Values, whole: _Correction, sizes: Sizes | None = None
-) -> InferredPart:
-    """Infer the types of a part; nothing is known of a change if the inference crashes."""
-    try:
-        return part.infer(cleared, opened, whole.folder, sizes)
-    except WorkerError as error:
-        if not whole.difference.twins:
-            raise
-        return InferredPart({}, {"": str(error)})

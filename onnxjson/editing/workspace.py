@@ -8,7 +8,7 @@ index is built again when it is needed.
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,6 +25,13 @@ _HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
 
 NodeChange = Node | tuple[Node, ...] | None
 """Replacement of a node: another node, none, or several."""
+
+
+class Made(NamedTuple):
+    """A new model, and remarks for the user."""
+
+    model: Model
+    notes: tuple[str, ...]
 
 
 class Chosen(str):
