@@ -17,6 +17,7 @@ from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
+from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.shapes import SetDim, SetShape, TransposeInput
 from onnxjson.editing.tensor_values import CastTensor, SetTensor
 from onnxjson.model.display import suggest, visible
@@ -28,6 +29,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ReplaceNode,
     Rewire,
     SwapInputs,
+    ReplacePattern,
     SetAttribute,
     RemoveAttribute,
     SetTensor,

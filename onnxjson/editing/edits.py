@@ -24,6 +24,7 @@ from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
+from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.script import Script
 from onnxjson.editing.shapes import SetDim, SetShape, TransposeInput
 from onnxjson.editing.tensor_values import CastTensor, SetTensor
@@ -33,7 +34,7 @@ __all__ = [
     "AddInput", "AddNode", "AddOutput", "CastTensor", "Combine", "ConstantsToInitializers", "ConvertOpset",
     "DeduplicateInitializers", "DeleteNode", "Edit", "Extract", "InferShapes", "InitializersToConstants",
     "InitializersToInputs", "InlineFunctions", "NameNodes", "Outcome", "Prefix", "Prune", "RemoveAttribute",
-    "RemoveInput", "RemoveOutput", "Rename", "ReplaceNode", "Result", "Rewire", "Script", "SetAttribute",
-    "SetBatchSize", "SetDim", "SetDoc", "SetIrVersion", "SetMetadata", "SetName", "SetShape", "SetTensor",
-    "StampOpset", "Strip", "SwapInputs", "TransposeInput", "Workspace", "apply", "plan", "run",
+    "RemoveInput", "RemoveOutput", "Rename", "ReplaceNode", "ReplacePattern", "Result", "Rewire", "Script",
+    "SetAttribute", "SetBatchSize", "SetDim", "SetDoc", "SetIrVersion", "SetMetadata", "SetName", "SetShape",
+    "SetTensor", "StampOpset", "Strip", "SwapInputs", "TransposeInput", "Workspace", "apply", "plan", "run",
 ]  # fmt: skip

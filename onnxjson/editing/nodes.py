@@ -52,7 +52,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         _check_new_names(workspace, self.output, name_of(self))
         if self.name and any(ref.node.name == self.name for ref in workspace.index.node_refs):
             raise EditError(f'{name_of(self)}: a node is called "{visible(self.name)}" already; choose another name')
-        attributes = _attributes(self.attribute, self.domain, self.op_type, name_of(self))
+        attributes = attributes_of(self.attribute, self.domain, self.op_type, name_of(self))
         node = Node(inputs, self.output, self.name or None, self.op_type, attributes, domain=self.domain or None)
         check_node(workspace, scope, node, name_of(self))
         conflict = dtype_conflict(workspace, scope, node)
@@ -141,7 +141,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
             known = known_attributes(self.domain, self.op_type, workspace.opset(ref.scope, self.domain))
             old = ref.node.attribute
             if self.attribute is not None:
-                attributes = _attributes(self.attribute, self.domain, self.op_type, name_of(self))
+                attributes = attributes_of(self.attribute, self.domain, self.op_type, name_of(self))
             else:
                 attributes = tuple([each for each in old if known is None or each.name in known])
                 for each in old:
@@ -274,7 +274,8 @@ def visible_name(workspace: Workspace, scope: Scope, text: str, edit: str) -> st
     raise SelectorError(f'{edit}: "{visible(name)}" of {defining_scope.address} is not visible in {scope.address}')
 
 
-def _attributes(values: dict[str, Any], domain: str | None, op_type: str, edit: str) -> tuple[Attribute, ...]:
+def attributes_of(values: dict[str, Any], domain: str | None, op_type: str, edit: str) -> tuple[Attribute, ...]:
+    """Return the attributes of a node from values as in a document, by name; see `attribute_of`."""
     table = attribute_types(domain, op_type)
     return tuple([attribute_of(name, value, table, op_type, edit, where=name) for name, value in values.items()])
 

@@ -16,10 +16,15 @@ class Match(NamedTuple):
 
     root: NodeRef
     """The node whose output the pattern describes."""
-    nodes: tuple[NodeRef, ...]
-    """The nodes of its calls, each once, `root` first, then backwards as in the pattern."""
+    calls: tuple[NodeRef, ...]
+    """The node of each call of the pattern: `root`, then those of its inputs; the end of a path before its start."""
     bindings: dict[str, Value | Attribute]
     """What its names stand for."""
+
+    @property
+    def nodes(self) -> tuple[NodeRef, ...]:
+        """The nodes of the match, each once."""
+        return tuple(dict.fromkeys(self.calls))
 
     @property
     def names(self) -> dict[str, object]:
@@ -51,4 +56,4 @@ def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
 
 
 def _match(state: State) -> Match:
-    return Match(state.nodes[0], tuple(dict.fromkeys(state.nodes)), dict(state.bindings))
+    return Match(state.nodes[0], state.nodes, dict(state.bindings))

@@ -71,6 +71,17 @@ def parse(text: str) -> Pattern:
     return _Parser(text).pattern()
 
 
+@lru_cache(maxsize=256)
+def parse_replacement(text: str) -> Call | Bound:
+    """Parse what takes the place of a match: a call, or ``$x``.
+
+    Raises:
+        SelectorError: it is misspelled; the message names the character and what fits there.
+        LimitError: it is too deep.
+    """
+    return _Parser(text).replacement()
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -98,6 +109,14 @@ class _Parser:
         if self._token.kind != "end":
             self._fail('"->", "where", or the end' if not conditions else '"and", or the end')
         return Pattern(root, tuple(conditions))
+
+    def replacement(self) -> Call | Bound:
+        value = self._value()
+        if not isinstance(value, Call | Bound):
+            self._fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
+        if self._token.kind != "end":
+            self._fail("the end")
+        return value
 
     def _value(self) -> ValuePattern:
         self._depth += 1

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
-from onnxjson.model.index import NodeRef, index_of
+from onnxjson.model.index import Index, NodeRef, index_of
 from onnxjson.patterns.expression import Call, Pattern, parts
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
@@ -38,7 +38,12 @@ class Miss(NamedTuple):
 
 
 def find(
-    model: Model, pattern: Pattern | str, *, overlapping: bool = False, tolerance: float = TOLERANCE
+    model: Model,
+    pattern: Pattern | str,
+    *,
+    overlapping: bool = False,
+    tolerance: float = TOLERANCE,
+    index: Index | None = None,
 ) -> list[Match]:
     """Return the matches of a pattern in all graphs and functions of a model, in the order of their last nodes.
 
@@ -47,12 +52,13 @@ def find(
         pattern: a pattern or its text.
         overlapping: also return matches that share nodes, constants apart, with an earlier one.
         tolerance: relative difference up to which numbers of floating point are equal.
+        index: the index of the model whose nodes the matches name; that of `Model.index` by default.
 
     Raises:
         SelectorError: the pattern is misspelled.
         LimitError: the search makes too many comparisons.
     """
-    return list(matches(_matcher(model, pattern, tolerance), overlapping=overlapping))
+    return list(matches(_matcher(model, index or index_of(model), pattern, tolerance), overlapping=overlapping))
 
 
 def nearest_misses(
@@ -80,10 +86,10 @@ def nearest_misses(
     index = index_of(model)  # kept here, so that all parts of the search have the same one
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
     wanted = sum(isinstance(part, Call) for part in parts(parsed.root))
-    likely = set(_matcher(model, parsed, tolerance).candidates())
+    likely = set(_matcher(model, index, parsed, tolerance).candidates())
     nearest: dict[NodeRef, tuple[float, Miss]] = {}
     for slack in _SLACK:
-        matcher = _matcher(model, parsed, tolerance)
+        matcher = _matcher(model, index, parsed, tolerance)
         for ref in at if at is not None else index.node_refs:
             # Nodes of other operators have missed one requirement already, so everything else must match there.
             if at is None and ref not in likely and (slack > 1 or wanted == 1):
@@ -111,8 +117,7 @@ def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:
     return Miss(ref, matched, wanted, tuple([missed.text for missed in state.missed]), addresses)
 
 
-def _matcher(model: Model, pattern: Pattern | str, tolerance: float) -> Matcher:
-    index = index_of(model)
+def _matcher(model: Model, index: Index, pattern: Pattern | str, tolerance: float) -> Matcher:
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
     return Matcher(
         model, index, parsed, tolerance=tolerance, selected=lambda selector: nodes_of(model, index, selector)

@@ -1,0 +1,317 @@
+"""The edit replace-pattern: whatever matches a pattern becomes another piece of graph."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.editing.declaration import Edit, Outcome, name_of
+from onnxjson.editing.nodes import attributes_of
+from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
+from onnxjson.editing.rewiring import Changes
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Node, Tensor
+from onnxjson.model.dtypes import DATA_TYPES, FLOATS
+from onnxjson.model.elements import pack
+from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
+from onnxjson.model.index import NodeRef, Use
+from onnxjson.patterns.conditions import Value
+from onnxjson.patterns.expression import (
+    Anything,
+    Bound,
+    Call,
+    Elements,
+    Number,
+    Path,
+    Text,
+    ValuePattern,
+    names_of,
+    parts,
+)
+from onnxjson.patterns.finding import Match
+from onnxjson.patterns.grammar import parse, parse_replacement
+from onnxjson.patterns.searching import find
+
+
+class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pattern"):
+    """Replace what matches a pattern of operators with other operators.
+
+    The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
+    attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
+    output. A match of which something inside is used elsewhere is refused, or with keep, what is used stays.
+    """
+
+    words = ("pattern", "replacement")
+    examples = (
+        '{"edit": "replace-pattern", "pattern": "Mul($x, Sigmoid($x))", "replacement": "Swish($x)"}',
+        '{"edit": "replace-pattern", "pattern": "Transpose(Transpose($x))", "replacement": "$x"}',
+    )
+
+    pattern: Annotated[str, Meta(min_length=1, description="The pattern; `onnxjson find` shows what it matches.")]
+    replacement: Annotated[str, Meta(min_length=1, description="What takes the place of each match.")]
+    keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        try:
+            pattern, replacement = parse(self.pattern), parse_replacement(self.replacement)
+        except SelectorError as error:
+            raise ParameterError(f"{name_of(self)}: {error}") from error
+        _check_names(names_of(pattern.root), replacement, name_of(self))
+        found = find(workspace.model, pattern, index=workspace.index)
+        if not found:
+            if self.if_any:
+                return Outcome(0)
+            raise NoMatchError(
+                f"{name_of(self)}: nothing matches the pattern; `onnxjson find --why` shows what nearly does"
+            )
+        work = _Replacements(workspace, list(_calls(pattern.root)), replacement, name_of(self), keep=self.keep)
+        for match in found:
+            work.add(match)
+        work.changes.make()
+        return Outcome(len(found))
+
+
+def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:
+    for part in parts(replacement):
+        if isinstance(part, Bound) and bound.get(part.name, True):
+            what = "is an attribute, not a value" if part.name in bound else "is not in the pattern"
+            raise ParameterError(f"{edit}: ${part.name} of the replacement {what}")
+        if isinstance(part, Path):
+            raise ParameterError(f"{edit}: a replacement has no paths (->); write calls inside calls")
+        if not isinstance(part, Call):
+            continue
+        if len(part.operators) > 1 or part.operators[0].name == "*":
+            raise ParameterError(f"{edit}: a replacement names one operator in each place, not {part}")
+        if part.inputs is None or part.is_open:
+            raise ParameterError(f"{edit}: a replacement names all inputs; {part} does not")
+        for name, value in part.attributes:
+            if isinstance(value, Anything) or (isinstance(value, Elements) and None in value.items):
+                raise ParameterError(f"{edit}: the attribute {name} of a replacement needs a value")
+            if isinstance(value, Bound) and not bound.get(value.name, False):
+                raise ParameterError(f"{edit}: ${value.name} is not an attribute of the pattern")
+        for each in part.inputs:
+            if isinstance(each, Elements) and any(not isinstance(item, int | float) for item in each.items):
+                raise ParameterError(f"{edit}: {each} is not a list of numbers")
+
+
+def _calls(pattern: ValuePattern) -> Iterator[Call]:
+    """Yield the calls of a pattern in the order of the nodes of a match."""
+    if isinstance(pattern, Path):
+        yield from _calls(pattern.end)
+        yield from _calls(pattern.start)
+    elif isinstance(pattern, Call):
+        yield pattern
+        for each in pattern.inputs or ():
+            yield from _calls(each)
+
+
+@dataclass
+class _Replacements:
+    """The changes of all matches."""
+
+    workspace: Workspace
+    calls: Sequence[Call]
+    replacement: ValuePattern
+    edit: str
+    keep: bool
+    changes: Changes = field(init=False)
+    _taken: set[str] = field(default_factory=set)
+    _instead: dict[Value, str] = field(default_factory=dict)
+    """Values that another one replaces."""
+
+    def __post_init__(self) -> None:
+        self.changes = Changes(self.workspace)
+
+    def add(self, match: Match) -> None:
+        """Replace one match.
+
+        Raises:
+            EditError: the match has something that the replacement would lose, or the new nodes are not valid.
+        """
+        root = match.root
+        self._check_inputs(match)
+        removed = self._removed(match)
+        output = root.node.output[self.calls[0].output]
+        new = _Nodes(self, match)
+        if isinstance(self.replacement, Bound):
+            value = match.bindings[self.replacement.name]
+            assert isinstance(value, Value)
+            nodes = self._forwarded(root, output, value)
+        else:
+            assert isinstance(self.replacement, Call)
+            new.call(self.replacement, output)
+            nodes = new.made
+        of_graph = self.changes.of(root.scope)
+        for ref in removed:
+            of_graph.nodes[ref.position] = None
+            of_graph.removed.update(each for each in ref.node.output if each and each != output)
+        of_graph.nodes[root.position] = tuple(nodes)
+
+    def _forwarded(self, root: NodeRef, output: str, value: Value) -> list[Node]:
+        """Let all consumers of a value use another one; an output of a graph keeps its name, by a node Identity."""
+        index = self.workspace.index
+        name = self._instead.get(value, value.name)
+        self._instead[Value(root.scope, output)] = name
+        uses = index.consumers(root.scope, output)
+        for use in uses:
+            if use.position is not None:
+                self.changes.take(use, name)
+        if any(use.position is None for use in uses):
+            return [Node(input=(name,), output=(output,), name=root.node.name, op_type="Identity")]
+        self.changes.of(root.scope).removed.add(output)
+        return []
+
+    def _check_inputs(self, match: Match) -> None:
+        for call, ref in zip(self.calls, match.calls, strict=True):
+            there = sum(bool(name) for name in ref.node.input[len(call.inputs or ()) :])
+            if call.inputs is None:
+                there = 0 if ref is match.root and isinstance(self.replacement, Bound) else len(ref.node.input)
+            if there and not call.is_open:
+                raise EditError(
+                    f"{self.edit}: {ref.address} ({visible(ref.node.op_type or '')}) has inputs that the pattern does "
+                    'not mention; name them, or write "..." to drop them',
+                    ref.address,
+                )
+
+    def _removed(self, match: Match) -> list[NodeRef]:
+        """Return the nodes of a match that go, except its last one."""
+        root, scope = match.root, match.root.scope
+        kept_output = root.node.output[self.calls[0].output]
+        inside = set(match.nodes)
+        kept: set[NodeRef] = set()
+        for ref in sorted(match.nodes, key=lambda each: each.position, reverse=True):
+            if ref is not root and is_constant_node(ref.node):
+                continue
+            for name in ref.node.output:
+                if not name or (ref == root and name == kept_output):
+                    continue
+                outside = [
+                    use for use in self.workspace.index.consumers(ref.scope, name) if not _is_in(use, inside - kept)
+                ]
+                if not outside and ref.scope is scope:
+                    continue
+                if not self.keep or ref == root:
+                    where = "in another graph" if not outside else f"by {_user(outside[0])}"
+                    raise EditError(
+                        f'{self.edit}: "{visible(name)}" inside a match is used {where}; '
+                        + ("" if ref == root else "with keep, its producer stays"),
+                        ref.address,
+                    )
+                kept.add(ref)
+        return [
+            ref
+            for ref in inside - kept - {root}
+            if ref.scope is scope and not (is_constant_node(ref.node) and self._is_shared(ref, inside))
+        ]
+
+    def _is_shared(self, ref: NodeRef, inside: set[NodeRef]) -> bool:
+        uses = self.workspace.index.consumers(ref.scope, ref.node.output[0])
+        return any(not _is_in(use, inside) for use in uses)
+
+    def fresh(self, wanted: str) -> str:
+        """Return a name that no value has."""
+        name = self.workspace.fresh_name(wanted, self._taken)
+        self._taken.add(name)
+        return name
+
+    def resolved(self, value: Value) -> str:
+        """Return the name of a value after the replacements so far."""
+        return self._instead.get(value, value.name)
+
+
+class _Nodes:
+    """The nodes that replace one match."""
+
+    def __init__(self, work: _Replacements, match: Match) -> None:
+        self._work = work
+        self._match = match
+        self._known: dict[Call, tuple[str, ...]] = {}
+        self.made: list[Node] = []
+
+    def call(self, call: Call, output: str | None = None) -> str:
+        """Make the node of a call and of the calls in it; return its output."""
+        same = call._replace(output=0)
+        if same not in self._known:
+            self._known[same] = self._node(call, output)
+        return self._known[same][call.output]
+
+    def _node(self, call: Call, output: str | None) -> tuple[str, ...]:
+        work, root = self._work, self._match.root
+        operator = call.operators[0]
+        inputs = list(map(self._input, call.inputs or ()))
+        for place, each in enumerate(call.inputs or ()):
+            if isinstance(each, Number | Elements):
+                inputs[place] = self._constant(each, [name for name in inputs if name])
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        base = root.node.name or root.node.output[self._work.calls[0].output]
+        outputs = [work.fresh(f"{base}/{operator.name}") for _ in range(call.output + 1)]
+        if output is not None:
+            outputs[call.output] = output
+        name = root.node.name if output is not None else None
+        node = Node(
+            input=tuple(inputs), output=tuple(outputs), name=name, op_type=operator.name,
+            attribute=self._attributes(call), domain=operator.domain or None,
+        )  # fmt: skip
+        check_node(work.workspace, root.scope, node, f"{work.edit}: {root.address}")
+        conflict = dtype_conflict(work.workspace, root.scope, node)
+        if conflict is not None:
+            raise EditError(f"{work.edit}: {root.address}: {conflict}", root.address)
+        self.made.append(node)
+        return node.output
+
+    def _input(self, wanted: ValuePattern) -> str:
+        if isinstance(wanted, Bound):
+            value = self._match.bindings[wanted.name]
+            assert isinstance(value, Value)
+            return self._work.resolved(value)
+        return self.call(wanted) if isinstance(wanted, Call) else ""
+
+    def _constant(self, wanted: Number | Elements, others: Sequence[str]) -> str:
+        """Make a node Constant: a list of integers is int64, anything else has the dtype of the other inputs."""
+        items = [wanted.value] if isinstance(wanted, Number) else list(wanted.items)
+        dtype = DATA_TYPES["int64"]
+        if isinstance(wanted, Number) or any(isinstance(each, float) for each in items):
+            scope = self._match.root.scope
+            known = [dtype_of(self._work.workspace, scope, each) for each in others]
+            root_dtype = dtype_of(self._work.workspace, scope, self._match.root.node.output[0])
+            dtype = next(filter(None, [*known, root_dtype]), DATA_TYPES["float32"])
+        values: list[object] = [float(each) if dtype in FLOATS else each for each in items]  # type: ignore[arg-type]
+        dims = () if isinstance(wanted, Number) else (len(items),)
+        tensor = Tensor(dims=dims, data_type=dtype, raw_data=pack(dtype, values))
+        name = self._work.fresh("constant")
+        self.made.append(
+            Node(output=(name,), op_type="Constant", attribute=(Attribute(name="value", type=4, t=tensor),))
+        )
+        return name
+
+    def _attributes(self, call: Call) -> tuple[Attribute, ...]:
+        operator = call.operators[0]
+        plain: dict[str, Any] = {}
+        copied: list[Attribute] = []
+        for name, value in call.attributes:
+            if isinstance(value, Bound):
+                found = self._match.bindings[value.name]
+                assert isinstance(found, Attribute)
+                copied.append(msgspec.structs.replace(found, name=name))
+            elif isinstance(value, Elements):
+                plain[name] = list(value.items)
+            elif isinstance(value, Number | Text):
+                plain[name] = value.value
+        return (*attributes_of(plain, operator.domain, operator.name, self._work.edit), *copied)
+
+
+def _is_in(use: Use, nodes: set[NodeRef]) -> bool:
+    return use.position is not None and NodeRef(use.scope, use.position) in nodes
+
+
+def _user(use: Use) -> str:
+    if use.position is None:
+        return "an output of the graph"
+    node = use.scope.graph.node[use.position]
+    return f'{visible(node.op_type or "")} "{visible(node.name or next(iter(node.output), ""))}"'

@@ -1,0 +1,127 @@
+"""The edit replace-pattern."""
+
+import numpy
+import onnxruntime
+import pytest
+from onnx import parser
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EditError, NoMatchError, OnnxJsonError, ParameterError
+
+GELU = "Mul(Mul($x, Add(Erf(Div($x, 1.41421)), 1)), 0.5)"
+
+TWO = """
+<ir_version: 9, opset_import: ["" : 20]>
+agraph (float[2,8] x) => (float[2,8] y)
+<float root = {1.4142135}, float one = {1.0}, float half = {0.5}>
+{
+    d = Div(x, root)
+    e = Erf(d)
+    a = Add(one, e)
+    m = Mul(a, x)
+    [first] g = Mul(m, half)
+    t = Transpose <perm = [1, 0]> (g)
+    u = Transpose <perm = [1, 0]> (t)
+    c = Constant <value = float {0.5}> ()
+    d2 = Div(u, root)
+    e2 = Erf(d2)
+    a2 = Add(e2, one)
+    m2 = Mul(u, a2)
+    [second] y = Mul(c, m2)
+}
+"""
+
+
+def model_of(text: str) -> Model:
+    return onnxjson.from_proto(parser.parse_model(text))
+
+
+def outputs(model: Model) -> list[numpy.ndarray]:
+    session = onnxruntime.InferenceSession(onnxjson.to_proto(model).SerializeToString())
+    values = numpy.linspace(-3, 3, 16, dtype=numpy.float32).reshape(2, 8)
+    return list(session.run(None, {"x": values}))
+
+
+def operators(model: Model) -> list[str]:
+    return [node.op_type or "" for node in model.graph.node]  # type: ignore[union-attr]
+
+
+def replaced(model: Model, pattern: str, replacement: str, **more: bool) -> Model:
+    return model.rewrite(edits.ReplacePattern(pattern=pattern, replacement=replacement, **more))
+
+
+def test_every_match_is_replaced_and_the_outputs_stay() -> None:
+    before = model_of(TWO)
+    after = replaced(before, GELU, "Gelu($x)")
+    assert operators(after) == ["Gelu", "Transpose", "Transpose", "Constant", "Gelu"]
+    assert [node.name for node in after.graph.node if node.op_type == "Gelu"] == ["first", "second"]  # type: ignore[union-attr]
+    numpy.testing.assert_allclose(outputs(before), outputs(after), rtol=1e-5, atol=1e-6)
+
+
+def test_a_value_can_take_the_place_of_a_match() -> None:
+    before = model_of(TWO)
+    after = replaced(before, "Transpose(Transpose($x))", "$x")
+    assert "Transpose" not in operators(after)
+    numpy.testing.assert_array_equal(outputs(before), outputs(after))
+
+
+def test_chain_of_matches_and_an_output_of_the_graph() -> None:
+    before = model_of(
+        '<ir_version: 9, opset_import: ["" : 20]> g (float[2,8] x) => (float[2,8] y) '
+        "{ a = Neg(x) b = Neg(a) c = Neg(b) y = Neg(c) }"
+    )
+    after = replaced(before, "Neg(Neg($x))", "$x")
+    assert operators(after) == ["Identity"]
+    numpy.testing.assert_array_equal(outputs(before), outputs(after))
+
+
+def test_numbers_lists_and_attributes_are_carried_over() -> None:
+    before = model_of(
+        '<ir_version: 9, opset_import: ["" : 20]> g (float16[2,8] x) => (float16[4,4] y) '
+        "<int64[2] s = {4, 4}> { a = Softmax <axis = 0> (x) y = Reshape(a, s) }"
+    )
+    pattern = "Reshape(Softmax<axis=$n>($x), $s)"
+    after = replaced(before, pattern, "Reshape(Mul(Softmax<axis=$n>($x), 0.5), [2, -1, 4])")
+    made = {node.op_type: node for node in after.graph.node if node.op_type != "Constant"}  # type: ignore[union-attr]
+    constants = [node.attributes["value"] for node in after.graph.node if node.op_type == "Constant"]  # type: ignore[union-attr]
+    assert [(each.dtype, each.numpy().tolist()) for each in constants] == [("float16", 0.5), ("int64", [2, -1, 4])]
+    assert made["Softmax"].attributes == {"axis": 0}
+    assert [str(each) for each in (after.graph.output[0].shape or ())] == ["2", "2", "4"]  # type: ignore[union-attr]
+
+
+SHARED = """
+<ir_version: 9, opset_import: ["" : 20]>
+agraph (float[2,8] x) => (float[2,8] y, float[2,8] z) { [s] s = Sigmoid(x) y = Mul(x, s) z = Neg(s) }
+"""
+
+
+def test_value_used_elsewhere_is_refused_or_kept() -> None:
+    before = model_of(SHARED)
+    with pytest.raises(EditError, match=r'"s" inside a match is used by Neg "z"; with keep, its producer stays'):
+        replaced(before, "Mul($x, Sigmoid($x))", "Tanh($x)")
+    after = replaced(before, "Mul($x, Sigmoid($x))", "HardSwish($x)", keep=True)
+    assert operators(after) == ["Sigmoid", "HardSwish", "Neg"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "error", "text"),
+    [
+        ("Tanh($q)", "$q", NoMatchError, "find --why"),
+        ("Mul($x, $y)", "Gelu($q)", ParameterError, "$q of the replacement is not in the pattern"),
+        ("Mul($x, $y)", "Gelu", ParameterError, "names all inputs"),
+        ("Mul($x, $y)", "(Add|Sub)($x, $y)", ParameterError, "one operator"),
+        ("Mul($x, $y)", "Softmax<axis=$x>($y)", ParameterError, "not an attribute"),
+        ("Mul($x, $y)", "Gelu($x", ParameterError, "pattern:1:8"),
+        ("Mul($x, $y)", "Gelo($x)", EditError, "Gelu"),
+        ("Mul($x, $y)", "Gelu($x, $y)", EditError, "input"),
+        ("Mul -> Transpose", "Gelu(Gelu)", ParameterError, "names all inputs"),
+        ("Neg(Sigmoid)", "Gelu(1)", EditError, "does not mention"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(pattern: str, replacement: str, error: type[OnnxJsonError], text: str) -> None:
+    before = model_of(SHARED)
+    with pytest.raises(error) as caught:
+        replaced(before, pattern, replacement, keep=True)
+    assert text in str(caught.value)
