@@ -8,14 +8,14 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.completion import Words
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.literals import TOLERANCE
-from onnxjson.patterns.rule_files import Rule, read_rules
-from onnxjson.patterns.searching import Miss, find, nearest_misses
+from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
+from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.storage import files
 
@@ -23,6 +23,13 @@ _MISSES: Final = 5
 """Nearest misses that are shown of each model."""
 
 _ALL: Final = "*"
+FUSIONS: Final = {
+    "attention": ("attention-",), "gelu": ("gelu-", "quick-gelu", "bias-gelu"), "layernorm": ("layer-norm", "rms-norm"),
+    "skiplayernorm": ("skip-layer-norm",), "rotaryembedding": ("rotary-",), "matmuladd": ("matmul-add",),
+    "convbatchnorm": ("conv-",),
+}  # fmt: skip
+"""Fusions of optimizers, and the beginnings of the names of the rules with what they look for."""
+
 _PATH: Final = click.Path(path_type=Path)
 _SHARE: Final = click.FloatRange(0, 1)
 
@@ -34,6 +41,8 @@ class _Found(NamedTuple):
     rule: Rule
     matches: list[Match]
     misses: list[Miss]
+    absent: list[str]
+    """With --why: operators of the pattern that the model does not have."""
 
 
 @options.command("find")
@@ -85,6 +94,20 @@ def find_command(
     ctx.exit(code or (0 if any(each.matches for each in found) else 1))
 
 
+def explain(paths: Sequence[Path], fusion: str, view: reports.View) -> int:
+    """Show what the rules of a fusion match, and the nearest misses; return the exit code."""
+    starts = FUSIONS.get(fusion.lower().replace("-", "").replace("alization", ""))
+    if starts is None:
+        raise click.UsageError(f"--fusion is one of {', '.join(FUSIONS)}, not {output.quoted(fusion)}")
+    wanted = [rule for rule in read_rules(SHIPPED) if rule.id.startswith(starts)]
+    found: list[_Found] = []
+    for path in paths:
+        with output.working(f"searching {path}"):
+            found += _search(path, wanted, _ALL, overlapping=True, tolerance=TOLERANCE)
+    view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
+    return 0 if any(each.matches for each in found) else 1
+
+
 def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tuple[list[Path], list[Rule], str | None]:
     """Return models, rules and the node of --why; the word that follows --why may also be a model or the pattern."""
     given = list(words)
@@ -116,7 +139,8 @@ def _search(
         misses = []
         if why is not None:
             misses = nearest_misses(model, rule.pattern, at=at, tolerance=tolerance, most=_MISSES)
-        yield _Found(path, rule, matches, misses)
+        absent = [] if why is None or matches else absent_operators(index, rule.pattern)
+        yield _Found(path, rule, matches, misses, absent)
 
 
 def _counts(paths: Sequence[Path], found: Sequence[_Found]) -> Iterator[str]:
@@ -148,7 +172,7 @@ def _objects(found: Sequence[_Found]) -> Iterator[dict[str, object]]:
 def _lines(found: Sequence[_Found], *, several: bool) -> Iterator[str]:
     shown: Path | None = None
     for each in found:
-        if not each.matches and not each.misses:
+        if not each.matches and not each.misses and not each.absent:
             continue
         if several and each.path != shown:
             yield f"{'' if shown is None else chr(10)}{visible(str(each.path), None)}"
@@ -159,6 +183,8 @@ def _lines(found: Sequence[_Found], *, several: bool) -> Iterator[str]:
             yield _called(match.root) + "".join(
                 [f"  {name} = {visible(str(value))}" for name, value in match.names.items()]
             )
+        if each.absent:
+            yield f"the model has no {listed(each.absent, word='and')}"
         if each.misses:
             yield "nearest misses"
         for miss in each.misses:

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -39,22 +40,38 @@ def _pass_names() -> list[str]:
 
 
 @options.command("passes")
-@click.argument("name", metavar="[NAME]", required=False, type=options.Parsed("name", str, _pass_names))
+@click.argument(
+    "words", metavar="[NAME | explain PASS MODEL...]", nargs=-1, type=options.Parsed("name", str, _pass_names)
+)
+@options.option("--fusion NAME", "With explain: attention, gelu, layernorm, skiplayernorm ...", default="attention")
 @reports.view_options("text", "json")
-def passes_command(name: str | None, *, view: reports.View) -> None:
-    """List the passes, or show the options of one.
+@click.pass_context
+def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, view: reports.View) -> None:
+    """List the passes, show the options of one, or explain why a fusion did not happen.
 
-    JSON also lists the parts of passes, and the edits, which can be used as passes.
+    JSON also lists the parts of passes, and the edits, which can be used as passes. explain searches models for what a
+    fusion looks for, and shows the nearest misses. Its patterns are those of this program, written from the documented
+    forms of each fusion; an optimizer may have further conditions.
 
     \b
     onnxjson passes
     onnxjson passes onnxsim
-    onnxjson passes --json
+    onnxjson passes explain onnxruntime m.onnx --fusion attention
     """
     from onnxjson.optimizing.passes.catalogue import as_json, entries
     from onnxjson.rendering.pass_list import details, overview
 
     known = entries()
+    if words[:1] == ("explain",):
+        if len(words) < 3:
+            raise click.UsageError("write onnxjson passes explain PASS MODEL... --fusion NAME")
+        _entry(words[1], known)
+        from onnxjson.cli.find import explain
+
+        ctx.exit(explain([Path(word) for word in words[2:]], fusion, view))
+    if len(words) > 1:
+        raise click.UsageError("name one pass")
+    name = words[0] if words else None
     found = known if name is None else [_entry(name, known)]
     width = reports.width(_WIDEST)
     parts = [entry for entry in known if entry.kind == "part" and entry.name.startswith(f"{name}:")]

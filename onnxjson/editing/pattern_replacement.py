@@ -13,7 +13,7 @@ from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_o
 from onnxjson.editing.rewiring import Changes
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.dtypes import DATA_TYPES, FLOATS
 from onnxjson.model.elements import pack
@@ -42,7 +42,8 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     The replacement is written like a pattern, with the names that the pattern binds: $x and ?w for values, $g for
     attributes; numbers and lists become constants, _ omits an input. The last node of a match keeps the name of its
-    output. A match of which something inside is used elsewhere is refused, or with keep, what is used stays.
+    output. A match of which something inside is used elsewhere is refused, or with keep, what is used stays; with
+    where-possible, refused matches stay as they are.
     """
 
     words = ("pattern", "replacement")
@@ -54,6 +55,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     pattern: Annotated[str, Meta(min_length=1, description="The pattern; `onnxjson find` shows what it matches.")]
     replacement: Annotated[str, Meta(min_length=1, description="What takes the place of each match.")]
     keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
+    where_possible: Annotated[bool, Meta(description="Leave matches as they are that cannot be replaced.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -70,10 +72,17 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
                 f"{name_of(self)}: nothing matches the pattern; `onnxjson find --why` shows what nearly does"
             )
         work = _Replacements(workspace, list(_calls(pattern.root)), replacement, name_of(self), keep=self.keep)
+        refused = []
         for match in found:
-            work.add(match)
+            try:
+                work.add(match)
+            except EditError as error:
+                if not self.where_possible:
+                    raise
+                refused.append(str(error))
         work.changes.make()
-        return Outcome(len(found))
+        notes = (f"{counted(len(refused), 'place')} not replaced: {refused[0]}",) if refused else ()
+        return Outcome(len(found) - len(refused), notes)
 
 
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, index_of
+from onnxjson.model.operators import operator_name
 from onnxjson.patterns.expression import Call, Pattern, parts
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
@@ -108,6 +109,19 @@ def nearest_misses(
         if any(miss.matched == wanted for _, miss in nearest.values()):
             break
     return [miss for _, miss in sorted(nearest.values(), key=itemgetter(0))[:most]]
+
+
+def absent_operators(index: Index, pattern: Pattern | str) -> list[str]:
+    """Return the operators of a pattern of which a model has no node."""
+    parsed = parse(pattern) if isinstance(pattern, str) else pattern
+    counts = index.operator_counts()
+    wanted = [part.operators for part in parts(parsed.root) if isinstance(part, Call)]
+    absent = [
+        each
+        for each in wanted
+        if not any(one.name == "*" or counts[operator_name(one.domain, one.name)] for one in each)
+    ]
+    return [" or ".join(map(str, each)) for each in dict.fromkeys(absent)]
 
 
 def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:

@@ -65,8 +65,8 @@ def model() -> Model:
     return model_of(MODEL)
 
 
-def names(model: Model, pattern: str, **settings: bool) -> list[list[str]]:
-    return [[ref.node.name or "" for ref in match.nodes] for match in find(model, pattern, **settings)]
+def names(model: Model, pattern: str, *, overlapping: bool = False) -> list[list[str]]:
+    return [[ref.node.name or "" for ref in match.nodes] for match in find(model, pattern, overlapping=overlapping)]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def edits_for(folder: Path) -> tuple[Edit, ...]:
         edits.AddNode(op_type="LeakyRelu", input=("a",), output=("new",), attribute={"alpha": 0.5}, insert=True),
         edits.DeleteNode(node="output:c"),
         edits.ReplaceNode(node="output:a", op_type="Sigmoid"),
+        edits.ReplacePattern(pattern="LeakyRelu($x)", replacement="Relu($x)"),
         edits.Rewire(node="sum", input=0, tensor="x"),
         edits.SwapInputs(node="op:Sub"),
         edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5),

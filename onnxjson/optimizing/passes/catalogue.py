@@ -16,7 +16,7 @@ from onnxjson.optimizing.passes.onnxscript import Onnxscript
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import Transformers
-from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, plugins
+from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer,
@@ -32,6 +32,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     SymbolicShapes,
     ExtractAdapters,
     QnnPreprocess,
+    RulesPass,
 )
 """All passes, in the order of the help."""
 

@@ -27,7 +27,16 @@ from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, edit_pass, plugins, user_pass
+from onnxjson.optimizing.passes.user import (
+    EditPass,
+    PluginPass,
+    RulesPass,
+    ScriptPass,
+    UserPass,
+    edit_pass,
+    plugins,
+    user_pass,
+)
 
 REPETITIONS: Final = 10
 """Maximum number of runs of a pass that repeats."""
@@ -69,6 +78,8 @@ def _parse(head: str, inside: str) -> Pass:
     if not head:
         raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
     name, colon, part = head.partition(":")
+    if head.startswith("rules:"):
+        return RulesPass(path=part)
     if name in NAMES:
         return _of_catalogue(NAMES[name], part if colon else None, inside)
     if head in EDITS:
@@ -240,6 +251,8 @@ def spell(subject: Pass) -> str:
             return name_of(edit) + _braces(non_default_parameters(edit), parameters(type(edit)))
         case ScriptPass():
             return subject.file
+        case RulesPass():
+            return subject.name
         case UserPass() | PluginPass():
             return subject.name + _braces(subject.options, ())
     values = non_default_parameters(subject)

@@ -20,12 +20,14 @@ from msgspec import Meta
 from onnxjson.editing.applying import Result, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.script import Script, parse_edit, write_edit
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import DecodeError, EditError, ParameterError
 from onnxjson.optimizing.passes.declaration import Changed, NewFile, PartStage, Pass
+from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.running.box import readable_by_script
 
 GROUP: Final = "onnxjson.passes"
@@ -218,6 +220,32 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
     def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
         return _changed(run(model, Script.load(self.file), model_folder=model_folder))
+
+
+class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
+    """Replace what rules find, as far as they have a replacement: those of this package, or of a file or folder."""
+
+    is_guarded: ClassVar = False
+
+    path: Annotated[str | None, Role("file"), Meta(description="A rule, or a folder of rules.")] = None
+
+    @property
+    def name(self) -> str:
+        """``rules``, with the path."""
+        return "rules" if self.path is None else f"rules:{self.path}"
+
+    def within(self, folder: Path) -> Self:
+        """See `Pass.within`."""
+        return self if self.path is None else msgspec.structs.replace(self, path=str(folder / self.path))
+
+    def change(self, model: Model, model_folder: Path | None) -> Changed:
+        """See `Pass.change`."""
+        edits = [
+            ReplacePattern(pattern=rule.pattern, replacement=rule.replacement, if_any=True, where_possible=True)
+            for rule in read_rules(SHIPPED if self.path is None else Path(self.path))
+            if rule.replacement is not None
+        ]
+        return _changed(run(model, edits, model_folder=model_folder))
 
 
 def edit_pass(edit: Edit) -> EditPass:

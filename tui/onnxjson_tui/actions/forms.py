@@ -21,7 +21,8 @@ from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 
 _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("nodes", ("add-node", "delete-node", "replace-node", "rewire", "swap-inputs", "name-nodes", "inline-functions")),
+    ("nodes", ("add-node", "delete-node", "replace-node", "replace-pattern", "rewire", "swap-inputs", "name-nodes",
+               "inline-functions")),
     ("attributes", ("set-attribute", "remove-attribute")),
     ("constants", ("set-tensor", "cast-tensor", "deduplicate-initializers", "constants-to-initializers",
                    "initializers-to-constants", "initializers-to-inputs")),

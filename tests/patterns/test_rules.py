@@ -1,0 +1,262 @@
+"""The rules of the package: each finds its case and not what is nearly that; its replacement computes the same."""
+
+# ruff: noqa: E501 - a case on a line is easier to compare
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+import onnxruntime
+import pytest
+from onnx import parser
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.model.document import Model
+from onnxjson.model.errors import DecodeError, MissingInputError
+from onnxjson.patterns.rule_files import SHIPPED, read_rules
+from onnxjson.patterns.searching import find, nearest_misses
+from tests.cli.running import run
+
+RULES = {rule.id: rule for rule in read_rules(SHIPPED)}
+
+CONSTANTS = (
+    (
+        "float half = {0.5}, float one = {1.0}, float zero = {0.0}, float two = {2.0}, float three = {3.0}, "
+        "float six = {6.0}, float root = {1.4142135}, float inverse = {0.70710678}, float cubic = {0.044715}, "
+        "float tanh_factor = {0.7978846}, float quick = {1.702}, float small = {0.00001}, float other = {1.25}, "
+        "float[8] v = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}, int64[1] last = {-1}, int64[1] first = {0}, "
+        "int64[1] four = {4}, int64[1] end = {100}, int64[3] flat = {2, 3, 32}, int64 second = {1}, "
+        "int64[1] minus = {-1}, uint8 offset = {128}, float[8,8] w = {WEIGHT}, float[3,3,1,1] k = {KERNEL}, "
+        "float[3] c = {1.0, 2.0, 3.0}, float[3,1,1] c1 = {1.0, 2.0, 3.0}"
+    )
+    .replace("WEIGHT", ", ".join([str(n / 50) for n in range(64)]))
+    .replace("KERNEL", ", ".join(["0.5"] * 9))
+)
+
+MEAN = "m = ReduceMean(x, last) d = Sub(x, m) "
+VARIANCE = MEAN + "p = Pow(d, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a) "
+SQUARES = "p = Pow(x, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a) "
+SCORES = "t = Transpose <perm = [0, 1, 3, 2]> (z) s = MatMul(x, t) "
+ROTATED = "a = Slice(x, four, end, last) b = Slice(x, first, four, last) n = Neg(a) "
+
+
+class Case(NamedTuple):
+    """A graph that a rule finds, and one that it does not; x and z are float[2,3,4,8], b is bool[2,3,4,8]."""
+
+    found: str
+    near: str
+    opset: int = 20
+
+
+CASES = {
+    "gelu-erf": Case(
+        "d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)",
+        "d = Div(x, other) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)",
+    ),
+    "gelu-erf-half-first": Case(
+        "h = Mul(half, x) d = Div(x, root) e = Erf(d) a = Add(one, e) y = Mul(h, a)",
+        "h = Mul(half, z) d = Div(x, root) e = Erf(d) a = Add(one, e) y = Mul(h, a)",
+    ),
+    "gelu-erf-product": Case(
+        "d = Mul(x, inverse) e = Erf(d) a = Add(e, one) h = Mul(a, half) y = Mul(x, h)",
+        "d = Mul(x, inverse) e = Tanh(d) a = Add(e, one) h = Mul(a, half) y = Mul(x, h)",
+    ),
+    "gelu-tanh": Case(
+        "p = Pow(x, three) c3 = Mul(p, cubic) s = Add(x, c3) t = Mul(s, tanh_factor) h = Tanh(t) a = Add(h, one) "
+        "x2 = Mul(x, half) y = Mul(x2, a)",
+        "p = Pow(x, two) c3 = Mul(p, cubic) s = Add(x, c3) t = Mul(s, tanh_factor) h = Tanh(t) a = Add(h, one) "
+        "x2 = Mul(x, half) y = Mul(x2, a)",
+    ),
+    "quick-gelu": Case("m = Mul(x, quick) s = Sigmoid(m) y = Mul(x, s)", "m = Mul(x, quick) s = Sigmoid(m) y = Mul(z, s)"),
+    "silu": Case("s = Sigmoid(x) y = Mul(s, x)", "s = Sigmoid(x) y = Mul(s, z)"),
+    "swiglu": Case("s = Sigmoid(x) g = Mul(x, s) y = Mul(g, z)", "s = Sigmoid(x) g = Mul(x, s) y = Mul(g, x)"),
+    "mish": Case("s = Softplus(x) t = Tanh(s) y = Mul(x, t)", "s = Softplus(x) t = Tanh(s) y = Add(x, t)"),
+    "hard-swish": Case(
+        "s = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x) y = Mul(x, s)", "s = HardSigmoid(x) y = Mul(x, s)"
+    ),
+    "hard-sigmoid": Case(
+        "a = Add(x, three) c6 = Clip(a, zero, six) y = Div(c6, six)",
+        "a = Add(x, three) c6 = Clip(a, zero, two) y = Div(c6, six)",
+    ),
+    "sigmoid-by-hand": Case(
+        "n = Neg(x) e = Exp(n) a = Add(one, e) y = Reciprocal(a)", "n = Neg(x) e = Exp(n) a = Add(two, e) y = Reciprocal(a)"
+    ),
+    "layer-norm": Case(
+        VARIANCE + "f = Div(d, s) g = Mul(f, v) y = Add(g, v)", VARIANCE + "f = Div(d, s) g = Mul(f, z) y = Add(g, v)"
+    ),
+    "layer-norm-plain": Case(VARIANCE + "y = Div(d, s)", VARIANCE + "y = Div(x, s)"),
+    "rms-norm-reciprocal": Case(
+        SQUARES + "r = Reciprocal(s) n = Mul(x, r) y = Mul(v, n)", SQUARES + "r = Reciprocal(s) n = Mul(z, r) y = Mul(v, n)"
+    ),
+    "rms-norm-quotient": Case(SQUARES + "n = Div(x, s) y = Mul(n, v)", SQUARES + "n = Div(s, x) y = Mul(n, v)"),
+    "skip-layer-norm": Case(
+        "a = Add(x, z) y = LayerNormalization(a, v)", "a = Mul(x, z) y = LayerNormalization(a, v)"
+    ),
+    "bias-gelu": Case("a = Add(x, v) y = Gelu(a)", "a = Add(x, half) y = Gelu(a)"),
+    "attention-quotient": Case(
+        SCORES + "d = Div(s, root) p = Softmax(d) y = MatMul(p, x)", SCORES + "d = Div(root, s) p = Softmax(d) y = MatMul(p, x)"
+    ),
+    "attention-product": Case(
+        SCORES + "d = Mul(s, half) p = Softmax(d) y = MatMul(p, x)", SCORES + "p = Softmax(s) y = MatMul(p, x)"
+    ),
+    "attention-mask": Case(
+        SCORES + "d = Div(s, root) m = Add(d, half) p = Softmax(m) y = MatMul(p, x)",
+        SCORES + "d = Div(s, root) m = Sub(d, half) p = Softmax(m) y = MatMul(p, x)",
+    ),
+    "attention-scaled-inputs": Case(
+        "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) p = Softmax(s) "
+        "y = MatMul(p, x)",
+        "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) s = MatMul(a, t) p = Softmax(s) y = MatMul(p, x)",
+    ),
+    "rotary-embedding": Case(
+        ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
+        ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
+    ),
+    "conv-batch-norm": Case(
+        "o = Conv(x, k) y = BatchNormalization(o, c, c, c, c)", "o = Relu(x) y = BatchNormalization(o, c, c, c, c)"
+    ),
+    "conv-scale": Case("o = Conv(x, k) y = Mul(o, c1)", "o = Conv(x, k) y = Mul(o, z)"),
+    "conv-bias": Case("o = Conv(x, k) y = Add(o, c1)", "o = Relu(x) y = Add(o, c1)"),
+    "matmul-add": Case("r = Reshape(x, minus8) o = MatMul(r, w) y = Add(o, v)", "o = MatMul(x, w) y = Add(o, v)"),
+    "log-softmax": Case("s = Softmax <axis = 1> (x) y = Log(s)", "s = Softmax(x) y = Exp(s)"),
+    "softmax-by-hand": Case("e = Exp(x) s = ReduceSum(e, last) y = Div(e, s)", "e = Exp(x) s = ReduceSum(x, last) y = Div(e, s)"),
+    "max-zero": Case("y = Max(zero, x)", "y = Max(half, x)"),
+    "square": Case("y = Pow(x, two)", "y = Pow(x, three)"),
+    "reciprocal-square-root": Case("a = Abs(x) s = Sqrt(a) y = Div(one, s)", "a = Abs(x) s = Sqrt(a) y = Div(s, one)"),
+    "double-relu": Case("r = Relu(x) y = Relu(r)", "r = Relu(x) y = Neg(r)"),
+    "relu-clip": Case("r = Relu(x) y = Clip(r, zero, six)", "r = Clip(x, zero, six) y = Relu(r)"),
+    "double-negation": Case("n = Neg(x) y = Neg(n)", "n = Neg(x) y = Abs(n)"),
+    "not-not": Case("n = Not(b) o = Not(n) y = Where(o, x, z)", "n = Not(b) y = Where(n, x, z)"),
+    "where-not": Case("n = Not(b) y = Where(n, x, z)", "y = Where(b, x, z)"),
+    "identity": Case("i = Identity(x) y = Neg(i)", "y = Neg(x)"),
+    "dropout": Case("y = Dropout(x)", "y = Relu(x)"),
+    "multiply-by-one": Case("y = Mul(x, one)", "y = Mul(x, half)"),
+    "add-zero": Case("y = Add(zero, x)", "y = Add(one, x)"),
+    "divide-by-one": Case("y = Div(x, one)", "y = Div(one, x)"),
+    "transpose-back": Case(
+        "t = Transpose <perm = [0, 2, 1, 3]> (x) u = Transpose <perm = [0, 2, 1, 3]> (t) y = Neg(u)",
+        "t = Transpose <perm = [0, 2, 1, 3]> (x) u = Transpose <perm = [0, 1, 3, 2]> (t) y = Neg(u)",
+    ),
+    "transpose-to-and-fro": Case(
+        "t = Transpose <perm = [0, 3, 1, 2]> (x) u = Transpose <perm = [0, 2, 3, 1]> (t) y = Neg(u)",
+        "t = Transpose <perm = [0, 3, 1, 2]> (x) u = Transpose <perm = [0, 3, 1, 2]> (t) y = Neg(u)",
+    ),
+    "double-transpose": Case("t = Transpose(x) y = Transpose(t)", "t = Transpose(x) y = Neg(t)"),
+    "double-reshape": Case("r = Reshape(x, flat) y = Reshape(r, minus)", "r = Reshape(x, flat) y = Neg(r)"),
+    "double-unsqueeze": Case("r = Unsqueeze(x, first) y = Unsqueeze(r, last)", "y = Unsqueeze(x, last)"),
+    "unsqueeze-squeeze": Case(
+        "r = Unsqueeze(x, first) s = Squeeze(r, first) y = Neg(s)", "r = Unsqueeze(x, first) s = Squeeze(r, first1) y = Neg(s)"
+    ),
+    "double-cast": Case("h = Cast <to = 10> (x) y = Cast <to = 1> (h)", "h = Cast <to = 10> (x) f = Neg(h) y = Cast <to = 1> (f)"),
+    "cast-to-same": Case("f = Cast <to = 1> (x) y = Neg(f)", "f = Cast <to = 1> (b) y = Neg(f)"),
+    "quantize-dequantize": Case(
+        "q = QuantizeLinear(x, half, offset) y = DequantizeLinear(q, half, offset)",
+        "q = QuantizeLinear(x, half, offset) y = DequantizeLinear(q, one, offset)",
+    ),
+    "dequantize-computed": Case(
+        "q = Cast <to = 2> (x) y = DequantizeLinear(q, half, offset)",
+        "q = QuantizeLinear(x, half, offset) y = DequantizeLinear(q, half, offset)",
+    ),
+    "shape-from-constants": Case(
+        "s = Concat <axis = 0> (minus, four) y = Reshape(x, s)", "h = Shape(x) s = Concat <axis = 0> (minus) y = Reshape(x, s)"
+    ),
+    "dimension-lookup": Case(
+        "h = Shape(x) g = Gather(h, second) f = Cast <to = 1> (g) y = Mul(x, f)", "h = Shape(x) f = Cast <to = 1> (h) y = Neg(f)"
+    ),
+    "concat-one": Case("r = Concat <axis = 0> (x) y = Neg(r)", "y = Concat <axis = 0> (x, z)"),
+}  # fmt: skip
+
+
+def model_of(body: str, opset: int) -> Model:
+    body = body.replace("b2", "bb").replace("b = Slice", "bb = Slice")
+    constants = CONSTANTS + ", int64[2] minus8 = {-1, 8}, int64[1] first1 = {0}"
+    text = (
+        f'<ir_version: 9, opset_import: ["" : {opset}]> g '
+        f"(float[2,3,4,8] x, float[2,3,4,8] z, bool[2,3,4,8] b) => (float[] y) <{constants}> {{ {body} }}"
+    )
+    return onnxjson.from_proto(parser.parse_model(text)).rewrite(edits.InferShapes())
+
+
+def outputs(model: Model) -> list[numpy.ndarray]:
+    session = onnxruntime.InferenceSession(onnxjson.to_proto(model).SerializeToString())
+    rng = numpy.random.default_rng(1)
+    values = {
+        "x": rng.normal(size=(2, 3, 4, 8)).astype("float32"),
+        "z": rng.normal(size=(2, 3, 4, 8)).astype("float32"),
+    }
+    values["b"] = values["z"] > 0
+    return list(session.run(None, {each.name: values[each.name] for each in session.get_inputs()}))
+
+
+def test_every_rule_has_a_case() -> None:
+    assert sorted(CASES) == sorted(RULES)
+    assert len(RULES) >= 40
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rule_finds_its_case_and_not_the_near_one(name: str) -> None:
+    rule, case = RULES[name], CASES[name]
+    model = model_of(case.found, case.opset)
+    assert len(find(model, rule.pattern)) == 1
+    near = model_of(case.near, case.opset)
+    assert find(near, rule.pattern) == []
+    misses = nearest_misses(near, rule.pattern)
+    assert all(miss.reasons for miss in misses)
+    operators = {ref.node.op_type for ref in near.index.nodes()}
+    assert misses or rule.pattern.partition("(")[0] not in operators or "(" not in rule.pattern.partition("(")[2]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, rule in RULES.items() if rule.replacement))
+def test_replacement_of_a_rule_computes_the_same(name: str) -> None:
+    rule, case = RULES[name], CASES[name]
+    before = model_of(case.found, case.opset)
+    after = before.rewrite(edits.ReplacePattern(pattern=rule.pattern, replacement=rule.replacement or ""))
+    assert find(after, rule.pattern) == []
+    assert not [each for each in onnxjson.check(after) if each.severity == "error"]
+    for one, other in zip(outputs(before), outputs(after), strict=True):
+        numpy.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5)
+
+
+def test_rules_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="does not exist"):
+        read_rules(tmp_path / "none")
+    with pytest.raises(MissingInputError, match="has no rules"):
+        read_rules(tmp_path)
+    path = tmp_path / "r.json"
+    for text, message in (
+        ("{", "not a rule"), ('{"id": "a", "message": "b"}', "pattern"),
+        ('{"id": "a", "message": "b", "pattern": "Relu("}', "r.json: pattern:1:6"),
+        ('{"id": "a", "message": "b", "pattern": "Relu", "colour": "red"}', "colour"),
+    ):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(DecodeError, match=r"r\.json") as caught:
+            read_rules(tmp_path)
+        assert message in str(caught.value)
+
+
+def test_command_runs_a_folder_of_rules(tmp_path: Path) -> None:
+    onnxjson.save(model_of(CASES["gelu-erf"].found, 20), tmp_path / "m.onnx")
+    found = run("find", tmp_path / "m.onnx", "--rules", SHIPPED)
+    assert found.exit_code == 0
+    assert found.stdout.startswith("info[gelu-erf]: Gelu with erf, in five operators\n/graph/node/4  Mul")
+
+
+def test_pass_applies_rules_where_that_is_possible(tmp_path: Path) -> None:
+    onnxjson.save(model_of(CASES["gelu-erf"].found, 20), tmp_path / "m.onnx")
+    done = run("optimize", tmp_path / "m.onnx", "-p", "rules", "-o", tmp_path / "out.onnx")
+    assert done.exit_code == 0, done.stderr
+    assert [node.op_type for node in onnxjson.load(tmp_path / "out.onnx").graph.node] == ["Gelu"]  # type: ignore[union-attr]
+    old = model_of(CASES["gelu-erf"].found, 17)
+    onnxjson.save(old, tmp_path / "old.onnx")
+    done = run("optimize", tmp_path / "old.onnx", "-p", f"rules:{SHIPPED}", "-o", tmp_path / "same.onnx")
+    assert "1 place not replaced" in done.stderr
+    assert onnxjson.load(tmp_path / "same.onnx") == old
+
+
+def test_passes_explain_shows_what_nearly_was_fused(tmp_path: Path) -> None:
+    onnxjson.save(model_of(CASES["gelu-erf"].near, 20), tmp_path / "m.onnx")
+    shown = run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "Gelu")
+    assert shown.exit_code == 1
+    assert 'input 1 of Div "d" is 1.25, the pattern wants 1.41421' in shown.stdout
+    assert run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "unknown").exit_code == 2
