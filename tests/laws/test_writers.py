@@ -19,7 +19,6 @@ OTHERS = {
     "cli/demo.py": "plays the person who edits a text",
     "cli/options.py": "writes text to a help formatter, not to a file",
     "cli/output.py": "opens the null device",
-    "cli/rewrite.py": "writes text to a help formatter, not to a file",
     "storage/constant_writing.py": "opens members of an archive that goes to a sink",
     "editing/drafts.py": "removes drafts that are saved or given up",
     "example.py": "makes a new file, never replaces one",
