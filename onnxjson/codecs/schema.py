@@ -6,6 +6,7 @@ The files in schemas/ are the output of ``onnxjson schema``; nothing reads them 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, Final, TypeAlias
@@ -14,6 +15,7 @@ from onnxjson.model import document as d
 from onnxjson.model import messages as m
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.operator_table import attribute_table
+from onnxjson.model.operators import all_operators, operator_signature
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -22,7 +24,13 @@ _NUMBER: Final = "(?:0|[1-9][0-9]*)"
 _DTYPE: Final = rf"(?:{'|'.join(DATA_TYPES)}|dtype\(-?{_NUMBER}\))"
 _DIM: Final = rf"(?:{_NUMBER}|[A-Za-z_][A-Za-z0-9_]*|'[^'\\\\]*'|\?)"
 
+_SENTENCE: Final = re.compile(r".+?(?:[.:](?= |$)|$)")
+
 STORAGES: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+_TYPE_MISTAKE: Final = "a type, such as float32[1,N,64]: a dtype, and dims that are numbers, names or ?"
+"""What editors say where a text is no type."""
 
 
 def _spaced_list(item: str) -> str:
@@ -145,6 +153,7 @@ _SCALARS: Final[dict[m.Kind, str]] = {
 
 _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
     (d.Node, "attribute"): reference("attributes"),
+    (d.Node, "op_type"): reference("operator"),
     (d.Function, "attribute_proto"): reference("function_attributes"),
     (d.Tensor, "raw_data"): _BASE64_OBJECT,
 }
@@ -171,6 +180,7 @@ def document_schema() -> Schema:
         "description": "A whole ONNX model.",
         **record(
             {
+                "$schema": {"description": "For editors; not part of the model.", "type": "string"},
                 "format": {"const": "onnxjson/1"},
                 "conflicts": _CONFLICTS,
                 "weights": {"const": "digest"},
@@ -182,6 +192,7 @@ def document_schema() -> Schema:
         "$defs": {
             **dict(sorted(definitions.items())),
             **_attribute_values(),
+            "operator": _operators(),
             "operator_attributes": _operator_attributes(),
             **dict(sorted(_VALUES.items())),
         },
@@ -199,7 +210,11 @@ def _definition(message: type[d.Record]) -> Schema:
     if message is d.Tensor:
         return description | {"if": {"required": ["type"]}, "then": _short_tensor(), "else": full}
     if message is d.Type:
-        return description | {"if": {"type": "string"}, "then": {"pattern": _type_pattern()}, "else": full}
+        return description | {
+            "if": {"type": "string"},
+            "then": {"pattern": _type_pattern(), "patternErrorMessage": _TYPE_MISTAKE},
+            "else": full,
+        }
     if message is d.Node:
         return description | full | {"allOf": [reference("operator_attributes")]}
     return description | full
@@ -250,7 +265,11 @@ def _short_tensor() -> Schema:
     return record(
         {
             "name": reference("string"),
-            "type": {"type": "string", "pattern": rf"^ *{_DTYPE} *{_spaced_list(_NUMBER)} *$"},
+            "type": {
+                "type": "string",
+                "pattern": rf"^ *{_DTYPE} *{_spaced_list(_NUMBER)} *$",
+                "patternErrorMessage": "a dtype and sizes, such as float32[64,3,7,7]",
+            },
             "storage": {"enum": list(STORAGES)},
             **payloads,
             "doc_string": reference("text"),
@@ -314,18 +333,33 @@ def _value_name(number: int) -> str:
     return f"{m.ATTRIBUTE_TYPE_NAMES[number]}_value"
 
 
+_CHOICES: Final = {
+    "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
+    "approximate": ("none", "tanh"),
+    "coordinate_transformation_mode": (
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    ),
+    "direction": ("forward", "reverse", "bidirectional"),
+    "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
+    "nearest_mode": ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+    "padding_mode": ("zeros", "border", "reflection"),
+}  # fmt: skip
+"""Values that attributes of these names may have; onnx.defs has them in sentences only."""
+
+
 def _operator_attributes() -> Schema:
     untabled = {"additionalProperties": reference("untabled_value")}
     branches = []
     for (domain, op_type), attributes in attribute_table().items():
-        values = {name: reference(_value_name(number)) for name, number in attributes.items()}
         branches.append(
             {
                 "if": {
                     "properties": {"op_type": {"const": op_type}, "domain": {"const": domain}},
                     "required": ["op_type", "domain"] if domain else ["op_type"],
                 },
-                "then": {"properties": {"attribute": {"properties": values, **untabled}}},
+                "then": {
+                    "properties": {"attribute": {"properties": _described(domain, op_type, attributes), **untabled}}
+                },
             }
         )
     op_types = sorted({op_type for _, op_type in attribute_table()})
@@ -334,3 +368,38 @@ def _operator_attributes() -> Schema:
         "then": {"properties": {"attribute": untabled}},
     }
     return {"allOf": [*branches, other]}
+
+
+def _described(domain: str, op_type: str, attributes: Mapping[str, int]) -> Schema:
+    """The attributes of an operator, with the first sentence of their documentation, and default and choices."""
+    signature = operator_signature(domain, op_type, None)
+    values: Schema = {}
+    for name, number in attributes.items():
+        value = reference(_value_name(number))
+        formal = None if signature is None else signature.attributes.get(name)
+        choices = _CHOICES.get(name) if m.ATTRIBUTE_TYPE_NAMES[number] == "STRING" else None
+        if choices:
+            value = {"anyOf": [{"enum": list(choices)}, value]}
+        if formal is None:
+            value["description"] = f"{op_type} of earlier operator sets."
+        else:
+            state = "Required. " if formal.required else f"Default: {formal.default}. " if formal.default else ""
+            value["description"] = f"{m.ATTRIBUTE_TYPE_NAMES[number]}. {state}{_first_sentence(formal.doc)}".rstrip()
+        values[name] = value
+    return values
+
+
+def _operators() -> Schema:
+    """The names of all operators of ONNX with the first sentence of their documentation; other names are valid too."""
+    found: dict[str, str] = {}
+    for domain, name, _ in all_operators():
+        signature = operator_signature(domain, name, None)
+        found.setdefault(name, "" if signature is None else _first_sentence(signature.doc))
+    names = sorted(found)
+    known = {"enum": names, "enumDescriptions": [found[name] for name in names]}
+    return {"description": "The operator or function that the node calls.", **_either(known, reference("string"))}
+
+
+def _first_sentence(text: str) -> str:
+    sentence = _SENTENCE.match(" ".join(text.split()))
+    return "" if sentence is None else sentence[0]

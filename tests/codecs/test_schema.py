@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import onnxjson
 from onnxjson.cli.program import SCHEMAS, schema_builder
 from onnxjson.codecs import schema
 from onnxjson.model import document, errors
@@ -87,6 +88,24 @@ def test_every_field_of_every_message_has_a_key() -> None:
 def test_every_operator_of_the_table_has_its_attributes() -> None:
     branches = schema.document_schema()["$defs"]["operator_attributes"]["allOf"]
     assert sum(len(branch["then"]["properties"]["attribute"]["properties"]) for branch in branches[:-1]) == 555
+
+
+def test_operators_and_attributes_are_described() -> None:
+    definitions = schema.document_schema()["$defs"]
+    known = definitions["operator"]["anyOf"][0]
+    assert len(known["enum"]) == len(known["enumDescriptions"]) > 200
+    assert "convolution" in known["enumDescriptions"][known["enum"].index("Conv")]
+    branches = definitions["operator_attributes"]["allOf"]
+    conv = next(each for each in branches if each["if"]["properties"]["op_type"].get("const") == "Conv")
+    attributes = conv["then"]["properties"]["attribute"]["properties"]
+    assert attributes["group"]["description"].startswith("INT. Default: 1. ")
+    assert "SAME_UPPER" in attributes["auto_pad"]["anyOf"][0]["enum"]
+
+
+def test_schema_of_an_editor_is_no_part_of_the_model() -> None:
+    text = '{"$schema": "https://example.com/s.json", "format": "onnxjson/1", "ir_version": 9}'
+    assert onnxjson.loads(text) == document.Model(ir_version=9)
+    assert "schema" not in onnxjson.dumps(onnxjson.loads(text))
 
 
 def test_every_reference_has_a_definition() -> None:

@@ -70,7 +70,7 @@ def read_model(tree: Tree, context: Context) -> d.Model | None:
     _read_weights_lines(tree, ROOT, context)
     if "conflicts" in tree:
         context.conflicts = read_conflicts(tree["conflicts"], ROOT.at("conflicts"), context)
-    return read_message(d.Model, tree, ROOT, context, others=("format", "weights", "blobs", "conflicts"))
+    return read_message(d.Model, tree, ROOT, context, others=("format", "$schema", "weights", "blobs", "conflicts"))
 
 
 def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -> None:
