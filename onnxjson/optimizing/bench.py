@@ -53,7 +53,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings = Settings(level="all")
     grid: Grid | None = None
-    """Session settings to try."""
     rounds: int = 50
     warm_up: int = 3
     starts: int = _STARTS
@@ -61,7 +60,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Time in seconds after which no further round starts."""
     seed: int = 0
     seeds: int = SEEDS
-    """Number of sets of random inputs for verification."""
     input_options: InputOptions = InputOptions()
     tolerances: Mapping[str, Tolerance] = {}
     script: Path | None = None
@@ -98,10 +96,7 @@ class Bench:
     """Benchmarks variants of models; use it in a ``with`` statement.
 
     Args:
-        subjects: the models.
         variants: variants of each model; the unchanged model is always the first, whether it is listed or not.
-        options: options of the benchmark.
-        say: callback for progress messages.
     """
 
     def __init__(
@@ -150,8 +145,6 @@ class Bench:
 
         Raises:
             FeedError: random inputs cannot be generated, or given values do not fit.
-            MissingInputError, UntrustedError, FileError: external data cannot be read.
-            LimitError: a model is larger than protobuf can read.
         """
         self._require_values()
         try:

@@ -19,7 +19,6 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     """One variant of one model, in one session."""
 
     model: str
-    """Name of the model, such as its path."""
     variant: str
     passes: tuple[str, ...] = ()
     is_exact: bool = True
@@ -44,7 +43,6 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, float] = {}
     """Results of the user's script: "loss", "metric" and others."""
     times: tuple[float, ...] = ()
-    """Seconds of each timed run."""
     starts: tuple[float, ...] = ()
     """Seconds to open the session, including its optimization."""
     offline_starts: tuple[float, ...] = ()
@@ -83,9 +81,7 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: tuple[BenchRow, ...]
     sizes: dict[str, dict[str, int]]
-    """Sizes of open dimensions, by model."""
     rounds: int
-    """Requested number of timed runs of each."""
     is_tuned: bool = False
     """Whether rows differ in session settings, and the best settings are reported."""
     is_interrupted: bool = False

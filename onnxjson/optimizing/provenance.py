@@ -32,7 +32,6 @@ class Touch(NamedTuple):
     """A change of a node by one part of a pass."""
 
     step: int
-    """The position of the pass."""
     part: int
     """The position of the part among those of its pass."""
     kind: Kind

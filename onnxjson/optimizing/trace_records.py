@@ -28,7 +28,6 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Size of a model in numbers."""
 
     nodes: int
-    """Nodes in all graphs and functions."""
     parameters: int
     """Elements of initializers."""
     bytes: int
@@ -53,7 +52,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One pass of a pipeline."""
 
     name: str
-    """The pass as given on the command line."""
     packages: dict[str, str] = {}
     """Versions of the packages that implement it."""
     seconds: float
@@ -63,7 +61,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Side effects, such as lost metadata, and messages of the pass."""
     failure: str | None = None
-    """Why it failed; None if it did not."""
     parts: tuple[Part, ...] = ()
     """Parts in order; empty if no byte changed."""
 
@@ -80,12 +77,10 @@ class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
     """Name of the model, such as its path."""
     first: Model
     before: Size
-    """Size of the first model."""
     steps: tuple[Step, ...] = ()
     first_sha256: str
     """SHA-256 of the first model as SerializeToString writes it, hexadecimal."""
     last_sha256: str
-    """SHA-256 of the last model."""
 
     @property
     def after(self) -> Size:
@@ -109,11 +104,7 @@ class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
         return [part for step in self.steps for part in step.parts]
 
     def models(self) -> Iterator[Model]:
-        """Yield the first model, then the model after each part.
-
-        Raises:
-            PatchError: the patches do not fit; the trace was changed.
-        """
+        """Yield the first model, then the model after each part."""
         model = self.first
         yield model
         for part in self.parts():
@@ -145,8 +136,6 @@ class Recorder:
         recorder.trace()
 
     Args:
-        source: name of the model.
-        first: input of the first pass.
         pipeline: runs passes again to separate their parts; None to record each pass as a whole.
     """
 

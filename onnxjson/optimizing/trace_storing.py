@@ -35,7 +35,6 @@ from onnxjson.storage.identity import open_source
 from onnxjson.storage.saving import Sink, make_folder, save_file, system_errors
 
 FORMAT: Final = "onnxjson-trace/1"
-"""Value of the key "format" in trace.json."""
 
 INDEX: Final = "trace.json"
 FIRST: Final = "first.onnx"

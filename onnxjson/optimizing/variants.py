@@ -156,11 +156,7 @@ def _counts(given: dict[str, list[str]], key: str) -> tuple[int, ...] | None:
 
 
 def file_names(made: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a distinct file name for each variant: ``m-int8-dynamic.onnx``.
-
-    Args:
-        made: pairs of the name of a model and the name of a variant.
-    """
+    """Return a distinct file name for each variant: ``m-int8-dynamic.onnx``."""
     found: dict[str, None] = {}
     for model, variant in made:
         stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")

@@ -171,6 +171,3 @@ def warn_once() -> None:
         logging.getLogger("onnxjson").warning(
             "onnxjson: warning: %s; `onnxjson doctor` tries each protection", "; ".join(found)
         )
-
-
-__all__ = ["Box", "BoxError", "is_too_wide", "missing", "readable_by_script", "system_paths", "warn_once"]

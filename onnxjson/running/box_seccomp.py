@@ -213,6 +213,3 @@ def _instructions(machine: _Machine, truncation: bool) -> Iterator[_Instruction]
         yield _Instruction(_EQUAL, number, len(present) - place, 0)
     yield allow
     yield refuse
-
-
-__all__ = ["compiled", "missing", "restrict"]

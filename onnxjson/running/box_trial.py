@@ -82,6 +82,3 @@ def _try_one(name: str, by: str, attempt: Callable[[Path], object], folder: Path
         return Protection(name, by, True)
     reason = landlock_missing() if by == "Landlock" else seccomp_missing()
     return Protection(name, by, False, reason or found.decode() or answer.detail or "nothing refuses it")
-
-
-__all__ = ["Protection", "try_protections"]

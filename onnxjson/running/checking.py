@@ -133,11 +133,7 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
 
 
 def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
-    """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: the text cannot be read again.
-    """
+    """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson."""
     places: dict[str, tuple[int, int]] = {}
     addresses = [finding.address for finding in found if finding.address and not finding.line]
     if addresses and loaded.format == "json":
@@ -156,12 +152,7 @@ def _without_weights(path: Path) -> bytes:
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
-    """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.onnx_findings`.
-
-    Raises:
-        WorkerError: the analysis crashed, hung or ran out of memory.
-        LimitError: the model is too big for it.
-    """
+    """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.onnx_findings`."""
     from onnxjson.running.onnx_findings import onnx_findings
 
     is_binary = loaded.format == "onnx"

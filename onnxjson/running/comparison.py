@@ -56,7 +56,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     elements: int
     unequal: int = 0
-    """Number of elements that differ."""
     outside: int = 0
     """Number of elements that differ by more than the tolerance."""
     nonfinite: int = 0
@@ -96,20 +95,13 @@ def tolerance_of(
 
     Args:
         dtypes: as `dtype_of` returns them; for sequences and maps the dtype of their elements is used.
-        tolerances: by name of a dtype.
     """
     inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
     return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
 
 
 def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance | None = None) -> Comparison:
-    """Compare two arrays.
-
-    Args:
-        base: of any dtype of numpy or ml_dtypes, or objects (strings).
-        target: of the same shape; its dtype may differ.
-        tolerance: None for the default of the dtypes.
-    """
+    """Compare two arrays."""
     import numpy
 
     count = int(base.size)
@@ -250,8 +242,6 @@ def compare_values(base: Value, target: Value, tolerances: Mapping[str, Toleranc
     """Compare two values. If they have several tensors, the figures are those of the worst one.
 
     Args:
-        base: any value.
-        target: its counterpart.
         tolerances: by name of a dtype; they override `TOLERANCES`.
     """
     one, other = list(leaves(base)), list(leaves(target))

@@ -51,8 +51,6 @@ def open_model(
     """Open a model with the first engine that supports it.
 
     Args:
-        subject: the model.
-        settings: how it runs.
         sanitize: turns a message of native code into one line that is safe to print.
         added: values inside its main graph that become outputs.
 
@@ -87,9 +85,6 @@ class Onnxruntime:
     """A session of onnxruntime; see `OpenModel`.
 
     Args:
-        subject: the model.
-        settings: how it runs.
-        added: values inside its main graph that become outputs.
         profiled: prefix of the files that the profiler writes; None to run without profiler.
     """
 

@@ -66,14 +66,7 @@ def user_packages() -> list[str]:
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Create a private folder for the time of the block.
-
-    Args:
-        prefix: the beginning of its name.
-
-    Raises:
-        OSError: it cannot be created or removed.
-    """
+    """Create a private folder for the time of the block."""
     folder = tempfile.mkdtemp(prefix=prefix)
     try:
         yield Path(folder)

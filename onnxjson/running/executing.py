@@ -55,15 +55,10 @@ from onnxjson.running.values import Value, as_array, as_value, packed_values, un
 _SIDES: Final = (0, 1)
 
 _COLLECTED: Final = 0.1
-"""Seconds after which times of runs are written."""
 
 
 def execute_task(task: bytes, sanitize: Sanitizer) -> None:
-    """Execute a task and write reports to a file in the current folder.
-
-    Raises:
-        msgspec.MsgspecError: the bytes are not a task.
-    """
+    """Execute a task and write reports to a file in the current folder."""
     found: Task = msgspec.msgpack.decode(task, type=Task)
     with Path(REPORTS).open("ab", buffering=0) as file, collected(lambda report: write_report(report, file)) as emit:
         match found:

@@ -41,11 +41,9 @@ def read_value(path: Path, declared: Type | None) -> Value:
     """Read the value in a .npy, .npz (with one array, or as FILE.npz:NAME) or .pb file.
 
     Args:
-        path: the file.
         declared: the wanted type; numpy arrays are converted to its dtype if that is exact.
 
     Raises:
-        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it does not contain such a value.
         EncodeError: the wanted dtype cannot represent an element.
     """
@@ -55,11 +53,7 @@ def read_value(path: Path, declared: Type | None) -> Value:
 
 
 def _converted(path: Path, declared: Type | None) -> Tensor:
-    """Read the array in a file as a tensor.
-
-    Raises:
-        EncodeError: the wanted dtype cannot represent an element; the message names the file.
-    """
+    """Read the array in a file as a tensor."""
     array = read_array(path)
     try:
         return from_array(array, _kind(declared)).tensor
@@ -98,11 +92,7 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
 
 
 def data_sets(folder: Path) -> list[Path]:
-    """Return the folder of test data itself, or those inside a folder, in their order.
-
-    Raises:
-        MissingInputError: there are none.
-    """
+    """Return the folder of test data itself, or those inside a folder, in their order."""
     if any(_NUMBERED.fullmatch(each.name) for each in folder.iterdir()):
         return [folder]
     found = [each for each in folder.glob(_DATA_SET) if each.is_dir()]
@@ -117,7 +107,6 @@ def read_data_set(
     """Read a folder of test data.
 
     Args:
-        folder: has files such as ``input_0.pb``.
         inputs: names and types of the free inputs of the model.
         outputs: names and types of its outputs.
 
@@ -176,7 +165,6 @@ def message_of_value(value: Value) -> bytes:
 
     Raises:
         EncodeError: the value is a map.
-        FileError, WeightsMissingError: the bytes of a tensor cannot be read.
     """
     if value is None:
         return _field(2, 0)  # OptionalProto.elem_type = UNDEFINED

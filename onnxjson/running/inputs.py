@@ -41,7 +41,6 @@ EVERY: Final = ""
 
 
 _ITEMS: Final = 2
-"""Number of items in a random sequence."""
 
 _BYTES: Final = {DATA_TYPES["uint8"]: (0, 255), DATA_TYPES["int8"]: (-128, 127)}
 """Ranges of integers that represent images and quantized numbers, which use all values."""
@@ -105,10 +104,7 @@ class Inputs:
     """Inputs of one model, or of two models that get the same values.
 
     Args:
-        indices: the models.
         pairs: their free inputs; those of two models in pairs.
-        input_options: options for random values.
-        worker: infers types that are not in the model.
 
     Raises:
         FeedError: an option names no input or dimension, or contradicts the model.
@@ -282,7 +278,6 @@ class _Draw(NamedTuple):
     """Settings for the random values of one input."""
 
     sizes: Mapping[Hashable, int]
-    """Sizes of open dimensions."""
     spread: Spread
     generator: "Generator"
 

@@ -21,19 +21,11 @@ class Interface(NamedTuple):
     """Names in both models; None if one of them does not have the input."""
     outputs: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
-    """Outputs that only the base has."""
     added: tuple[str, ...]
-    """Outputs that only the target has."""
 
 
 class TwoModels:
-    """Two models to compare, with their indices, their diff and their interface, each computed on first use.
-
-    Args:
-        base: the reference.
-        target: the model that should compute the same.
-        paths: their files, for external data.
-    """
+    """Two models to compare, with their indices, their diff and their interface, each computed on first use."""
 
     def __init__(self, base: Model, target: Model, paths: tuple[Path | None, Path | None] = (None, None)) -> None:
         self.base = base

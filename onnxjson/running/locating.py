@@ -30,10 +30,8 @@ BATCH_BYTES: Final = 256 << 20
 """Maximum size of the values of one model that are compared together, in bytes."""
 
 BATCH_VALUES: Final = 512
-"""Maximum number of values that are compared together."""
 
 _UNKNOWN_BYTES: Final = 4 << 20
-"""Assumed size of a value of unknown size."""
 
 
 class ValuePair(NamedTuple):
@@ -141,7 +139,6 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     base: tuple[str, ...]
     """Addresses of the nodes in the base that cause the difference, the most likely one first."""
     target: tuple[str, ...]
-    """Addresses of the nodes in the target."""
     nodes: tuple[str, ...]
     """Operators and names of the nodes in the base; made visible."""
     target_nodes: tuple[str, ...]
@@ -163,11 +160,8 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[Divergence, ...]
     """First divergences, in the order of the base; empty if all compared values are close."""
     compared: int
-    """Number of pairs of values that were compared."""
     pairs: int
-    """Number of all pairs of values."""
     run: str
-    """Name of the run."""
     problem: str = ""
     """Why some pairs were not compared."""
 
@@ -176,7 +170,6 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     """Find the first nodes at which the results of two models differ.
 
     Args:
-        verifier: compared the models.
         found: its result; the first run with a difference is repeated.
 
     Raises:

@@ -50,12 +50,10 @@ class Case(NamedTuple):
     """Source of its values: "seed 0", or the name of a folder."""
     inputs: dict[str, Value]
     outputs: dict[str, Value]
-    """Empty if the run failed."""
     seconds: float | None
     problem: str
     """Why the run failed; made visible."""
     expected: tuple[RecordedComparison, ...] = ()
-    """Comparisons with the recorded outputs."""
 
     @property
     def is_fine(self) -> bool:
@@ -186,21 +184,9 @@ def run_cases(
     """Run a model on several sets of values; see `run`. A failed run is reported in its case.
 
     Args:
-        model: it is not changed.
-        folder: folder of its external data.
         sets: for each run the given inputs and the recorded outputs.
         seed: seed of random values; each set has its own values.
-        input_options: options for random values.
-        spread: distribution of random numbers.
-        settings: how the model runs.
         tolerances: by name of a dtype, for comparison with recorded outputs.
-        repeat: number of timed runs of the first set.
-        warm_up: number of runs before these.
-        profile: number of profiled runs.
-        timeout: time limit for everything, in seconds.
-        trust_links: see `onnxjson.storage.external.Resolver`.
-        worker: the guarded process, if there is one already.
-        on_report: called with each report as it arrives, in another thread.
 
     Raises:
         EvaluationError: no engine supports the model, or the process crashed before the first run.

@@ -44,19 +44,7 @@ def onnx_findings(
     folder: Path | None = None,
     reads: Sequence[Path] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return other findings and those of onnx; what follows from an error is only counted there.
-
-    Args:
-        worker: runs onnx.
-        model: has its weights.
-        others: what is already known about the model.
-        path: the file of the model if it is a binary, which is then not written again for onnx.
-        folder: the folder of external data.
-        reads: see `Worker.check`.
-
-    Raises:
-        WorkerError, LimitError: see `Worker.check`.
-    """
+    """Return other findings and those of onnx; what follows from an error is only counted there."""
     if path is None:
         found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
     else:
@@ -159,7 +147,6 @@ def _folded(index: Index, found: Sequence[Finding]) -> tuple[Finding, ...]:
     scopes = {scope.address: scope for scope in index.scopes}
     followed = _Followed(index)
     elements: dict[str, int] = {}
-    """Values with an error."""
     kept: list[Finding] = []
     counts: dict[int, int] = {}
     for finding in found:

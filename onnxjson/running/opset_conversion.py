@@ -43,15 +43,10 @@ NEWER_VALUES: Final[dict[tuple[str | None, bytes | None], int]] = {
 """Operators and values of attributes -> the version that added the value; no schema or adapter of onnx knows these."""
 
 _HIDDEN: Final = "onnxjson.hidden"
-"""Domain of hidden nodes."""
 
 
 def convert_version(model: "ModelProto", version: int) -> "ModelProto":
-    """Convert a model to another version of the default operator set; nodes of `EXTENDED` may be wrong afterwards.
-
-    Raises:
-        Exception: the converter refuses the model.
-    """
+    """Convert a model to another version of the default operator set; nodes of `EXTENDED` may be wrong afterwards."""
     from onnx import version_converter
 
     old = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
@@ -109,14 +104,7 @@ def _hide(
     constants: "Mapping[str, TensorProto]",
     shapes: "Mapping[str, TensorShapeProto]",
 ) -> None:
-    """Hide the nodes of `EXTENDED` in a graph and its subgraphs, and adapt some of them.
-
-    Args:
-        graph: is changed.
-        version: the older version.
-        constants: constants of the graphs around it.
-        shapes: shapes of the values of the graphs around it.
-    """
+    """Hide the nodes of `EXTENDED` in a graph and its subgraphs, and adapt some of them."""
     constants = {**constants, **{each.name: each for each in graph.initializer}}
     constants |= {node.output[0]: each.t for node in graph.node for each in node.attribute if each.name == "value"}
     shapes = {**shapes, **{each.name: each.type.tensor_type.shape for each in (*graph.input, *graph.value_info)}}

@@ -38,7 +38,6 @@ Elements = Callable[[Tensor], Data | None]
 """Function that reads the elements of a tensor from an external file; None if that is impossible."""
 
 KnownType = tuple[int, int | None]
-"""Data type, and rank if it is known."""
 
 
 class NotRunError(Exception):
@@ -72,12 +71,7 @@ def extract_part(
     """Extract some nodes of a graph as a model.
 
     Args:
-        model: has the graph.
-        scope: the graph.
-        positions: positions of the nodes.
-        inputs: values that may become inputs of the part.
         outputs: requested values: outputs of the nodes, inputs or constants.
-        elements: reads the elements of tensors from external files.
 
     Raises:
         NotRunError: the part cannot be evaluated on its own.

@@ -42,7 +42,6 @@ _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "differe
 
 
 _Member = tuple[int, int]
-"""Numbers of an event and of its member."""
 
 
 class _Finding(NamedTuple):
@@ -52,12 +51,10 @@ class _Finding(NamedTuple):
     reason: str
     """Why it is "not-run" or "different", if figures do not show it."""
     worst: Comparison | None = None
-    """Comparison of the worst output."""
     output: str = ""
     """Name of that output; made visible."""
     runs: int = 0
     inputs: bool = False
-    """Whether there were random inputs."""
     engines: frozenset[str] = frozenset()
     unsettled: bool = False
     """Whether the verdict may change together with adjacent nodes."""
@@ -66,7 +63,6 @@ class _Finding(NamedTuple):
     alone: str = ""
     """Result of the rewrite alone, if it is equal only together with adjacent nodes."""
     nodes: int = 0
-    """Number of nodes in the widened region."""
 
 
 def prove(
@@ -81,12 +77,9 @@ def prove(
     """Return the diff with a verdict for each event that rewrites nodes.
 
     Args:
-        diff: it is not changed.
-        seed: seed of random values.
         tolerances: by name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`.
         timeout: time limit for the evaluation of one side, in seconds.
         places: maximum number of evaluated places of an event, spread over all of them.
-        engines: engines that may evaluate.
     """
     with Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))) as worker:
         tasks = _Evaluator(diff, worker, seed, engines, timeout)

@@ -28,7 +28,6 @@ NEAR: Final = SPREADS[:2]
 _WORDS: Final = ("", "a", "b", "ONNX", "two words", "é", "模型", "1.5", "-3")
 
 _INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive": (1, 3), "wide": (-100, 100)}
-"""Minimum and maximum of integers."""
 
 
 def random_tensor(
@@ -44,16 +43,8 @@ def random_tensor(
     """Return a tensor of random finite elements.
 
     Args:
-        data_type: number of TensorProto.DataType.
-        dims: its shape.
-        generator: source of randomness.
-        spread: distribution of the elements.
         low: minimum of integers; None for that of the distribution.
         high: maximum of integers; None for that of the distribution.
-        name: name of the tensor.
-
-    Raises:
-        TypeError: there is no such dtype.
     """
     return from_numpy(random_array(data_type, dims, generator, spread=spread, low=low, high=high), name)
 
@@ -198,10 +189,8 @@ _ROLES: Final[dict[str, dict[int, Role]]] = {
     "TopK": {1: "ones"},
     "Unsqueeze": {1: "axes"},
 }
-"""Roles by operator and input slot."""
 
 INDEX_TYPES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
-"""Data types of indices, shapes and axes."""
 
 _AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
 """Operators whose indices count along one axis, an attribute."""
@@ -219,7 +208,6 @@ def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | 
     """Return the role of a value for the first operator that assigns one, and the exclusive maximum of its indices.
 
     Args:
-        name: the value.
         nodes: possible consumers, in the order of their graph.
         axis_size: returns the size of the axis along which a node uses indices, if it is known.
     """
@@ -243,7 +231,6 @@ def indexed_axis_size(node: Node, sizes: Sequence[int]) -> int | None:
     """Return the size of the axis along which a node uses indices; None if it is unknown.
 
     Args:
-        node: uses indices.
         sizes: shape of its data, with 0 for unknown sizes.
     """
     axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)

@@ -27,7 +27,6 @@ class Surroundings:
     """Adjacent nodes of regions, in the graphs of two models.
 
     Args:
-        alignment: paired graphs, nodes and values.
         regions: all regions; paired outputs of one region count as counterparts for the others.
     """
 

@@ -72,12 +72,6 @@ class _SharedValue(NamedTuple):
 def rewrite(region: Region, base: ModelSide, target: ModelSide, seed: Sequence[int]) -> Rewrite:
     """Prepare a region for evaluation.
 
-    Args:
-        region: the nodes on both sides.
-        base: the model before.
-        target: the model after.
-        seed: seed of random values.
-
     Raises:
         NotRunError: the region cannot be evaluated alone.
     """
@@ -279,13 +273,7 @@ def _numbers(graph: Graph) -> Iterator[float]:
 
 
 def insert_thresholds(array: "NDArray[Any]", numbers: tuple[float, ...], generator: "Generator") -> "NDArray[Any]":
-    """Replace some elements of an array by some of `numbers`; arrays of other dtypes than floats do not change.
-
-    Args:
-        array: of any shape and dtype.
-        numbers: finite numbers.
-        generator: source of randomness.
-    """
+    """Replace some elements of an array by some of `numbers`; arrays of other dtypes than floats do not change."""
     import numpy
 
     if array.dtype.kind != "f" or not numbers:

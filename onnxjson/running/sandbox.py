@@ -56,7 +56,6 @@ _EVALUATION_MEMORY: Final = 2 << 30
 """The multiple for `evaluate_all`, whose models are small."""
 
 _BATCH_COUNT: Final = 16
-"""Maximum number of tasks in one process."""
 
 _BATCH_BYTES: Final = 64 << 20
 """Maximum bytes of models and values in one process, unless a single task has more."""
@@ -76,7 +75,6 @@ class Outcome(NamedTuple):
     problem: str
     """Why the process failed, as the end of a sentence; "" if it did not."""
     interrupted: bool
-    """Whether the user interrupted it."""
 
 
 def execute(
@@ -92,12 +90,8 @@ def execute(
     """Execute a task in the guarded process.
 
     Args:
-        worker: the guarded process.
-        task: what to do.
-        timeout: time limit in seconds.
         on_report: called with each report as it arrives, in another thread.
         size: bytes of external data that the task reads from files.
-        memory: minimum limit of address space in bytes.
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
     Raises:
@@ -145,15 +139,6 @@ def execute_all(
 
     A task that ends a process is repeated in a separate process, unless it was the first one there; the tasks after it
     continue in a new process.
-
-    Args:
-        worker: the guarded process.
-        tasks: with all external data inside.
-        timeout: seconds for each process.
-        memory: minimum bytes of address space of each process.
-
-    Returns:
-        One outcome for each task, in their order.
     """
     outcomes: list[Outcome] = []
     alone = False
@@ -211,14 +196,7 @@ def evaluation_task(model: Model, runs: Sequence[Values], *, engines: Sequence[E
     """Return the task that evaluates a model, unoptimized, on each of several sets of values.
 
     Args:
-        model: all its tensors contain their elements.
-        runs: values of its inputs.
         engines: the first one that supports the model evaluates it.
-
-    Raises:
-        WeightsMissingError: only the sha256 of some tensors is stored.
-        ChangedUnderneathError, FileError: their files cannot be read.
-        LimitError: it is larger than protobuf supports.
     """
     feeds = tuple([packed_values(values) for values in runs])
     return RunTask(subject=Subject(model=message_bytes(model)), settings=Settings(engines=tuple(engines)), feeds=feeds)
@@ -285,14 +263,10 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     """Prepare a model for the guarded process.
 
     Args:
-        model: it is not changed.
         folder: folder of its external data; None if it has none.
-        trust_links: see `onnxjson.storage.external.Resolver`.
 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
-        WeightsMissingError: only the sha256 of some tensors is stored.
-        LimitError: it is larger than protobuf supports.
     """
     outside = any(is_external(tensor) for tensor in tensors_of(model))
     if not outside or folder is None:

@@ -29,15 +29,7 @@ main()
 
 
 class ServerProcess:
-    """A running server.
-
-    Args:
-        command: its command.
-        environment: its variables, to which a mark is added.
-
-    Raises:
-        WorkerError: the process cannot be started.
-    """
+    """A running server."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._started_as = os.getpid(), command, environment
@@ -61,7 +53,6 @@ class ServerProcess:
         self.requests = self.process.stdin.fileno()
         """Descriptor to write requests to; it does not block."""
         self.answers = self.process.stdout.fileno()
-        """Descriptor to read answers from."""
         os.set_blocking(self.requests, False)
 
     @property
@@ -114,11 +105,7 @@ _idle: Final[list[ServerProcess]] = []
 
 
 def idle_or_new_server() -> ServerProcess:
-    """Return the server that waits for work, or a new one.
-
-    Raises:
-        WorkerError: the process cannot be started.
-    """
+    """Return the server that waits for work, or a new one."""
     warn_once()
     package = str(Path(__file__).resolve().parents[1])
     command, environment = [sys.executable, "-I", "-c", START, package, *user_packages()], server_environment()

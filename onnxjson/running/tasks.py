@@ -44,13 +44,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """A model to evaluate."""
 
     model: bytes
-    """Serialised."""
     data_folder: str | None = None
     """Folder of its external data; None if all tensors are inside the model."""
     data_files: tuple[str, ...] = ()
     """Absolute paths of its external data files."""
     seed: int = 1
-    """Seed of operators with random results."""
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
@@ -62,7 +60,6 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Values of its inputs for each run, written by `onnxjson.running.values.packed_values`; the first run is timed."""
     warm_up: int = 0
     repeat: int = 0
-    """Number of timed runs."""
     profiled: int = 0
     """Number of profiled runs, in a separate session."""
 
@@ -98,7 +95,6 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     subject: Subject
     settings: Settings
     feed: bytes
-    """Values of its inputs."""
 
 
 class RaceTask(msgspec.Struct, frozen=True, kw_only=True, tag="race"):
@@ -112,7 +108,6 @@ class RaceTask(msgspec.Struct, frozen=True, kw_only=True, tag="race"):
     seconds: float = 1e9
     """Seconds after which no further round begins."""
     seed: int = 0
-    """Seed of the random order."""
 
 
 class ScoreTask(msgspec.Struct, frozen=True, kw_only=True, tag="score"):
@@ -121,7 +116,6 @@ class ScoreTask(msgspec.Struct, frozen=True, kw_only=True, tag="score"):
     subject: Subject
     settings: Settings
     script: str
-    """Its path; it defines ``evaluate(run)``."""
     inputs: dict[str, tuple[str, int]] = {}
     """Name of an input in the script -> its name in the model and its data type, 0 if unknown."""
     outputs: dict[str, str] = {}
@@ -144,7 +138,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="opened"):
     engine: Engine
     seconds: float
     providers: tuple[str, ...] = ()
-    """Execution providers that onnxruntime uses."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
@@ -232,7 +225,6 @@ Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Compare
 
 
 Emit = Callable[[Report], None]
-"""Function that receives each report immediately."""
 Sanitizer = Callable[[str], str]
 """Function that turns a message of native code into one line that is safe to print."""
 

@@ -80,11 +80,7 @@ class Dimensions:
         return self._sizes.get(root, given.get(root))
 
     def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
-        """Return a shape in numbers, with sizes `given` for open dimensions.
-
-        Raises:
-            KeyError: a dimension has no size.
-        """
+        """Return a shape in numbers, with sizes `given` for open dimensions."""
         sizes = [self.size_of(dimension, given) for dimension in shape]
         if None in sizes:
             raise KeyError(shape[sizes.index(None)])
@@ -95,7 +91,6 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
     """Return the data type and shape of a tensor; None if the data type is unknown or it is not a tensor type.
 
     Args:
-        declared: the type, if it is known.
         owner: key of the model, in which equal names of dimensions mean equal sizes.
         name: name of the value, which distinguishes dimensions without a name.
 
@@ -146,8 +141,6 @@ class InferredTypes:
         """Return a function for the size of the axis along which a node uses indices, None if unknown.
 
         Args:
-            scope: the graph of the node.
-            owner: see `tensor_type`.
             size_of: returns the size of a dimension, None if unknown.
         """
 
@@ -204,9 +197,7 @@ class Shapes:
     """Shapes of all inputs.
 
     Args:
-        inputs: inputs of one model, or of two.
         dims: sizes of open dimensions, by name or as ``input:axis``.
-        shapes: shapes by name of an input.
 
     Raises:
         FeedError: there is no such dimension, or it has another size.
@@ -216,7 +207,6 @@ class Shapes:
         self._inputs = inputs
         self.dimensions = Dimensions()
         self._names: dict[str, list[Hashable]] = {}
-        """Open dimensions by name."""
         self._places: dict[str, list[Hashable]] = {}
         """Open dimensions, also named ones, by ``input:axis``."""
         self._shapes = {each.name: self._shape(each) for each in inputs}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAX_DEPTH: Final = 50
-"""Maximum depth of nested sequences."""
 
 
 class Dictionary(NamedTuple):
@@ -79,12 +78,7 @@ def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
 
 
 def packed_values(values: Values) -> bytes:
-    """Encode named values as bytes.
-
-    Raises:
-        WeightsMissingError, FileError: the bytes of a tensor cannot be read.
-        LimitError: they are larger than a message may be.
-    """
+    """Encode named values as bytes."""
     tensors: list[Tensor] = []
 
     def form(value: Value) -> Any:

@@ -34,7 +34,6 @@ from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
 SEEDS: Final = 3
-"""Default number of sets of random values."""
 
 DEFAULT: Final = Settings()
 """Default settings: no optimization by onnxruntime, one thread."""
@@ -56,7 +55,6 @@ class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = ""
     tolerance: Tolerance = EXACT
     compared: int = 0
-    """Number of runs in which it was compared."""
     failed: int = 0
     """Number of these runs in which it is not close."""
     elements: int = 0
@@ -72,10 +70,8 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Source of its values: "seed 0", or the name of a folder."""
     sizes: dict[str, int]
-    """Sizes of open dimensions, by name."""
     verdict: Verdict
     problem: str = ""
-    """Reason for the failure."""
 
 
 class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +100,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int = 0
     seeds: int = SEEDS
-    """Number of sets of random values."""
     dims: Mapping[str, Sequence[int]] = {}
     """Sizes of open dimensions, by name; each combination is tried with each set."""
     input_options: InputOptions = InputOptions()
     """Options for random values; their `dims` apply too."""
     spreads: Sequence[Spread] = SPREADS
-    """Distributions of random numbers, used in turn."""
     sets: Sequence[DataSet] = ()
     """Given values, instead of random ones."""
     tolerances: Mapping[str, Tolerance] = {}
@@ -184,9 +178,6 @@ class Verifier:
     """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` continues from its result.
 
     Args:
-        models: both models.
-        plan: what to try.
-        worker: the guarded process, if there is one already.
         on_report: called with each report as it arrives, in another thread.
     """
 
@@ -254,7 +245,6 @@ class Verifier:
 
         Args:
             feeds: for each run the inputs of both models.
-            pairs: names of the values to compare.
             sides: the two models; the base twice shows whether its results are deterministic.
             batches: pairs that are compared together; all of them if None.
             reshaped: whether values of different shapes with equal numbers of elements are compared.

@@ -105,7 +105,6 @@ class Worker:
 
         Raises:
             WorkerError: the analysis crashed, hung or ran out of memory, without any findings before.
-            MissingInputError, AccessDeniedError, FileError: the file cannot be read.
             LimitError: the model is larger than protobuf supports.
         """
         findings = self._findings("check", model, folder, reads)
@@ -124,7 +123,6 @@ class Worker:
 
         Raises:
             WorkerError: the analysis crashed, hung or ran out of memory.
-            LimitError: the model is larger than protobuf supports.
         """
         return self._findings("check_shapes", model, None)
 
@@ -141,9 +139,6 @@ class Worker:
         """Return what `infer_shapes` adds to a model, without the rest, and the findings of `check_shapes`.
 
         Of the nodes, only those with subgraphs stay.
-
-        Raises:
-            WorkerError, LimitError: see `infer_shapes`.
         """
         answer, types = self._request("infer_types", model)
         if answer.outcome == "failed":
@@ -175,9 +170,7 @@ class Worker:
         Args:
             module: name of the module that runs passes, which this package must not import.
             declaration: the pass, as `declared` of that module writes it.
-            model: serialized.
             folder: the current folder of the pass, which it may write to.
-            limits: limits of the process.
             stages: return the result of each part of the pass instead.
             reads: absolute paths of files and folders that the pass may read.
             trusted: run it without the box (`onnxjson.running.box`), with the user's environment variables.
@@ -206,10 +199,6 @@ class Worker:
 
         Its reports are in a file in `folder`, even if the process is killed. With `devices` it may use graphics
         processors.
-
-        Raises:
-            LimitError: the task is too large to be sent.
-            WorkerError: see `run_pass`.
         """
         if len(task) > 2 * MESSAGE_BYTES:
             raise LimitError(f"{len(task):,} bytes of models and values are more than the guarded process accepts")

@@ -16,20 +16,14 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 MESSAGE_LENGTH: Final = 1000
-"""Maximum characters of a message."""
 
 MAX_FINDINGS: Final = 1000
-"""Maximum number of findings of one job."""
 
 _INFERENCE_ERROR: Final = re.compile(r"(?=\(op_type:)")
 
 
 def prepare(request: Request) -> None:
-    """Import the modules of a job once, before children are forked; a child imports its optimizer itself.
-
-    Raises:
-        ImportError: a module is not installed for this Python.
-    """
+    """Import the modules of a job once, before children are forked; a child imports its optimizer itself."""
     import onnx.checker
     import onnx.inliner
     import onnx.shape_inference

@@ -40,7 +40,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     processor_seconds: int = 20
     """Seconds of processor time until SIGXCPU; five more until SIGKILL."""
     wall_seconds: float = 30.0
-    """Seconds until the job is killed."""
     open_files: int = 32
     answer_bytes: int = (2 << 30) + (64 << 20)
     """Bytes of the answer, beyond which the job is stopped."""
@@ -69,11 +68,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[bytes, ...] = ()
     """Files and whole folders that the job may read in addition to those that every job may read."""
     devices: bool = False
-    """Whether the job may use graphics processors."""
     trusted: bool = False
     """Whether the job runs without the box of `onnxjson.running.box`; only for the user's own code."""
     environment: tuple[tuple[bytes, bytes], ...] = ()
-    """Additional environment variables of the job."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,18 +39,12 @@ class WrongPart(NamedTuple):
     name: str | None
     """Name of the part; None if the pass has no separate parts."""
     parts: int
-    """Number of parts."""
     evaluations: int
     """Number of models that were run to find it."""
 
 
 class Checks:
-    """Comparison of models with the first one; use it in a ``with`` statement.
-
-    Args:
-        first: the correct model, without external data.
-        plan: inputs and tolerances.
-    """
+    """Comparison of models with the first one; use it in a ``with`` statement."""
 
     def __init__(self, first: Model, plan: Plan) -> None:
         self._first = first
@@ -68,12 +62,10 @@ class Checks:
         """Return how the results of a model differ from those of another, as the end of a sentence; "" if they do not.
 
         Args:
-            model: the model to check.
             base: the correct model; the first model if None.
 
         Raises:
             EvaluationError: the correct model does not run.
-            FeedError: random inputs cannot be generated.
         """
         self.evaluations += 1
         with Verifier(TwoModels(base or self._first, model), self._plan, worker=self._worker) as verifier:
@@ -98,11 +90,7 @@ class Checks:
         return f"computes other results: {found.failed} of {len(found.runs)} runs failed{why}"
 
     def first_wrong(self, made: Sequence[Made]) -> Culprit | None:
-        """Return the first pass after which the model does not compute the same; None if the last result does.
-
-        Raises:
-            EvaluationError, FeedError: see `reason`.
-        """
+        """Return the first pass after which the model does not compute the same; None if the last result does."""
         changed = [each for each in made if each.is_changed]
         if not changed:
             return None
@@ -120,7 +108,6 @@ class Checks:
 
         Raises:
             PassError: the optimizer failed when it ran part by part.
-            EvaluationError, FeedError: see `reason`.
         """
         before = self.evaluations
         parts = _parts(pipeline, made, model_folder)

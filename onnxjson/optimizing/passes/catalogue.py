@@ -34,13 +34,10 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     QnnPreprocess,
     RulesPass,
 )
-"""All passes, in the order of the help."""
 
 KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass, PluginPass)
-"""All kinds of passes that a pipeline runs."""
 
 NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}
-"""All passes by name."""
 
 
 Kind = Literal["pass", "part", "edit", "plugin"]

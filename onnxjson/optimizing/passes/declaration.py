@@ -50,7 +50,6 @@ class PartStage(msgspec.Struct, frozen=True):
     name: str
     """Part that produced it, such as ``ConvBNFusion``."""
     model: bytes
-    """Serialized model."""
 
 
 READING: Final = "reading and writing"
@@ -136,11 +135,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         return ()
 
     def with_dimensions(self, names: Mapping[str, str]) -> Self:
-        """Return the pass for a model with renamed dimensions.
-
-        Args:
-            names: old names -> new names.
-        """
+        """Return the pass for a model with renamed dimensions."""
         return self
 
     def run(self, model: bytes, folder: Path) -> bytes:
@@ -229,8 +224,6 @@ def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:
     """Raise unless all names are known.
 
     Args:
-        wanted: names to check.
-        known: names that exist.
         what: kind of the named things, such as "dimension".
 
     Raises:
@@ -243,11 +236,7 @@ def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:
 
 
 def require_new(path: Path) -> None:
-    """Raise unless a path does not exist.
-
-    Raises:
-        EditError: it exists.
-    """
+    """Raise unless a path does not exist."""
     if os.path.lexists(path):
         raise EditError(f"{visible(str(path), None)} exists; name another file")
 
@@ -257,11 +246,7 @@ def files_written(files: Iterable[NewFile], model_file: Path | None = None) -> I
     """Write files on entry; remove them again if one cannot be written or the body fails.
 
     Args:
-        files: files to write.
         model_file: file to which the body saves the model; None if it is not a file.
-
-    Raises:
-        OutputError, AccessDeniedError, FileError: a file cannot be written.
     """
     with ExitStack() as stack:
         for path, write in files:

@@ -33,7 +33,6 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Run a pass on a serialized model; return the result and the remarks. The current folder belongs to the pass.
 
     Raises:
-        Exception: any error of the optimizer.
         TextNeededError: it would compute with a text that is hidden from it.
         TypeError: it does not return a serialized model.
     """
@@ -48,12 +47,7 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def staged(declaration: str, model: bytes) -> bytes:
-    """Run a pass part by part; return the models after each part as MessagePack.
-
-    Raises:
-        Exception: any error of the optimizer.
-        TextNeededError: see `executed`.
-    """
+    """Run a pass part by part; return the models after each part as MessagePack."""
     subject, folder = subject_of(declaration), Path.cwd()
     if subject.is_own_code:
         return msgspec.msgpack.encode(list(subject.stages(model, folder)))

@@ -56,7 +56,6 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
 
         Raises:
             EditError: no weight belongs to an adapter, or the file for the values exists.
-            MissingInputError, UntrustedError, FileError: values of weights cannot be read.
         """
         graph = model.graph
         found = [] if graph is None else self._weights(graph)

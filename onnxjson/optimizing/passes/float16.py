@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 
 
 def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> bytes:
-    """Convert a serialized model to float16.
-
-    Args:
-        model: serialized model.
-        block_nodes: names of nodes that stay float32.
-        options: options of `onnxruntime.transformers.float16.convert_float_to_float16`.
-
-    Raises:
-        Exception: any error of the converter.
-    """
+    """Convert a serialized model to float16."""
     from onnx import ModelProto
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
@@ -135,9 +126,7 @@ def _sort(model: "ModelProto") -> None:
 
 
 _SMALLEST: Final = 5.96e-08
-"""Smallest positive float16."""
 _GREATEST: Final = 65504.0
-"""Largest finite float16."""
 
 
 class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):

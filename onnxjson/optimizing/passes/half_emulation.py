@@ -28,10 +28,6 @@ def emulate(model: bytes) -> bytes:
     """Return the model that computes in float32; the same bytes if no value is float16.
 
     Inputs and outputs keep their types.
-
-    Raises:
-        CannotEmulateError: see its description.
-        Exception: onnx rejects the model.
     """
     from onnx import ModelProto, shape_inference
 

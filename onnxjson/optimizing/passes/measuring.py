@@ -30,10 +30,8 @@ from onnxjson.running.values import Value, leaves
 from onnxjson.running.worker import Worker
 
 SAMPLES: Final = 8
-"""Default number of sets of random inputs."""
 
 _SHOWN: Final = 8
-"""Maximum number of outputs whose error is reported."""
 
 _LONGEST: Final = 300
 
@@ -101,17 +99,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparing:
-    """A model before and after a pass, run on the same samples.
-
-    Args:
-        subject: the pass, which defines the samples.
-        before: serialized model before the pass.
-        after: serialized model after the pass.
-
-    Raises:
-        FeedError: random inputs cannot be generated.
-        OnnxJsonError: a file of values cannot be read.
-    """
+    """A model before and after a pass, run on the same samples."""
 
     def __init__(self, subject: MeasuredPass, before: bytes, after: bytes) -> None:
         self._models = TwoModels(serde.parse(before).model, serde.parse(after).model)
@@ -125,10 +113,6 @@ class Comparing:
 
         Args:
             target: model that runs instead of the model after the pass, with the same inputs and outputs.
-            tolerances: tolerances by name of a dtype.
-
-        Raises:
-            Exception: one of the models does not run.
         """
         given = _outputs(target or self._after, [feed for _, feed in self.feeds])
         found = []
@@ -149,13 +133,7 @@ class Samples(NamedTuple):
 
 
 def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
-    """Return inputs for both models, with sizes of open dimensions that the first model accepts.
-
-    Raises:
-        FeedError: random inputs cannot be generated.
-        OnnxJsonError: a file of values cannot be read.
-        Exception: the first model does not run on any of them.
-    """
+    """Return inputs for both models, with sizes of open dimensions that the first model accepts."""
     given = [each for path in subject.data for each in _given(Path(path), models.base)]
     sets = given or [{} for _ in range(subject.samples)]
     model = open_model(Subject(model=with_texts(before)), OFF, one_line)
@@ -280,17 +258,3 @@ class _InThisProcess(Worker):
             return bytes(shape_inference.infer_shapes(ModelProto.FromString(model)).SerializeToString())
         except Exception as error:
             raise WorkerError(one_line(error)) from error
-
-
-__all__ = [
-    "OFF",
-    "SAMPLES",
-    "Comparing",
-    "Feed",
-    "Measured",
-    "MeasuredPass",
-    "cost_lines",
-    "one_line",
-    "rounded",
-    "samples",
-]

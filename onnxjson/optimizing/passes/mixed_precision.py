@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 MOST: Final = 10_000
-"""Default maximum number of evaluations of a search."""
 
 
 class Found(NamedTuple):
@@ -49,7 +48,6 @@ def minimal(count: int, is_enough: Callable[[frozenset[int]], bool], most: int =
     superset of a sufficient set is sufficient.
 
     Args:
-        count: number of positions, counted from 0.
         is_enough: evaluates a set; each set is evaluated once.
         most: maximum number of evaluations; then the best set so far is returned.
     """

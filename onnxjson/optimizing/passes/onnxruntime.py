@@ -55,15 +55,7 @@ class SessionReport(NamedTuple):
 
 
 class Sessions:
-    """Sessions for one model with the same settings.
-
-    Args:
-        model: serialized model.
-        folder: folder for temporary files.
-        level: optimization level.
-        disabled: graph transformers and rules that never run.
-        settings: session settings, such as ``optimization.enable_gelu_approximation``.
-    """
+    """Sessions for one model with the same settings."""
 
     def __init__(
         self,

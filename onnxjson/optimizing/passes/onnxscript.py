@@ -196,7 +196,6 @@ PARTS: Final[dict[str, str]] = {
     "two_reshapes_matmul_reshape": "Removes the Reshapes around a MatMul that broadcasts anyway.",
     "unsqueeze_unsqueeze": "Fuses two Unsqueeze.",
 }
-"""Rules of its rewriter by name, with descriptions."""
 
 _COMMON: Final = "onnxscript.rewriter.rules.common"
 _FUSIONS: Final = {

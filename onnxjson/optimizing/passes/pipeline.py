@@ -56,9 +56,7 @@ class Stage(NamedTuple):
     """A model between two passes; if a pass changes nothing, both sides of it are the same object."""
 
     data: bytes
-    """Serialized model."""
     model: Model
-    """Parsed `data`."""
 
 
 class Made(NamedTuple):
@@ -66,7 +64,6 @@ class Made(NamedTuple):
 
     step: Step
     name: str
-    """The pass as given on the command line."""
     before: Stage
     after: Stage
     """Same object as `before` if no byte changed or the pass failed."""
@@ -81,7 +78,6 @@ class Made(NamedTuple):
     files: tuple[NewFile, ...] = ()
     """Additional files; `onnxjson.optimizing.passes.files_written` writes them."""
     failure: PassError | None = None
-    """Why it failed; None if it did not."""
 
     @property
     def is_changed(self) -> bool:
@@ -134,7 +130,6 @@ class Pipeline:
         self._max_size = max_size
         self._trust = trust
         self.keep_going = keep_going
-        """Whether passes that fail are skipped."""
         self._worker = Worker()
 
     def __enter__(self) -> Self:
@@ -156,13 +151,10 @@ class Pipeline:
 
         Args:
             model: the model, without external data; `onnxjson.storage.external_files.internalize` loads it.
-            steps: the passes.
             model_folder: folder where edits look for external data of the model.
 
         Raises:
             PassError: a pass failed and `keep_going` is false; its result is yielded first.
-            LimitError: the model is larger than protobuf can read.
-            WeightsMissingError: only the SHA-256 of some tensors is available.
         """
         stage = stage_of(model)
         if not self.keep_going:
@@ -293,12 +285,7 @@ def _refuse_unavailable(step: Step, name: str) -> None:
 
 
 def stage_of(model: Model) -> Stage:
-    """Serialize a model.
-
-    Raises:
-        WeightsMissingError: only the SHA-256 of some tensors is available.
-        LimitError: the model is larger than protobuf can read.
-    """
+    """Serialize a model."""
     require_whole(model)
     size = message_size(model)
     if size > MESSAGE_BYTES:
@@ -343,15 +330,7 @@ def _output(printed: str) -> list[str]:
 
 
 class InternalizedModel:
-    """A model with its external tensors loaded.
-
-    Args:
-        model: the model; it is not changed.
-        folder: folder that locations of external data are relative to.
-
-    Raises:
-        MissingInputError, UntrustedError, FileError: external data is missing or may not be read.
-    """
+    """A model with its external tensors loaded."""
 
     def __init__(self, model: Model, folder: Path) -> None:
         self.model = internalize(model, folder)

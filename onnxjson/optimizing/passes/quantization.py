@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
 
 Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
-"""Types of quantized elements."""
 
 _BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
 _BIAS: Final = 2

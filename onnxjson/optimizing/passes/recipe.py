@@ -54,14 +54,12 @@ RECIPE: Final = StepFormat("onnxjson-recipe/1", "recipe", "passes")
 _REPEAT: Final = "repeat"
 
 _FILE: Final = "file"
-"""The role of options that name files."""
 
 
 def load_recipe(path: str | Path) -> tuple[Step, ...]:
     """Return the passes of the recipe in a file.
 
     Raises:
-        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it is not a recipe; `findings` have every reason with line and column.
     """
     source = open_source(Path(path))
@@ -70,11 +68,6 @@ def load_recipe(path: str | Path) -> tuple[Step, ...]:
 
 def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> tuple[Step, ...]:
     """Return the passes of the recipe in a text.
-
-    Args:
-        text: UTF-8.
-        file: the name of the text in findings.
-        folder: where the files that it names are.
 
     Raises:
         DecodeError: it is not a recipe; `findings` have all reasons, in the order of the text.

@@ -184,7 +184,6 @@ PARTS: Final[dict[str, str]] = {
     "split_init": "Keeps the nodes that need to run only once.",
     "split_predict": "Keeps the nodes that run for each input; other values become inputs.",
 }
-"""Every pass of onnxoptimizer 0.4.2 with a description."""
 
 
 class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimizer"):

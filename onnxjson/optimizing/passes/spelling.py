@@ -214,11 +214,7 @@ def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
 
 
 def split_members(text: str) -> Iterator[str]:
-    """Yield the parts between commas that are outside of quotes and brackets.
-
-    Raises:
-        ParameterError: a quote or bracket is not closed.
-    """
+    """Yield the parts between commas that are outside of quotes and brackets."""
     open_brackets: list[str] = []
     start, position, in_quotes = 0, 0, False
     while position < len(text):

@@ -186,7 +186,6 @@ class _KnownValue(NamedTuple):
     is_constant: bool = True
     """Whether it may be computed by constant folding."""
     is_hidden: bool = False
-    """Whether it may contain a placeholder."""
 
 
 _ANYTHING: Final = _KnownValue(is_constant=True, is_hidden=True)
@@ -207,8 +206,6 @@ def computing_node(model: Model, is_placeholder: Callable[[bytes], bool], *, is_
     """Return the first node that would be computed from the characters of a hidden text.
 
     Args:
-        model: model with placeholders; function calls are analysed as inlined bodies.
-        is_placeholder: whether a text is a placeholder.
         is_run: whether every node is computed; otherwise only those that constant folding evaluates.
     """
     return _Search(model, is_placeholder, is_run).found(model)

@@ -43,12 +43,7 @@ class _Texts(NamedTuple):
 
 
 class Placeholders:
-    """Placeholders of one model; only the texts are kept, not the model.
-
-    Args:
-        model: the model; it is not changed.
-        data: the serialized model.
-    """
+    """Placeholders of one model; only the texts are kept, not the model."""
 
     def __init__(self, model: Model, data: bytes) -> None:
         found = _collect(model)
@@ -266,6 +261,3 @@ def _text_fields(message: type[Record]) -> tuple[tuple[str, type], ...]:
     kinds = {Kind.STRING: str, Kind.BYTES: bytes}
     fields = [field for field in FIELDS[message] if field.kind in kinds and field.name != "raw_data"]
     return tuple([(field.name, kinds[field.kind]) for field in fields])
-
-
-__all__ = ["Placeholders", "TextNeededError"]

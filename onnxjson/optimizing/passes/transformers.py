@@ -24,14 +24,12 @@ ModelType = Literal[
     "bart", "bert", "bert_tf", "bert_keras", "clip", "conformer", "gpt2", "gpt2_tf", "gpt_neox", "mmdit", "phi",
     "qwen3", "sam2", "swin", "t5", "tnlr", "unet", "vae", "vit",
 ]  # fmt: skip
-"""Types of models that it has fusions for."""
 
 Fusion = Literal[
     "attention", "bias_add", "bias_gelu", "bias_skip_layer_norm", "bias_splitgelu", "embed_layer_norm", "gelu",
     "group_norm", "layer_norm", "nhwc_conv", "packed_kv", "packed_qkv", "rotary_embeddings", "shape_inference",
     "skip_group_norm", "skip_layer_norm",
 ]  # fmt: skip
-"""Fusions that can be disabled."""
 
 _LEVELS: Final[dict[int, Level]] = {1: "basic", 2: "extended", 99: "all"}
 _ALWAYS_LEFT_OUT: Final = ("ConstantSharing",)

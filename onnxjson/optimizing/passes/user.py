@@ -31,7 +31,6 @@ from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.running.box import readable_by_script
 
 GROUP: Final = "onnxjson.passes"
-"""Group of entry points."""
 
 _FUNCTION: Final = "optimize"
 _LONGEST: Final = 500
@@ -130,11 +129,7 @@ def plugins() -> dict[str, metadata.EntryPoint]:
 
 
 def user_pass(file: str, options: dict[str, Any]) -> UserPass:
-    """Return the pass of a Python file.
-
-    Raises:
-        ParameterError: the file does not exist.
-    """
+    """Return the pass of a Python file."""
     if not Path(file).is_file():
         raise ParameterError(f"{visible(file)} does not exist; a pass NAME.py is a file with optimize(model)")
     return UserPass(file=file, options=options)
