@@ -264,12 +264,12 @@ class Bench:
             outcome = execute(self._worker, task, timeout=self._options.timeout, trust=self._options.trust)
             if outcome.interrupted:
                 raise KeyboardInterrupt
-            scored = next((each for each in outcome.reports if isinstance(each, Scored)), None)
-            failed = next((each.problem for each in outcome.reports if isinstance(each, Failed)), outcome.problem)
+            scored, failed = outcome.first(Scored), outcome.first(Failed)
             if scored is not None:
                 entry.note(scores=scored.scores)
             else:
-                entry.note(problem=f"no score: {failed or 'the script returned nothing'}")
+                problem = failed.problem if failed else outcome.problem
+                entry.note(problem=f"no score: {problem or 'the script returned nothing'}")
 
     def _race(self) -> None:
         options = self._options

@@ -19,7 +19,6 @@ from msgspec.structs import asdict
 from onnxjson.codecs.canonical_values import is_text
 from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.codecs.wire_writing import write_message
-from onnxjson.diffing.events import Event
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError
@@ -153,22 +152,14 @@ class _StoredModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     size: Size | None = None
 
 
-class _StoredPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    after: Size
-    events: tuple[Event, ...]
-    incomplete: tuple[str, ...]
-    patch: str | None
+def _stored(record: type[msgspec.Struct], **types: Any) -> Any:
+    """Return the type of a record in trace.json: its fields, of which some have other types, and no others."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(record)} | types
+    return msgspec.defstruct(f"Stored{record.__name__}", list(fields.items()), frozen=True, forbid_unknown_fields=True)
 
 
-class _StoredStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    packages: dict[str, str]
-    seconds: float
-    rounds: int
-    notes: tuple[str, ...]
-    failure: str | None
-    parts: tuple[_StoredPart, ...]
+_StoredPart: Any = _stored(Part, patch=str | None)
+_StoredStep: Any = _stored(Step, parts=tuple[_StoredPart, ...])
 
 
 class _StoredTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -245,7 +236,7 @@ def _texts(tree: Any) -> Any:
     return tree
 
 
-def _load_part(folder: Path, part: _StoredPart, position: int, known: dict[str, Data]) -> Part:
+def _load_part(folder: Path, part: Any, position: int, known: dict[str, Data]) -> Part:
     patch = Patch()
     if part.patch is not None:
         if part.patch != patch_name(position):

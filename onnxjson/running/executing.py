@@ -22,33 +22,10 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import WIDE_FLOATS
 from onnxjson.model.elements import element_count
 from onnxjson.model.tensors import numpy_dtype
+from onnxjson.running import tasks
 from onnxjson.running.comparison import Comparison, compare_values, dtype_of
 from onnxjson.running.engines import OpenModel, UnsupportedError, open_model
-from onnxjson.running.tasks import (
-    REPORTS,
-    Began,
-    Compared,
-    CompareTask,
-    Emit,
-    Failed,
-    Opened,
-    Output,
-    Profiled,
-    RaceTask,
-    Refused,
-    Report,
-    RunTask,
-    Sanitizer,
-    Scored,
-    ScoreTask,
-    SeriesTask,
-    Settings,
-    Subject,
-    Task,
-    Timed,
-    Timing,
-    write_report,
-)
+from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 
@@ -59,37 +36,40 @@ _COLLECTED: Final = 0.1
 
 def execute_task(task: bytes, sanitize: Sanitizer) -> None:
     """Execute a task and write reports to a file in the current folder."""
-    found: Task = msgspec.msgpack.decode(task, type=Task)
-    with Path(REPORTS).open("ab", buffering=0) as file, collected(lambda report: write_report(report, file)) as emit:
+    found: tasks.Task = msgspec.msgpack.decode(task, type=tasks.Task)
+    with (
+        Path(tasks.REPORTS).open("ab", buffering=0) as file,
+        collected(lambda report: tasks.write_report(report, file)) as emit,
+    ):
         match found:
-            case RunTask():
+            case tasks.RunTask():
                 _run(found, emit, sanitize)
-            case CompareTask():
+            case tasks.CompareTask():
                 _compare(found, emit, sanitize)
-            case SeriesTask(tasks=tasks):
-                for number, each in enumerate(tasks):
-                    emit(Began(task=number))
+            case tasks.SeriesTask():
+                for number, each in enumerate(found.tasks):
+                    emit(tasks.Began(task=number))
                     _run(each, emit, sanitize)
-            case RaceTask():
+            case tasks.RaceTask():
                 run_race(found, emit, sanitize)
-            case ScoreTask():
+            case tasks.ScoreTask():
                 run_script(found, emit, sanitize)
 
 
 @contextmanager
 def collected(write: Emit) -> Iterator[Emit]:
     """Yield a function that writes reports, those of timed runs later: writing would slow down the next run."""
-    pending: list[Report] = []
+    pending: list[tasks.Report] = []
     until = time.monotonic() + _COLLECTED
 
     def flush() -> None:
         while pending:
             write(pending.pop(0))
 
-    def emit(report: Report) -> None:
+    def emit(report: tasks.Report) -> None:
         nonlocal until
         pending.append(report)
-        if not isinstance(report, Timed | Timing) or time.monotonic() > until:
+        if not isinstance(report, tasks.Timed | tasks.Timing) or time.monotonic() > until:
             flush()
             until = time.monotonic() + _COLLECTED
 
@@ -107,14 +87,14 @@ def _open(
     try:
         model = open_model(subject, settings, sanitize, added)
     except UnsupportedError as error:
-        emit(Refused(side=side, problem=str(error)))
+        emit(tasks.Refused(side=side, problem=str(error)))
         return None
     seconds = time.perf_counter() - started
-    emit(Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
+    emit(tasks.Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
     return model
 
 
-def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
+def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
     model = _open(0, task.subject, task.settings, emit, sanitize)
     if model is None:
         return
@@ -124,12 +104,12 @@ def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
             started = time.perf_counter()
             outputs = model.run(unpacked_values(feed))
             seconds = time.perf_counter() - started
-            emit(Output(run=number, values=packed_values(outputs), seconds=seconds))
+            emit(tasks.Output(run=number, values=packed_values(outputs), seconds=seconds))
             has_run = has_run or number == 0
         except MemoryError:
             raise
         except Exception as error:
-            emit(Failed(run=number, problem=_message(error, sanitize)))
+            emit(tasks.Failed(run=number, problem=_message(error, sanitize)))
     if not has_run:
         return
     values = unpacked_values(task.feeds[0])
@@ -138,19 +118,19 @@ def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
         for number in range(-task.warm_up, task.repeat):
             seconds = timed(once)
             if number >= 0:
-                emit(Timed(seconds=seconds))
+                emit(tasks.Timed(seconds=seconds))
         del once
     if task.profiled and model.engine == "onnxruntime":
         del model
         for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
-            emit(Profiled(runs=runs, nodes=nodes))
+            emit(tasks.Profiled(runs=runs, nodes=nodes))
 
 
 def _message(error: Exception, sanitize: Sanitizer) -> str:
     return sanitize(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
 
 
-def _compare(task: CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
+def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
     """Compare two models, batch by batch."""
     for batch in task.batches:
         names = [list(dict.fromkeys(task.pairs[number][side] for number in batch)) for side in _SIDES]
@@ -169,15 +149,15 @@ def _compare(task: CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                 except MemoryError:
                     raise
                 except Exception as error:
-                    emit(Failed(run=run, side=side, problem=_message(error, sanitize)))
+                    emit(tasks.Failed(run=run, side=side, problem=_message(error, sanitize)))
             for number in batch if len(found) == len(_SIDES) else ():
                 base, target = task.pairs[number]
                 values = found[0][base], found[1][target]
                 dtypes = dtype_of(values[0]), dtype_of(values[1])
-                emit(Compared(run=run, pair=number, comparison=_compared(task, *values), dtypes=dtypes))
+                emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, *values), dtypes=dtypes))
 
 
-def _compared(task: CompareTask, one: Value, other: Value) -> Comparison:
+def _compared(task: tasks.CompareTask, one: Value, other: Value) -> Comparison:
     if not (task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other)):
         return compare_values(one, other, task.tolerances)
     comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances)
@@ -197,7 +177,7 @@ class ScriptError(Exception):
     """The script is not valid."""
 
 
-def run_script(task: ScoreTask, emit: Callable[[Report], None], sanitize: Callable[[str], str]) -> None:
+def run_script(task: tasks.ScoreTask, emit: Emit, sanitize: Sanitizer) -> None:
     """Run the script in its own folder, and report its scores or its failure."""
     path = Path(task.script)
     try:
@@ -209,18 +189,18 @@ def run_script(task: ScoreTask, emit: Callable[[Report], None], sanitize: Callab
             inputs = dict([_input(task, name, value) for name, value in values.items()])
             return {task.outputs.get(name, name): as_array(value) for name, value in model.run(inputs).items()}
 
-        emit(Scored(scores=_scores(_function(path)(run))))
+        emit(tasks.Scored(scores=_scores(_function(path)(run))))
     except MemoryError:
         raise
     except ScriptError as error:
-        emit(Failed(run=0, problem=sanitize(f"{path.name}: {error}")))
+        emit(tasks.Failed(run=0, problem=sanitize(f"{path.name}: {error}")))
     except Exception as error:
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
         place = f"{path.name}:{lines[-1]}: " if lines else ""
-        emit(Failed(run=0, problem=sanitize(f"{place}{type(error).__name__}: {error}")))
+        emit(tasks.Failed(run=0, problem=sanitize(f"{place}{type(error).__name__}: {error}")))
 
 
-def _input(task: ScoreTask, name: str, value: Any) -> tuple[str, Value]:
+def _input(task: tasks.ScoreTask, name: str, value: Any) -> tuple[str, Value]:
     """Convert an input of the script to one of the model; a variant may have float16 instead of float32."""
     import numpy
 

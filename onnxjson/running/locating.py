@@ -183,24 +183,17 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     pairs = paired_values(verifier, main)
     sizes = value_sizes(verifier, pairs, trial)
     outcome = verifier.compare(
-        [(trial.feeds[0], trial.feeds[1])],
+        [trial.feeds],
         [(each.base, each.target) for each in pairs],
         batches=list(batches(sizes)),
         reshaped=True,
     )
-    compared = {each.pair: each for each in outcome.reports if isinstance(each, Compared)}
-    refused = next((each.problem for each in outcome.reports if isinstance(each, Refused)), "")
-    failed = next((each.problem for each in outcome.reports if isinstance(each, Failed)), "")
-    search = _Search(verifier, main, pairs, {pair: each.comparison for pair, each in compared.items()})
-    return Location(
-        places=tuple(
-            [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
-        ),
-        compared=len(compared),
-        pairs=len(pairs),
-        run=trial.name,
-        problem=refused or failed or (f"the run {outcome.problem}" if outcome.problem else ""),
-    )
+    compared = {each.pair: each.comparison for each in outcome.all(Compared)}
+    failure = outcome.first(Refused) or outcome.first(Failed)
+    problem = failure.problem if failure else f"the run {outcome.problem}" if outcome.problem else ""
+    search = _Search(verifier, main, pairs, compared)
+    places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
+    return Location(places=tuple(places), compared=len(compared), pairs=len(pairs), run=trial.name, problem=problem)
 
 
 def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Trial) -> set[str]:
@@ -209,9 +202,8 @@ def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Tri
     pairs = [(one, other) for one in mine for other in its]
     if not pairs:
         return set()
-    outcome = verifier.compare([(trial.feeds[0], trial.feeds[1])], pairs, reshaped=True)
-    close = [each.pair for each in outcome.reports if isinstance(each, Compared) and each.comparison.close]
-    return {pairs[number][0] for number in close}
+    outcome = verifier.compare([trial.feeds], pairs, reshaped=True)
+    return {pairs[each.pair][0] for each in outcome.all(Compared) if each.comparison.close}
 
 
 class _Search:

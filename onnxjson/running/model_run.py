@@ -194,7 +194,7 @@ def run_cases(
     """
     sent = pack_model(model, folder, trust_links=trust_links)
     with nullcontext(worker) if worker is not None else Worker() as guarded:
-        fed = _Feeds(model, guarded, input_options or InputOptions(), sets, seed, spread)
+        fed = _feeds(model, guarded, input_options or InputOptions(), sets, seed, spread)
         task = RunTask(
             subject=sent.subject,
             settings=settings,
@@ -207,43 +207,38 @@ def run_cases(
     return _result(outcome, fed, settings, tolerances)
 
 
-class _Feeds:
+class _Feeds(NamedTuple):
     """Input values of all runs."""
 
-    def __init__(
-        self,
-        model: Model,
-        worker: Worker,
-        input_options: InputOptions,
-        sets: Sequence[DataSet],
-        seed: int,
-        spread: Spread,
-    ) -> None:
-        index = Index(model)
-        names = list(free_inputs(model))
-        self.sets = sets
-        self.values: list[dict[str, Value]] = []
-        self.sizes: dict[str, int] = {}
-        for number, each in enumerate(sets):
-            inputs = Inputs([index], [(name,) for name in names], input_options, worker)
-            unknown = [name for name in names if name not in each.inputs]
-            if each.outputs and unknown:
-                raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
-            given = inputs.check_values(each.inputs)
-            self.values += inputs.feeds(given, (seed, number), spread=spread)
-            if not number:
-                self.sizes = inputs.sizes((1,))
+    sets: Sequence[DataSet]
+    values: list[dict[str, Value]]
+    sizes: dict[str, int]
+
+
+def _feeds(
+    model: Model, worker: Worker, options: InputOptions, sets: Sequence[DataSet], seed: int, spread: Spread
+) -> _Feeds:
+    index, names = Index(model), list(free_inputs(model))
+    fed = _Feeds(sets, [], {})
+    for number, each in enumerate(sets):
+        inputs = Inputs([index], [(name,) for name in names], options, worker)
+        unknown = [name for name in names if name not in each.inputs]
+        if each.outputs and unknown:
+            raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
+        fed.values.extend(inputs.feeds(inputs.check_values(each.inputs), (seed, number), spread=spread))
+        if not number:
+            fed.sizes.update(inputs.sizes((1,)))
+    return fed
 
 
 def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:
-    opened = next((each for each in outcome.reports if isinstance(each, Opened)), None)
-    refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
+    opened, refused = outcome.first(Opened), outcome.first(Refused)
     if refused is not None:
         raise EvaluationError(f"no engine runs this model: {refused.problem}")
     if opened is None and not outcome.interrupted:
         raise EvaluationError(f"the run {outcome.problem or 'reported nothing'}; nothing was run")
-    outputs_of_run = {each.run: each for each in outcome.reports if isinstance(each, Output)}
-    failed = {each.run: each.problem for each in outcome.reports if isinstance(each, Failed)}
+    outputs_of_run = {each.run: each for each in outcome.all(Output)}
+    failed = {each.run: each.problem for each in outcome.all(Failed)}
     cases = []
     for number, (each, values) in enumerate(zip(fed.sets, fed.values, strict=True)):
         found = outputs_of_run.get(number)
@@ -257,7 +252,7 @@ def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mappi
             for name, value in each.outputs.items()
         ])  # fmt: skip
         cases.append(Case(each.name, values, outputs, found.seconds, "", expected))
-    profiles = [each for each in outcome.reports if isinstance(each, Profiled)]
+    profiles = outcome.all(Profiled)
     return RunResult(
         engine="" if opened is None else opened.engine,
         providers=() if opened is None else opened.providers,
@@ -265,7 +260,7 @@ def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mappi
         opening_seconds=0.0 if opened is None else opened.seconds,
         sizes=fed.sizes,
         cases=tuple(cases),
-        times=tuple([each.seconds for each in outcome.reports if isinstance(each, Timed)]),
+        times=tuple([each.seconds for each in outcome.all(Timed)]),
         profile=profiles[-1].nodes if profiles else (),
         profiled_runs=profiles[-1].runs if profiles else 0,
         problem=f"the run {outcome.problem}" if outcome.problem else "",

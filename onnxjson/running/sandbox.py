@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -65,6 +65,7 @@ _PROCESSOR: Final = "CPUExecutionProvider"
 _POLL_SECONDS: Final = 0.1
 
 Listener = Callable[[Report], None]
+Found = TypeVar("Found")
 
 
 class Outcome(NamedTuple):
@@ -75,6 +76,14 @@ class Outcome(NamedTuple):
     problem: str
     """Why the process failed, as the end of a sentence; "" if it did not."""
     interrupted: bool
+
+    def all(self, kind: type[Found]) -> list[Found]:
+        """Return the reports of a kind."""
+        return [each for each in self.reports if isinstance(each, kind)]
+
+    def first(self, kind: type[Found]) -> Found | None:
+        """Return the first report of a kind."""
+        return next(iter(self.all(kind)), None)
 
 
 def execute(
@@ -111,10 +120,17 @@ def execute(
         place = folder / REPORTS
         place.touch()
         interrupted, problem = False, ""
+        reports: list[Report] = []
         with place.open("rb") as file:
-            reports: list[Report] = []
+
+            def collect() -> None:
+                for report in read_reports(file):
+                    reports.append(report)
+                    if on_report is not None:
+                        on_report(report)
+
             try:
-                with _listening(file, reports, on_report):
+                with nullcontext() if on_report is None else _listening(collect):
                     problem = worker.run_task(
                         data,
                         folder,
@@ -125,10 +141,7 @@ def execute(
                     ).problem
             except KeyboardInterrupt:
                 interrupted = True
-            for report in read_reports(file):
-                reports.append(report)
-                if on_report is not None:
-                    on_report(report)
+            collect()
     return Outcome(tuple(reports), problem, interrupted)
 
 
@@ -227,18 +240,13 @@ def _results(count: int, outcome: Outcome) -> Results:
 
 
 @contextmanager
-def _listening(file: BinaryIO, reports: list[Report], on_report: Listener | None) -> Iterator[None]:
-    """Read reports as they arrive while the block runs."""
-    if on_report is None:
-        yield
-        return
+def _listening(collect: Callable[[], None]) -> Iterator[None]:
+    """Collect reports as they arrive while the block runs."""
     done = threading.Event()
 
     def listen() -> None:
         while not done.wait(_POLL_SECONDS):
-            for report in read_reports(file):
-                reports.append(report)
-                on_report(report)
+            collect()
 
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
@@ -282,32 +290,22 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     return PackedModel(subject, model, size)
 
 
+def _models(task: Task) -> list[tuple[Subject, Settings]]:
+    match task:
+        case CompareTask():
+            return [(task.base, task.settings), (task.target, task.target_settings or task.settings)]
+        case SeriesTask():
+            return [found for each in task.tasks for found in _models(each)]
+        case RaceTask():
+            return [(each.subject, each.settings) for each in task.runners]
+    return [(task.subject, task.settings)]
+
+
 def _reads(task: Task) -> tuple[str, ...]:
     """Return the files and folders that a task reads."""
-    match task:
-        case RunTask():
-            return task.subject.data_files
-        case CompareTask():
-            return (*task.base.data_files, *task.target.data_files)
-        case SeriesTask():
-            return tuple([path for each in task.tasks for path in _reads(each)])
-        case RaceTask():
-            return tuple([path for each in task.runners for path in each.subject.data_files])
-        case ScoreTask():
-            return (*task.subject.data_files, task.script, readable_by_script(task.script))
-
-
-def _settings(task: Task) -> list[Settings]:
-    """Return the settings of all models of a task."""
-    match task:
-        case CompareTask():
-            return [task.settings, *([task.target_settings] if task.target_settings else [])]
-        case SeriesTask():
-            return [each.settings for each in task.tasks]
-        case RaceTask():
-            return [each.settings for each in task.runners]
-    return [task.settings]
+    script = (task.script, readable_by_script(task.script)) if isinstance(task, ScoreTask) else ()
+    return (*[path for subject, _ in _models(task) for path in subject.data_files], *script)
 
 
 def _uses_devices(task: Task) -> bool:
-    return any(provider != _PROCESSOR for each in _settings(task) for provider in each.providers)
+    return any(provider != _PROCESSOR for _, settings in _models(task) for provider in settings.providers)

@@ -11,20 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from onnxjson.running import tasks
 from onnxjson.running.engines import Onnxruntime, UnsupportedError, open_model, write_optimized
-from onnxjson.running.tasks import (
-    Emit,
-    Failed,
-    NodeTime,
-    Opened,
-    RaceTask,
-    Runner,
-    Sanitizer,
-    Settings,
-    Started,
-    Subject,
-    Timing,
-)
+from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.values import Values, unpacked_values
 
 _KERNEL: Final = "_kernel_time"
@@ -35,13 +24,13 @@ _SECONDS: Final = 1.0
 
 def profiles(
     subject: Subject, settings: Settings, values: Values, runs: int
-) -> Iterator[tuple[int, tuple[NodeTime, ...]]]:
+) -> Iterator[tuple[int, tuple[tasks.NodeTime, ...]]]:
     """Yield the number of runs so far and the times of all nodes of the optimized graph in them, slowest first.
 
     A session writes its measurements when it ends, and at most a million events; so several sessions take turns. The
     first run of each session, which allocates memory, is not counted. The profiles are files in the current folder.
     """
-    total: dict[str, NodeTime] = {}
+    total: dict[str, tasks.NodeTime] = {}
     done = 0
     while done < runs:
         model = Onnxruntime(subject, settings, (), Path.cwd() / "profile")
@@ -62,13 +51,13 @@ def profiles(
         yield done, tuple(sorted(total.values(), key=lambda each: -each.seconds))
 
 
-def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
+def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tasks.NodeTime]:
     ends = [event["ts"] + event["dur"] for event in events if event.get("name") == "model_run"]
     first = min(ends, default=0)
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(_KERNEL) and event["ts"] >= first:
             arguments = event.get("args", {})
-            yield NodeTime(
+            yield tasks.NodeTime(
                 name=event["name"].removesuffix(_KERNEL),
                 operator=arguments.get("op_name", ""),
                 provider=arguments.get("provider", ""),
@@ -83,7 +72,7 @@ _BLOCKS: Final = 5
 """Number of turns of each session, if only one is open at a time."""
 
 
-def run_race(task: RaceTask, emit: Emit, sanitize: Sanitizer) -> None:
+def run_race(task: tasks.RaceTask, emit: Emit, sanitize: Sanitizer) -> None:
     """Time all models of a race, and report each time immediately.
 
     A model that fails is reported once and left out. Sessions with several threads are open one at a time: their
@@ -106,7 +95,7 @@ def run_race(task: RaceTask, emit: Emit, sanitize: Sanitizer) -> None:
         _race(task, racing, emit)
 
 
-def _open_runner(task: RaceTask, number: int, emit: Emit, sanitize: Sanitizer) -> Callable[[], object] | None:
+def _open_runner(task: tasks.RaceTask, number: int, emit: Emit, sanitize: Sanitizer) -> Callable[[], object] | None:
     """Return a function that runs a model once; if it fails, report that and return None."""
     runner = task.runners[number]
     try:
@@ -119,9 +108,9 @@ def _open_runner(task: RaceTask, number: int, emit: Emit, sanitize: Sanitizer) -
         raise
     except Exception as error:
         text = str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}"
-        emit(Failed(run=number, problem=sanitize(text)))
+        emit(tasks.Failed(run=number, problem=sanitize(text)))
         return None
-    emit(Opened(side=number, engine=model.engine, seconds=seconds, providers=model.providers))
+    emit(tasks.Opened(side=number, engine=model.engine, seconds=seconds, providers=model.providers))
     return once
 
 
@@ -132,7 +121,7 @@ def timed(once: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _race(task: RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -> None:
+def _race(task: tasks.RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -> None:
     """Run all models in each round."""
     order = list(racing)
     chance = random.Random(task.seed)
@@ -145,10 +134,10 @@ def _race(task: RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -
             break
         chance.shuffle(order)
         for number in order:
-            emit(Timing(runner=number, seconds=timed(racing[number])))
+            emit(tasks.Timing(runner=number, seconds=timed(racing[number])))
 
 
-def _race_in_blocks(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
+def _race_in_blocks(task: tasks.RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
     """Run each model several times in turn, with only one session open."""
     order = list(numbers)
     chance = random.Random(task.seed)
@@ -167,23 +156,23 @@ def _race_in_blocks(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sa
             for lap in range(laps):
                 if (lap or block) and time.monotonic() > until:
                     break
-                emit(Timing(runner=number, seconds=timed(once)))
+                emit(tasks.Timing(runner=number, seconds=timed(once)))
             del model, once
 
 
-def _time_starts(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
+def _time_starts(task: tasks.RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
     if not task.starts:
         return
     offline = {number: _offline(task.runners[number], Path(f"offline-{number}.onnx")) for number in numbers}
     for _ in range(task.starts):
         for number in numbers:
-            emit(Started(runner=number, seconds=_start(task.runners[number], sanitize), offline=False))
+            emit(tasks.Started(runner=number, seconds=_start(task.runners[number], sanitize), offline=False))
             before = offline[number]
             if before is not None:
-                emit(Started(runner=number, seconds=_start(before, sanitize), offline=True))
+                emit(tasks.Started(runner=number, seconds=_start(before, sanitize), offline=True))
 
 
-def _start(runner: Runner, sanitize: Sanitizer) -> float:
+def _start(runner: tasks.Runner, sanitize: Sanitizer) -> float:
     started = time.perf_counter()
     opened = open_model(runner.subject, runner.settings, sanitize)
     seconds = time.perf_counter() - started
@@ -191,14 +180,14 @@ def _start(runner: Runner, sanitize: Sanitizer) -> float:
     return seconds
 
 
-def _offline(runner: Runner, path: Path) -> Runner | None:
+def _offline(runner: tasks.Runner, path: Path) -> tasks.Runner | None:
     """Return the model optimized in advance; None if nothing is optimized or the result cannot be opened."""
     settings = runner.settings
     if settings.level == _OFF or runner.subject.data_folder is not None or "onnxruntime" not in settings.engines:
         return None
     try:
         write_optimized(runner.subject, settings, path)
-        made = Runner(
+        made = tasks.Runner(
             subject=Subject(model=path.read_bytes()),
             settings=msgspec.structs.replace(settings, level=_OFF, engines=("onnxruntime",)),
             feed=runner.feed,

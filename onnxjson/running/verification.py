@@ -165,10 +165,10 @@ def verify(
 
 def _require_open(outcome: Outcome) -> None:
     """Raise EvaluationError unless both models were opened, or the user interrupted it."""
-    refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
+    refused = outcome.first(Refused)
     if refused is not None:
         raise EvaluationError(f"no engine runs {_SIDES[refused.side]}: {refused.problem}", refused.side)
-    open_sides = {each.side for each in outcome.reports if isinstance(each, Opened)}
+    open_sides = {each.side for each in outcome.all(Opened)}
     if outcome.problem and len(open_sides) < len(_SIDES):
         side = 1 if 0 in open_sides else 0
         raise EvaluationError(f"{_SIDES[side]} cannot be opened: the process {outcome.problem}", side)
@@ -218,9 +218,9 @@ class Verifier:
             # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
             cycle = SIZES[max(attempt - 1, 0)]
             self.trials = list(self._trials(cycle, turned=attempt == 0))
-            outcome = self.compare([(trial.feeds[0], trial.feeds[1]) for trial in self.trials], pairs)
+            outcome = self.compare([trial.feeds for trial in self.trials], pairs)
             _require_open(outcome)
-            base_failed = {each.run: each for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
+            base_failed = {each.run: each for each in outcome.all(Failed) if each.side == 0}
             if len(base_failed) < (1 if attempt == 0 else len(self.trials)):
                 break
             if outcome.interrupted or not self._has_open_dimensions:
@@ -286,16 +286,12 @@ class Verifier:
 
     def _verification(self, outcome: Outcome) -> Verification:
         # Values that the base rejects are no evidence about the target.
-        useless = {each.run for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
+        useless = {each.run for each in outcome.all(Failed) if each.side == 0}
         kept = [number for number in range(len(self.trials)) if number not in useless]
         numbers = {number: place for place, number in enumerate(kept)}
         self.trials = [self.trials[number] for number in kept]
-        compared = {(numbers[each.run], each.pair): each for each in outcome.reports if isinstance(each, Compared)}
-        failed = {
-            numbers[each.run]: each
-            for each in outcome.reports
-            if isinstance(each, Failed) and each.side == 1 and each.run in numbers
-        }
+        compared = {(numbers[each.run], each.pair): each for each in outcome.all(Compared)}
+        failed = {numbers[each.run]: each for each in outcome.all(Failed) if each.side == 1 and each.run in numbers}
         pairs = self.models.interface.outputs
         runs = []
         for number, trial in enumerate(self.trials):
@@ -303,7 +299,7 @@ class Verifier:
             if len(found) < len(pairs) and outcome.interrupted:
                 break
             runs.append(self._verdict(number, trial, found, failed.get(number), outcome))
-        engines = {each.side: each.engine for each in outcome.reports if isinstance(each, Opened)}
+        engines = {each.side: each.engine for each in outcome.all(Opened)}
         results = [self._output(pair, names, compared) for pair, names in enumerate(pairs)]
         results += [OutputResult(name=name, target_name=None) for name in self.models.interface.missing]
         result = Verification(
@@ -377,6 +373,6 @@ class Verifier:
         pairs = [(one, one) for one, _ in self.models.interface.outputs]
         feeds = [(trial.feeds[0], trial.feeds[0]) for trial in self.trials[:1]]
         outcome = self.compare(feeds, pairs, sides=(0, 0))
-        for report in outcome.reports:
-            if isinstance(report, Compared) and not report.comparison.close:
+        for report in outcome.all(Compared):
+            if not report.comparison.close:
                 yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'

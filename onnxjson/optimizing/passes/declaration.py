@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -32,7 +32,7 @@ from onnxjson.storage.external_files import removed_on_failure
 from onnxjson.storage.saving import Sink, save_file
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto
 
     from onnxjson.model.document import Model
 
@@ -201,6 +201,20 @@ def is_installed(package: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def proto_of(model: bytes) -> "ModelProto":
+    """Parse a serialized model with onnx."""
+    from onnx import ModelProto
+
+    return ModelProto.FromString(model)
+
+
+def refill(values: Any, others: Iterable[Any]) -> None:
+    """Replace the elements of a repeated field by copies of others."""
+    copies = [type(each).FromString(each.SerializeToString()) for each in others]
+    del values[:]
+    values.extend(copies)
 
 
 def subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":

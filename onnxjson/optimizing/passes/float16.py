@@ -5,7 +5,7 @@ would be rounded, or overflow, needlessly. Where two of them consume one value, 
 the model invalid.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
@@ -14,7 +14,7 @@ from msgspec import Meta
 from onnxjson.codecs import serde
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
-from onnxjson.optimizing.passes.declaration import consumed_names, require, subgraphs
+from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, require, subgraphs
 from onnxjson.optimizing.passes.measuring import MeasuredPass
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> bytes:
     """Convert a serialized model to float16."""
-    from onnx import ModelProto
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    proto = ModelProto.FromString(model)
+    proto = proto_of(model)
     known = {name for node in proto.graph.node for name in node.output}
     made = convert_float_to_float16(proto, node_block_list=list(block_nodes), **options)
     _remove_duplicates(made.graph, known)
@@ -45,11 +44,8 @@ def _remove_duplicates(graph: "GraphProto", known: Collection[str]) -> None:
             continue
         seen.update(node.output)
         nodes.append(node)
-    if len(nodes) < len(graph.node):
-        _replace(graph.node, nodes)
-    values = {value.name: value for value in graph.value_info}
-    if len(values) < len(graph.value_info):
-        _replace(graph.value_info, list(values.values()))
+    refill(graph.node, nodes)
+    refill(graph.value_info, {value.name: value for value in graph.value_info}.values())
 
 
 def _remove_round_trips(model: "ModelProto", known: Collection[str]) -> None:
@@ -76,16 +72,16 @@ def _remove_round_trips(model: "ModelProto", known: Collection[str]) -> None:
         else:
             names[exact] = name
         removed.add(name)
-    _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in removed)])
+    _remove_casts(graph, removed)
     # An output may get the name of the input of another removed Cast.
     _rename(graph, {old: names.get(new, new) for old, new in names.items()})
-    used = set(consumed_names(graph))
-    unused = {name for name in down if name not in used}
-    _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in unused)])
-    made = {name for node in graph.node for name in node.output}
-    _replace(
-        graph.value_info, [value for value in graph.value_info if value.name in made and value.name not in outputs]
-    )
+    _remove_casts(graph, set(down).difference(consumed_names(graph)))
+    made = {name for node in graph.node for name in node.output} - outputs
+    refill(graph.value_info, [value for value in graph.value_info if value.name in made])
+
+
+def _remove_casts(graph: "GraphProto", outputs: Collection[str]) -> None:
+    refill(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in outputs)])
 
 
 def _is_added(node: "NodeProto", known: Collection[str], outputs: Collection[str]) -> bool:
@@ -105,12 +101,6 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
             _rename(inner, names)
             for value in inner.output:
                 value.name = names.get(value.name, value.name)
-
-
-def _replace(values: Any, others: Sequence[Any]) -> None:
-    copies = [type(each).FromString(each.SerializeToString()) for each in others]
-    del values[:]
-    values.extend(copies)
 
 
 def _sort(model: "ModelProto") -> None:

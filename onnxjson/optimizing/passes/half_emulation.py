@@ -8,7 +8,7 @@ Casts of the model, so this model shows the effect of float16: each operator is 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.optimizing.passes.declaration import subgraphs
+from onnxjson.optimizing.passes.declaration import proto_of, refill, subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -29,9 +29,9 @@ def emulate(model: bytes) -> bytes:
 
     Inputs and outputs keep their types.
     """
-    from onnx import ModelProto, shape_inference
+    from onnx import shape_inference
 
-    proto = ModelProto.FromString(model)
+    proto = proto_of(model)
     if proto.functions:
         raise CannotEmulateError("the model has functions")
     inferred = shape_inference.infer_shapes(proto)
@@ -90,13 +90,11 @@ class _Emulation:
         kept = [value for value in graph.input if value.name not in constants]
         inputs = [value.name for value in kept if value.name in half]
         outputs = [value.name for value in graph.output if value.name in half]
-        del graph.input[:]
-        graph.input.extend(kept)
+        refill(graph.input, kept)
         self._widen_nodes(graph)
         nodes = [_cast(name, name + _WIDE, self._float_type) for name in inputs]
         nodes += [*graph.node, *[_cast(name + _WIDE, name, self._half_type) for name in outputs]]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        refill(graph.node, nodes)
 
     def _name(self, name: str) -> str:
         return name + _WIDE if name in self._half else name
@@ -106,12 +104,7 @@ class _Emulation:
         for tensor in graph.initializer:
             tensor.name = self._name(tensor.name)
             _widen_tensor(tensor)
-        nodes: list[NodeProto] = []
-        for node in graph.node:
-            nodes += self._widened(node)
-        copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(copies)
+        refill(graph.node, [made for node in graph.node for made in self._widened(node)])
 
     def _widen_interface(self, values: "Sequence[ValueInfoProto]") -> None:
         for value in values:
@@ -124,9 +117,7 @@ class _Emulation:
             self._widen_nodes(subgraph)
             self._widen_interface(subgraph.input)
             self._widen_interface(subgraph.output)
-        inputs = [self._name(name) for name in node.input]
-        del node.input[:]
-        node.input.extend(inputs)
+        node.input[:] = [self._name(name) for name in node.input]
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 _widen_tensor(attribute.t)

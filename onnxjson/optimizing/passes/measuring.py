@@ -16,7 +16,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.optimizing.passes.declaration import Pass, remark, with_texts
+from onnxjson.optimizing.passes.declaration import Pass, proto_of, remark, with_texts
 from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
 from onnxjson.running.engines import open_model
@@ -252,9 +252,9 @@ class _InThisProcess(Worker):
 
     def infer_shapes(self, model: bytes) -> bytes:
         """See `Worker.infer_shapes`."""
-        from onnx import ModelProto, shape_inference
+        from onnx import shape_inference
 
         try:
-            return bytes(shape_inference.infer_shapes(ModelProto.FromString(model)).SerializeToString())
+            return bytes(shape_inference.infer_shapes(proto_of(model)).SerializeToString())
         except Exception as error:
             raise WorkerError(one_line(error)) from error

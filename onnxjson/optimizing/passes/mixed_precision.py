@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 from msgspec import Meta
 
 from onnxjson.model.display import visible
-from onnxjson.optimizing.passes.declaration import remark
+from onnxjson.optimizing.passes.declaration import proto_of, remark
 from onnxjson.optimizing.passes.float16 import convert
-from onnxjson.optimizing.passes.measuring import (
-    Comparing,
-    Measured,
-    MeasuredPass,
-    cost_lines,
-    one_line,
-    rounded,
-)
+from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
 from onnxjson.running.comparison import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:
@@ -128,11 +121,10 @@ class _Search:
     """Models in which some nodes stay float32."""
 
     def __init__(self, subject: MixedPrecision, model: bytes) -> None:
-        from onnx import ModelProto
         from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST
 
         self._subject = subject
-        proto = ModelProto.FromString(model)
+        proto = proto_of(model)
         self._names = _named(proto)
         self._model = bytes(proto.SerializeToString())
         blocked = set(subject.block_operators or DEFAULT_OP_BLOCK_LIST)
@@ -152,14 +144,10 @@ class _Search:
             op_block_list=list(self._subject.block_operators) or None,
         )
 
-    def measured(self, made: bytes) -> tuple[Measured, ...]:
-        """Return the errors of the outputs of a model."""
-        return self._comparing.run(rounded(made), self._tolerances)
-
     def is_close(self, kept: frozenset[int]) -> bool:
         """Whether the model with these float32 nodes runs and is close enough."""
         try:
-            found = self.measured(self.converted(sorted(kept)))
+            found = self._comparing.run(rounded(self.converted(sorted(kept))), self._tolerances)
         except MemoryError:
             raise
         except Exception as error:
@@ -170,9 +158,7 @@ class _Search:
 
     def with_names(self, made: bytes) -> bytes:
         """Return the model with the original names of its nodes."""
-        from onnx import ModelProto
-
-        proto = ModelProto.FromString(made)
+        proto = proto_of(made)
         for node in proto.graph.node:
             node.name = self._names.get(node.name, node.name)
         return bytes(proto.SerializeToString())

@@ -14,16 +14,13 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Meta, field
 
-from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, remark, require
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of, remark, require
 from onnxjson.running.engines import session_options
 from onnxjson.running.tasks import Settings
-
-if TYPE_CHECKING:
-    pass
 
 Level = Literal["basic", "extended", "layout", "all"]
 """Levels of onnxruntime that change a graph; each includes those before it."""
@@ -149,11 +146,9 @@ def _steady(model: bytes) -> bytes:
 
     onnxruntime numbers them in the order of memory addresses.
     """
-    from onnx import ModelProto
-
     if _REORDERING not in model:
         return model
-    proto = ModelProto.FromString(model)
+    proto = proto_of(model)
     reordering = [node for node in proto.graph.node if node.op_type.encode().startswith(_REORDERING)]
     taken = {node.name for node in proto.graph.node} - {node.name for node in reordering}
     for number, node in enumerate(reordering):
@@ -168,9 +163,7 @@ def _differ(one: bytes, other: bytes) -> bool:
 
 
 def _without_order(model: bytes) -> bytes:
-    from onnx import ModelProto
-
-    proto = ModelProto.FromString(model)
+    proto = proto_of(model)
     proto.graph.initializer.sort(key=lambda tensor: tensor.name)
     proto.graph.value_info.sort(key=lambda value: value.name)
     return bytes(proto.SerializeToString(deterministic=True))
@@ -250,9 +243,7 @@ def machine() -> str:
 
 
 def _has_layouts(model: bytes) -> bool:
-    from onnx import ModelProto
-
-    return any(node.domain == _LAYOUT_DOMAIN for node in ModelProto.FromString(model).graph.node)
+    return any(node.domain == _LAYOUT_DOMAIN for node in proto_of(model).graph.node)
 
 
 class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-shapes"):
@@ -275,14 +266,10 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
-        from onnx import ModelProto
         from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
         made = SymbolicShapeInference.infer_shapes(
-            ModelProto.FromString(model),
-            int_max=self.int_max,
-            auto_merge=self.auto_merge,
-            guess_output_rank=self.guess_output_rank,
+            proto_of(model), self.int_max, self.auto_merge, self.guess_output_rank
         )
         if made is None:
             raise ValueError("it requires opset 7 or later")
@@ -313,13 +300,12 @@ class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preproce
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
-        from onnx import ModelProto
         from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model
 
         place = folder / "preprocessed.onnx"
         shapes = [(name, ",".join(map(str, shape))) for name, shape in self.shapes.items()]
         is_changed = qnn_preprocess_model(
-            ModelProto.FromString(model),
+            proto_of(model),
             place,
             exclude_initializer_from_input=self.exclude_initializers_from_inputs,
             fuse_layernorm=self.fuse_layernorm,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 
-from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 def watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
     """Call `seen` within the block with the model after each pass and rule that changed it; `model` is the first."""
     import onnx_ir
-    from onnx import ModelProto
 
     watch = _Watch(seen)
-    watch.look(READING, onnx_ir.serde.deserialize_model(ModelProto.FromString(model)), model)
+    watch.look(READING, onnx_ir.serde.deserialize_model(proto_of(model)), model)
     base: Any = onnx_ir.passes.PassBase
     original = base.__call__
     base.__call__ = watch.wrapped(original)
@@ -80,8 +79,7 @@ class _Watch:
             result = call(subject, given)
         for count in range(1, len(fired)):
             made = _copied(before)
-            subject_of_some = RewritePass(fired[:count])
-            call(subject_of_some, made)
+            call(RewritePass(fired[:count]), made)
             self.look(_rule_name(fired[count - 1]), made)
         self.look(_rule_name(fired[-1]) if fired else "Rewrite", result.model)
         return result
@@ -108,11 +106,8 @@ def _fired(rules: Any) -> Iterator[list[Any]]:
     finally:
         kind.try_rewrite = original
         # Rules are tried in this order.
-        fired.sort(key=lambda rule: _place(rules, rule))
-
-
-def _place(rules: Any, rule: Any) -> int:
-    return next((place for place, each in enumerate(rules) if each is rule), 0)
+        places = {id(rule): place for place, rule in reversed(list(enumerate(rules)))}
+        fired.sort(key=lambda rule: places.get(id(rule), 0))
 
 
 def _rule_name(rule: Any) -> str:
@@ -231,9 +226,7 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
-        import onnx
-
-        made = onnx.ModelProto.FromString(model)
+        made: Any = proto_of(model)
         for rule in self.rules:
             made = _rewritten(made, rule)
         if not self.rules:

@@ -17,11 +17,11 @@ from msgspec import Meta, field
 from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
-from onnxjson.model.tensors import to_numpy
-from onnxjson.optimizing.passes.declaration import consumed_names, subgraphs
+from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, subgraphs
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
 from onnxjson.optimizing.passes.onnxruntime import Sessions
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.values import as_array
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -31,6 +31,8 @@ Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
 _BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
 _BIAS: Final = 2
 """Position of the bias among their inputs."""
+
+_METHODS: Final = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 
 _STAMPS: Final = ("onnx.infer", "onnx.quant.pre_process")
 """Metadata keys that the quantizer adds."""
@@ -70,16 +72,12 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
         }
 
     def _prepared(self, model: bytes, folder: Path) -> "ModelProto":
-        from onnx import ModelProto
-
         if self.preprocess:
-            model = Sessions(model, folder, "basic", (), {}).optimized()
-        proto = ModelProto.FromString(model)
+            model = Sessions(model, folder, "basic").optimized()
+        proto = proto_of(model)
         # The quantizer transposes initializers but not their types, and shape inference then rejects the model.
         constants = {tensor.name for tensor in proto.graph.initializer}
-        values = [value for value in proto.graph.value_info if value.name not in constants]
-        del proto.graph.value_info[:]
-        proto.graph.value_info.extend(values)
+        refill(proto.graph.value_info, [value for value in proto.graph.value_info if value.name not in constants])
         known = {node.name for node in proto.graph.node}
         for name in (*self.nodes, *self.skip_nodes):
             if name not in known:
@@ -87,17 +85,11 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
         return proto
 
     def _finished(self, model: bytes, path: Path) -> bytes:
-        from onnx import ModelProto
-
-        before, after = ModelProto.FromString(model), ModelProto.FromString(path.read_bytes())
-        had = {each.key for each in before.metadata_props}
-        kept = [each for each in after.metadata_props if each.key not in _STAMPS or each.key in had]
-        del after.metadata_props[:]
-        after.metadata_props.extend(kept)
+        before, after = proto_of(model), proto_of(path.read_bytes())
+        stamps = {*_STAMPS}.difference([each.key for each in before.metadata_props])
+        refill(after.metadata_props, [each for each in after.metadata_props if each.key not in stamps])
         used = {each.domain for each in before.opset_import} | set(_domains(after.graph))
-        imports = [each for each in after.opset_import if each.domain in used]
-        del after.opset_import[:]
-        after.opset_import.extend(imports)
+        refill(after.opset_import, [each for each in after.opset_import if each.domain in used])
         return bytes(after.SerializeToString())
 
 
@@ -147,11 +139,6 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
         parsed = serde.parse(model).model
         feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model).feeds]
         operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
-        methods = {
-            "minmax": CalibrationMethod.MinMax,
-            "entropy": CalibrationMethod.Entropy,
-            "percentile": CalibrationMethod.Percentile,
-        }
         with _quietly():
             proto = self._prepared(model, folder)
             _give_biases_copies(proto.graph)
@@ -162,7 +149,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
                 quant_format=QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator,
                 op_types_to_quantize=operators,
                 activation_type=_width(self.activation_type),
-                calibrate_method=methods[self.method],
+                calibrate_method=CalibrationMethod[_METHODS[self.method]],
                 extra_options=self.more,
                 **self._common(),
             )
@@ -208,18 +195,14 @@ def _width(name: Width) -> Any:
 def _reader(feeds: Sequence[Feed]) -> Any:
     from onnxruntime.quantization import CalibrationDataReader
 
-    def arrays(feed: Feed) -> dict[str, Any]:
-        for name, value in feed.items():
-            if not isinstance(value, Tensor):
-                raise FeedError(f'the input "{name}" is not a tensor and cannot be calibrated')
-        return {name: to_numpy(value) for name, value in feed.items() if isinstance(value, Tensor)}
+    for name, value in [item for feed in feeds for item in feed.items()]:
+        if not isinstance(value, Tensor):
+            raise FeedError(f'the input "{name}" is not a tensor and cannot be calibrated')
+    left = iter([{name: as_array(value) for name, value in feed.items()} for feed in feeds])
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self._left: Iterator[dict[str, Any]] = iter([arrays(feed) for feed in feeds])
-
         def get_next(self) -> dict[str, Any] | None:
-            return next(self._left, None)
+            return next(left, None)
 
     return Reader()
 

@@ -7,14 +7,11 @@ version 0.1.98, is written in Python.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
-from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, require
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of, require
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
@@ -54,13 +51,12 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         Raises:
             ValueError: its optimizer has no such pass, or the result computes other outputs.
         """
-        import onnx
         import onnxsim
         from onnxsim import onnxsim_cpp2py_export as native
 
         require(self.skip, [*native._list_optimizers(), *native._list_other_optimizers()], "pass of its optimizer")
         require(self.more, native._list_other_optimizers(), "other pass of its optimizer")
-        before = onnx.ModelProto.FromString(model)
+        before = proto_of(model)
         had = {entry.key for entry in before.metadata_props}
         made, is_same = onnxsim.simplify(
             before,
@@ -79,15 +75,10 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
         )
         if not is_same:
             raise ValueError("its result computes other outputs than the model")
-        if not self.keep_stamps:
-            _remove_stamps(made, had)
+        for entry in () if self.keep_stamps else list(made.metadata_props):
+            if entry.key.startswith(_STAMPS) and entry.key not in had:
+                made.metadata_props.remove(entry)
         return bytes(made.SerializeToString())
-
-
-def _remove_stamps(model: "ModelProto", had: set[str]) -> None:
-    for entry in list(model.metadata_props):
-        if entry.key.startswith(_STAMPS) and entry.key not in had:
-            model.metadata_props.remove(entry)
 
 
 Stage = Literal[
@@ -119,12 +110,11 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
-        import onnx
         import onnxslim
 
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
         made = onnxslim.slim(
-            onnx.ModelProto.FromString(model),
+            proto_of(model),
             input_shapes=shapes or None,
             no_shape_infer=not self.infer_shapes,
             skip_optimizations=list(self.skip) or None,
@@ -201,18 +191,13 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
-        import onnx
-        import onnxoptimizer
-
-        proto = onnx.ModelProto.FromString(model)
-        made = onnxoptimizer.optimize(proto, list(self.passes) or None, self.fixed_point)
-        return bytes(made.SerializeToString())
+        return _optimized(model, list(self.passes) or None, self.fixed_point)
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: each pass that changed something, in the order in which they run."""
         import onnxoptimizer
 
-        read = _optimized(model, "nop")
+        read = _optimized(model, ["nop"])
         if read != model:
             yield PartStage(READING, read)
         model = read
@@ -220,7 +205,7 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
         while True:
             before = model
             for name in names:
-                made = _optimized(model, name)
+                made = _optimized(model, [name])
                 if made != model:
                     model = made
                     yield PartStage(name, model)
@@ -228,8 +213,7 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
                 return
 
 
-def _optimized(model: bytes, name: str) -> bytes:
-    import onnx
+def _optimized(model: bytes, passes: list[str] | None, fixed_point: bool = False) -> bytes:
     import onnxoptimizer
 
-    return bytes(onnxoptimizer.optimize(onnx.ModelProto.FromString(model), [name]).SerializeToString())
+    return bytes(onnxoptimizer.optimize(proto_of(model), passes, fixed_point).SerializeToString())

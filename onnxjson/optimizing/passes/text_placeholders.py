@@ -11,7 +11,7 @@ Equal texts get equal placeholders, different texts different ones. No placehold
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -20,14 +20,15 @@ import msgspec
 from onnxjson.model.document import Attribute, Dimension, Function, Model, Node, Record, SimpleShardedDim, Tensor
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.messages import FIELDS, Kind
-from onnxjson.model.walking import fields_leading_to
+from onnxjson.model.walking import replace_records
 from onnxjson.optimizing.passes.text_evaluation import IDENTIFIER, LONGEST, is_harmless, is_symbol
 
 _NAME: Final = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b(?! *\()")
 """A name in arithmetic, except the name of a called function."""
 _NUMBERS: Final = re.compile(rb"onnxjson([0-9]{1,18})_(?:dim|text|name)_")
 
-_Fields = tuple[tuple[str, bool], ...]
+_WITH_TEXTS: Final[tuple[type[Record], ...]] = (Dimension, SimpleShardedDim, Tensor, Attribute, Node, Function)
+"""Records with texts that are hidden."""
 
 
 class TextNeededError(OnnxJsonError):
@@ -47,15 +48,16 @@ class Placeholders:
 
     def __init__(self, model: Model, data: bytes) -> None:
         found = _collect(model)
-        self.dims: dict[str, str] = {}
+        self._prefix = _unused_prefix(data) if any(found) else ""
+        self._pattern = re.compile(rf"{self._prefix}_(dim|text|name)_[0-9]+_")
+        # sympy orders by name: placeholders keep the order of the originals.
+        self.dims = dict(zip(sorted(found.dims), self._fresh("dim", len(found.dims)), strict=True))
         """Replaced names of dimensions with their replacements."""
-        self._texts: dict[bytes, bytes] = {}
-        self._names: dict[str, str] = {}
-        self._originals: dict[str, str] = {}
-        self._prefix = ""
-        if any(found):
-            self._prefix = _unused_prefix(data)
-            self._number(found)
+        fresh_texts = self._fresh("text", len(found.texts))
+        self._texts = {text: fresh.encode() for text, fresh in zip(sorted(found.texts), fresh_texts, strict=True)}
+        self._names = dict(zip(sorted(found.names), self._fresh("name", len(found.names)), strict=True))
+        decoded = {text.decode("utf-8", "surrogateescape"): fresh.decode() for text, fresh in self._texts.items()}
+        self._originals = {new: old for each in (self.dims, decoded, self._names) for old, new in each.items()}
 
     @property
     def is_needed(self) -> bool:
@@ -73,7 +75,9 @@ class Placeholders:
 
     def replace(self, model: Model) -> Model:
         """Return the model with placeholders; the same object if none is needed."""
-        return _rewrite(model, self._disarm) if self.is_needed else model
+        if not self.is_needed:
+            return model
+        return replace_records(model, _WITH_TEXTS, lambda record: _updated(record, self._disarm(record)))
 
     def restore(self, model: Model) -> Model:
         """Return the result of a pass with the original texts instead of their placeholders.
@@ -82,7 +86,9 @@ class Placeholders:
             TextNeededError: the pass computed with a text of a tensor or attribute: its placeholder is part of another
                 text, or in another kind of field.
         """
-        return _rewrite(model, self._restore) if self.is_needed else model
+        if not self.is_needed:
+            return model
+        return replace_records(model, tuple(FIELDS), lambda record: _updated(record, self._restore(record)))
 
     def restore_text(self, text: str) -> str:
         """Return a message of a pass with the original texts instead of their placeholders."""
@@ -91,17 +97,6 @@ class Placeholders:
     def occurs(self, data: bytes) -> bool:
         """Whether a placeholder occurs in some bytes."""
         return self.is_needed and self._prefix.encode() in data
-
-    def _number(self, found: _Texts) -> None:
-        # sympy orders by name: placeholders keep the order of the originals.
-        self.dims = dict(zip(sorted(found.dims), self._fresh("dim", len(found.dims)), strict=True))
-        fresh_texts = self._fresh("text", len(found.texts))
-        self._texts = {text: fresh.encode() for text, fresh in zip(sorted(found.texts), fresh_texts, strict=True)}
-        self._names = dict(zip(sorted(found.names), self._fresh("name", len(found.names)), strict=True))
-        decoded = {text.decode("utf-8", "surrogateescape"): fresh.decode() for text, fresh in self._texts.items()}
-        for replaced in (self.dims, decoded, self._names):
-            self._originals.update({fresh: text for text, fresh in replaced.items()})
-        self._pattern = re.compile(rf"{self._prefix}_(dim|text|name)_[0-9]+_")
 
     def _fresh(self, kind: str, count: int) -> Iterable[str]:
         width = len(str(count))
@@ -118,10 +113,8 @@ class Placeholders:
                 return {"dim_param": self.dims[name]}
             case Tensor(string_data=texts) if texts:
                 return {"string_data": self._replaced(texts)}
-            case Attribute(s=bytes(text)):
-                return {"s": self._texts.get(text, text), "strings": self._replaced(record.strings)}
-            case Attribute(strings=texts) if texts:
-                return {"strings": self._replaced(texts)}
+            case Attribute(s=text, strings=texts) if texts or text is not None:
+                return {"s": text and self._texts.get(text, text), "strings": self._replaced(texts)}
             case Function(name=name) if name in self._names:
                 return {"name": self._names[name]}
         return {}
@@ -178,10 +171,8 @@ class Placeholders:
 def _collect(model: Model) -> _Texts:
     """Collect the texts that get a placeholder."""
     dims, texts, names = set[str](), set[bytes](), set[str]()
-    pending: list[Record] = [model]
-    seen: set[int] = set()  # Equal types and attributes of a parsed model are often one record.
-    while pending:
-        record = pending.pop()
+
+    def look(record: Record) -> Record:
         match record:
             case Node(op_type=name) | Function(name=name):
                 names.add(name or "")
@@ -191,13 +182,9 @@ def _collect(model: Model) -> _Texts:
                 texts.update(found)
             case Attribute(s=text, strings=found):
                 texts.update(found if text is None else (text, *found))
-        for name, repeated in _scanned_fields(type(record)):
-            value = getattr(record, name)
-            below = value if repeated else () if value is None else (value,)
-            for each in below:
-                if id(each) not in seen:
-                    seen.add(id(each))
-                    pending.append(each)
+        return record
+
+    replace_records(model, _WITH_TEXTS, look)  # looks once at records that several others share
     return _Texts(
         {name for name in dims if name and not is_symbol(name)},
         {text for text in texts if not is_harmless(text)},
@@ -210,49 +197,8 @@ def _unused_prefix(data: bytes) -> str:
     return f"onnxjson{next(number for number in range(len(used) + 1) if number not in used)}"
 
 
-def _rewrite(model: Model, change: Callable[[Record], dict[str, Any]]) -> Model:
-    """Rewrite the records of a model, inner ones first; each shared record is rewritten once.
-
-    It does not recurse, since subgraphs may be nested deeper than the stack of Python allows.
-    """
-    done: dict[int, Record] = {}
-    pending: list[Record] = [model]
-    while pending:
-        record = pending[-1]
-        if id(record) in done:
-            pending.pop()
-            continue
-        messages = [(name, each) for name, _ in _message_fields(type(record)) if (each := getattr(record, name))]
-        below = [each for _, value in messages for each in (value if isinstance(value, tuple) else (value,))]
-        left = [each for each in below if id(each) not in done]
-        if left:
-            pending += left
-            continue
-        pending.pop()
-        updates = change(record)
-        for name, value in messages:
-            if not isinstance(value, tuple):
-                if done[id(value)] is not value:
-                    updates[name] = done[id(value)]
-            elif any([done[id(each)] is not each for each in value]):
-                updates[name] = tuple([done[id(each)] for each in value])
-        done[id(record)] = msgspec.structs.replace(record, **updates) if updates else record
-    rewritten = done[id(model)]
-    assert isinstance(rewritten, Model)
-    return rewritten
-
-
-@cache
-def _message_fields(message: type[Record]) -> _Fields:
-    return tuple([(field.name, field.repeated) for field in FIELDS[message] if field.message is not None])
-
-
-@cache
-def _scanned_fields(message: type[Record]) -> _Fields:
-    """Return the fields that lead to records with texts."""
-    kinds = (Dimension, SimpleShardedDim, Tensor, Attribute, Node, Function)
-    found = [each for kind in kinds for each in fields_leading_to(message, kind)]
-    return tuple(dict.fromkeys(found))
+def _updated(record: Record, updates: dict[str, Any]) -> Record:
+    return msgspec.structs.replace(record, **updates) if updates else record
 
 
 @cache

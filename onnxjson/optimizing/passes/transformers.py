@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from onnxjson.optimizing.passes.declaration import PartStage, Pass, remark
+from onnxjson.optimizing.passes.declaration import PartStage, Pass, proto_of, remark
 from onnxjson.optimizing.passes.onnxruntime import Level, Sessions
 
 if TYPE_CHECKING:
@@ -34,12 +34,8 @@ Fusion = Literal[
 _LEVELS: Final[dict[int, Level]] = {1: "basic", 2: "extended", 99: "all"}
 _ALWAYS_LEFT_OUT: Final = ("ConstantSharing",)
 _LEFT_OUT_ABOVE_BASIC: Final = (
-    "MatMulScaleFusion",
-    "MatMulAddFusion",
-    "MatmulTransposeFusion",
-    "GemmActivationFusion",
-    "BiasSoftmaxFusion",
-)
+    "MatMulScaleFusion", "MatMulAddFusion", "MatmulTransposeFusion", "GemmActivationFusion", "BiasSoftmaxFusion",
+)  # fmt: skip
 """Transformers that hide the patterns of its fusions; `optimize_model` disables the same."""
 
 _CLEANING: Final = "cleaning up"
@@ -104,10 +100,9 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
         return Sessions(model, folder, level, left_out).optimized()
 
     def _fused(self, model: bytes) -> Any:
-        from onnx import ModelProto
         from onnxruntime.transformers.optimizer import optimize_by_fusion
 
-        proto = ModelProto.FromString(model)
+        proto = proto_of(model)
         made = optimize_by_fusion(proto, self.model_type, self.num_heads, self.hidden_size, self._fusion_options())
         if self.input_int32:
             made.change_graph_inputs_to_int32()
