@@ -1,19 +1,32 @@
-"""Check models: findings of a model, and of a file with their file name, line and column."""
+"""Check models: findings of a model, and of a file with their file name, line and column.
+
+onnx names nodes by their names, which may be absent or not unique. When its checker or shape inference finds something,
+it is asked again about a copy of the model in which each node has a name of its own. What follows from another finding
+is only counted there.
+"""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate
+from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
-from onnxjson.model.document import Model
-from onnxjson.model.errors import DecodeError, EncodeError, Finding, OtherJsonError, WorkerError
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Node, Type
+from onnxjson.model.errors import DecodeError, EncodeError, Finding, LimitError, OtherJsonError, WorkerError
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
+from onnxjson.model.walking import replace_records
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
@@ -58,8 +71,6 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
         found = check_model(model)
         if worker is None:
             return Findings(found)
-        from onnxjson.running.onnx_findings import onnx_findings
-
         file = file_of(model)
         folder = None if file is None else file.parent
         return Findings(onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder)))
@@ -152,9 +163,7 @@ def _without_weights(path: Path) -> bytes:
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
-    """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.onnx_findings`."""
-    from onnxjson.running.onnx_findings import onnx_findings
-
+    """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.checking`."""
     is_binary = loaded.format == "onnx"
     model = loaded.model
     if not is_binary:
@@ -167,3 +176,193 @@ def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: 
 def _files_of(model: Model, folder: Path | None) -> list[Path]:
     # A link in place of external data is refused anyway, and must not be followed.
     return [] if folder is None else [each for each in external_paths(model, folder) if not each.is_symlink()]
+
+
+_CODES: Final = ("check-model", "check-shapes")
+
+_SHELL: Final = "Inference error(s):"
+"""The end of a message about a node whose subgraph has the mistake that the next message is about."""
+
+_NODE: Final = re.compile(r"(.*)/node/([0-9]+)(?:/|\Z)")
+_VALUE: Final = re.compile(r"(.*)/(initializer|value_info|input)/([0-9]+)")
+_OPERATOR: Final = re.compile(r"No Op registered for (\S+) with")
+_TENSOR: Final = re.compile(r"tensor name: (.*?)\)")
+_QUOTED: Final = re.compile(r"'([^']+)'")
+
+
+def onnx_findings(
+    worker: Worker,
+    model: Model,
+    others: Sequence[Finding] = (),
+    *,
+    path: Path | None = None,
+    folder: Path | None = None,
+    reads: Sequence[Path] | None = None,
+) -> tuple[Finding, ...]:
+    """Return other findings and those of onnx; what follows from an error is only counted there."""
+    if path is None:
+        found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
+    else:
+        found = worker.check(path, full=True, reads=reads)
+    if not any(each.code in _CODES for each in found):
+        return (*others, *found)
+    index = Index(model)
+    with suppress(WorkerError, LimitError):  # Then the findings remain without nodes.
+        found = _with_nodes(worker, model, folder, reads)
+    places = _Places(worker, model, index)
+    placed = [places.of(each) if each.code in _CODES else each for each in found]
+    return _folded(index, [*others, *placed])
+
+
+def _with_nodes(worker: Worker, model: Model, folder: Path | None, reads: Sequence[Path] | None) -> tuple[Finding, ...]:
+    """Return the findings of onnx with the addresses of the nodes that they name."""
+    mark = f"node-{secrets.token_hex(4)}-"
+    names: list[str] = []
+
+    def number(node: Node) -> Node:
+        names.append(node.name or "")
+        return msgspec.structs.replace(node, name=f"{mark}{len(names) - 1}")
+
+    numbered = replace_records(model, Node, number, shared=False)
+    addresses = {ref.node.name: ref.address for ref in Index(numbered).nodes()}
+    marked = re.compile(f"{mark}([0-9]+)")
+    found = []
+    for each in worker.check(message_bytes(numbered), full=True, folder=folder, reads=reads):
+        first = marked.search(each.message)
+        message = marked.sub(lambda match: visible(names[int(match[1])]), each.message)
+        address = "" if first is None else addresses.get(first[0], "")
+        found.append(msgspec.structs.replace(each, message=message, address=address))
+    shells = [each for each in found if each.message.endswith(_SHELL)]
+    return tuple(found if len(shells) == len(found) else [each for each in found if each not in shells])
+
+
+class _Places:
+    """The elements that messages of onnx without a node are about."""
+
+    def __init__(self, worker: Worker, model: Model, index: Index) -> None:
+        self._worker = worker
+        self._model = model
+        self._index = index
+
+    def of(self, finding: Finding) -> Finding:
+        """Return a finding with an address, at worst that of the graph."""
+        address = finding.address or self._address(finding.message)
+        if not address and finding.code == "check-shapes":
+            address = self._wrong_type()
+        return msgspec.structs.replace(finding, address=address or "/graph")
+
+    def _address(self, message: str) -> str:
+        operator = _OPERATOR.search(message)
+        refs = self._index.nodes_with("op_type", operator[1]) if operator else ()
+        if refs:
+            return refs[0].address
+        for name in _TENSOR.findall(message) + _QUOTED.findall(message):
+            for scope in self._index.scopes:
+                if name in scope.initializers:
+                    return f"{scope.address}/initializer/{scope.initializers[name]}"
+            # A name that is defined twice is wrong where it is defined again.
+            if producers := self._index.nodes_with("output", name):
+                return producers[-1].address
+        return ""
+
+    def _wrong_type(self) -> str:
+        """Return the address of the first type that the graph states and onnx infers otherwise."""
+        graph = self._model.graph
+        if graph is None:
+            return ""
+        bare = msgspec.structs.replace(self._model, graph=msgspec.structs.replace(graph, value_info=()))
+        try:
+            inferred = parse(self._worker.infer_shapes(message_bytes(bare))).model.graph
+        except (WorkerError, LimitError):
+            return ""
+        types = {each.name: each.type for each in inferred.value_info} if inferred is not None else {}
+        types.update({each.name: type_of_constant(each) for each in graph.initializer})
+        for position, each in enumerate(graph.value_info):
+            if _contradict(each.type, types.get(each.name)):
+                return f"/graph/value_info/{position}"
+        return ""
+
+
+def _contradict(stated: Type | None, inferred: Type | None) -> bool:
+    """Whether two types of tensors have different dtypes, ranks or sizes."""
+    one, other = (None if each is None else each.tensor_type for each in (stated, inferred))
+    if one is None or other is None:
+        return False
+    if one.elem_type != other.elem_type:
+        return True
+    if one.shape is None or other.shape is None:
+        return False
+    dims = [(mine.dim_value, theirs.dim_value) for mine, theirs in zip(one.shape.dim, other.shape.dim, strict=False)]
+    sizes = any([mine != theirs for mine, theirs in dims if mine is not None and theirs is not None])
+    return sizes or len(one.shape.dim) != len(other.shape.dim)
+
+
+def _folded(index: Index, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings without those of onnx that follow from an error, which are counted there."""
+    scopes = {scope.address: scope for scope in index.scopes}
+    followed = _Followed(index)
+    elements: dict[str, int] = {}
+    kept: list[Finding] = []
+    counts: dict[int, int] = {}
+    for finding in found:
+        node = _NODE.match(finding.address)
+        at = None if node is None or node[1] not in scopes else (scopes[node[1]], int(node[2]))
+        cause = elements.get(finding.address) if at is None else followed.cause(*at)
+        if cause is not None and finding.code in _CODES:
+            counts[cause] = counts.get(cause, 0) + 1
+            continue
+        if at is not None and finding.severity == "error":
+            followed.add(*at, cause=len(kept))
+        elif finding.severity == "error" and (element := _VALUE.fullmatch(finding.address)) and element[1] in scopes:
+            elements.setdefault(finding.address, len(kept))
+            followed.add_value(scopes[element[1]], element[2], int(element[3]), cause=len(kept))
+        kept.append(finding)
+    for number, count in counts.items():
+        more = f"{kept[number].message} (and {count:,} more that follow{'s' if count == 1 else ''} from it)"
+        kept[number] = msgspec.structs.replace(kept[number], message=more)
+    return tuple(kept)
+
+
+class _Followed:
+    """Nodes that are affected by errors."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._affected: dict[tuple[Scope, int], int] = {}
+        """Nodes with an error, nodes around them, and those that depend on them -> the cause."""
+        self._after: set[tuple[Scope, int]] = set()
+        """Those of them that depend on an error, with everything inside."""
+
+    def cause(self, scope: Scope, position: int) -> int | None:
+        """Return the error that a node depends on, itself included; None if there is none."""
+        if (found := self._affected.get((scope, position))) is not None:
+            return found
+        owner = scope.owner
+        while owner is not None:
+            if (owner.scope, owner.position) in self._after:
+                return self._affected[owner.scope, owner.position]
+            owner = owner.scope.owner
+        return None
+
+    def add(self, scope: Scope, position: int, *, cause: int) -> None:
+        """Add a node with an error."""
+        at: tuple[Scope, int] | None = (scope, position)
+        while at is not None:
+            self._affected.setdefault(at, cause)
+            self._follow(at[0], at[0].graph.node[at[1]].output, cause)
+            owner = at[0].owner
+            at = None if owner is None else (owner.scope, owner.position)
+
+    def add_value(self, scope: Scope, field: str, position: int, *, cause: int) -> None:
+        """Add an initializer, an input, or a `value_info` with an error."""
+        value = getattr(scope.graph, field)[position]
+        self._follow(scope, [getattr(value, "name", value)], cause)
+
+    def _follow(self, scope: Scope, names: Iterable[str | None], cause: int) -> None:
+        pending = [each for each in names if each]
+        while pending:
+            for position in self._index.consuming_nodes(scope, pending.pop()):
+                if position is not None and (scope, position) not in self._after:
+                    self._after.add((scope, position))
+                    self._affected.setdefault((scope, position), cause)
+                    pending += filter(None, scope.graph.node[position].output)

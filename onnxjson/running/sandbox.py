@@ -14,7 +14,7 @@ from onnxjson.model.errors import LimitError, WorkerError
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 from onnxjson.running.box import readable_by_script
-from onnxjson.running.environment import scratch_folder
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.tasks import (
     ENGINES,
     REPORTS,

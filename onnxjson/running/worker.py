@@ -20,8 +20,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.running.environment import trusted_environment
-from onnxjson.running.server_process import ServerProcess, idle_or_new_server
+from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
 from onnxjson.running.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
 from onnxjson.storage.identity import reading_error
 

@@ -31,7 +31,7 @@ OTHERS = {
     "running/box_trial.py": "tries to write outside the box",
     "running/executing.py": "reports from a guarded process, in its private folder",
     "running/sandbox.py": "makes the private folder of a run",
-    "running/environment.py": "makes and removes the private folder of a job",
+    "running/server_process.py": "makes and removes the private folder of a job",
     "optimizing/trace_storing.py": "removes the patches of the trace that is replaced",
 }
 

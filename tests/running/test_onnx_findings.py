@@ -10,7 +10,7 @@ from onnxjson.codecs.serde import from_proto
 from onnxjson.model.errors import Finding, WorkerError
 from onnxjson.model.index import Index
 from onnxjson.model.operator_checks import check_model
-from onnxjson.running.onnx_findings import _folded, onnx_findings
+from onnxjson.running.checking import _folded, onnx_findings
 from onnxjson.running.worker import Worker
 
 MODEL = """<ir_version: 8, opset_import: ["":18, "own":1]>

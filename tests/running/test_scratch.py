@@ -7,7 +7,7 @@ import pytest
 
 from onnxjson import example
 from onnxjson.optimizing.passes import Pipeline, parse_step
-from onnxjson.running.environment import scratch_folder
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import api
 
 NESTED = """

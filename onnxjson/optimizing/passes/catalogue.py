@@ -9,8 +9,7 @@ from onnxjson.editing.parameters import COMMON, Parameter, parameters
 from onnxjson.editing.values import plain_value
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
-from onnxjson.optimizing.passes.float16 import Float16
-from onnxjson.optimizing.passes.mixed_precision import MixedPrecision
+from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
 from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
 from onnxjson.optimizing.passes.onnxscript import Onnxscript
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic

@@ -29,7 +29,7 @@ from onnxjson.optimizing.passes import executing
 from onnxjson.optimizing.passes.declaration import NewFile, PartStage
 from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
-from onnxjson.running.environment import scratch_folder
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits
 from onnxjson.storage.external_files import internalize

@@ -11,7 +11,7 @@ from onnxjson.model.operator_checks import check_model
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson.rendering.values import constants, weights
-from onnxjson.running.onnx_findings import onnx_findings
+from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
