@@ -88,7 +88,6 @@ class _Entry:
         self.models: TwoModels | None = None
 
     def note(self, **found: object) -> None:
-        """Set fields of the row."""
         self.row = msgspec.structs.replace(self.row, **found)
 
 

@@ -226,7 +226,6 @@ def _read(folder: Path) -> _StoredTrace:
 
 
 def _texts(tree: Any) -> Any:
-    """Replace ``{"base64": "..."}`` by the text it encodes."""
     if isinstance(tree, dict):
         if tree.keys() == {"base64"} and isinstance(tree["base64"], str):
             return pybase64.b64decode(tree["base64"], validate=True).decode("utf-8", "surrogateescape")

@@ -284,7 +284,6 @@ class _Places:
 
 
 def _contradict(stated: Type | None, inferred: Type | None) -> bool:
-    """Whether two types of tensors have different dtypes, ranks or sizes."""
     one, other = (None if each is None else each.tensor_type for each in (stated, inferred))
     if one is None or other is None:
         return False
@@ -324,8 +323,6 @@ def _folded(index: Index, found: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 class _Followed:
-    """Nodes that are affected by errors."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
         self._affected: dict[tuple[Scope, int], int] = {}
@@ -345,7 +342,6 @@ class _Followed:
         return None
 
     def add(self, scope: Scope, position: int, *, cause: int) -> None:
-        """Add a node with an error."""
         at: tuple[Scope, int] | None = (scope, position)
         while at is not None:
             self._affected.setdefault(at, cause)
@@ -354,7 +350,6 @@ class _Followed:
             at = None if owner is None else (owner.scope, owner.position)
 
     def add_value(self, scope: Scope, field: str, position: int, *, cause: int) -> None:
-        """Add an initializer, an input, or a `value_info` with an error."""
         value = getattr(scope.graph, field)[position]
         self._follow(scope, [getattr(value, "name", value)], cause)
 

@@ -147,7 +147,6 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
 def _floats(
     base: "NDArray[Any]", target: "NDArray[Any]", one: "NDArray[Any]", other: "NDArray[Any]", tolerance: Tolerance
 ) -> Comparison:
-    """Compare two flat arrays of float64 or complex128."""
     import numpy
 
     same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))

@@ -227,7 +227,6 @@ def from_ort_value(name: str, value: "OrtValue") -> Tensor:
 
 
 def _to_python(value: Value) -> Any:
-    """Convert a value to an argument of `InferenceSession.run`."""
     if value is None:
         return None
     if isinstance(value, Tensor):

@@ -131,7 +131,6 @@ def _message(error: Exception, sanitize: Sanitizer) -> str:
 
 
 def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
-    """Compare two models, batch by batch."""
     for batch in task.batches:
         names = [list(dict.fromkeys(task.pairs[number][side] for number in batch)) for side in _SIDES]
         models = []

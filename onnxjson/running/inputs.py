@@ -275,15 +275,12 @@ class Inputs:
 
 
 class _Draw(NamedTuple):
-    """Settings for the random values of one input."""
-
     sizes: Mapping[Hashable, int]
     spread: Spread
     generator: "Generator"
 
 
 def _bits(declared: Type) -> float:
-    """Return the bits of an element; strings are the widest."""
     inner = innermost(declared)
     data_type = 0 if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type or 0
     return math.inf if data_type == STRING else BITS.get(data_type, 0)
@@ -300,7 +297,6 @@ def _mask(dims: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":
 
 
 def _cast(value: Value, declared: Type | None) -> Value:
-    """Convert a value to the dtype of a type."""
     import numpy
 
     inner = innermost(declared)

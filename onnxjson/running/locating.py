@@ -334,7 +334,6 @@ class _Search:
         return not is_constant_node(node)
 
     def _in_target(self, pair: ValuePair) -> list[int]:
-        """Return the nodes of the target that replace those in the base."""
         producer = self._main.target.producers.get(pair.target)
         found = dict.fromkeys([] if producer is None else [producer[0]])
         for region in self._regions:

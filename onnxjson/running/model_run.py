@@ -208,8 +208,6 @@ def run_cases(
 
 
 class _Feeds(NamedTuple):
-    """Input values of all runs."""
-
     sets: Sequence[DataSet]
     values: list[dict[str, Value]]
     sizes: dict[str, int]

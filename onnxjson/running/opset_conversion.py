@@ -90,7 +90,6 @@ def _expanded(model: "ModelProto", old: int, version: int) -> "ModelProto":
 
 
 def _nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
-    """Iterate over the nodes of a graph and of its subgraphs."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

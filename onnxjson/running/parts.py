@@ -103,8 +103,6 @@ def extract_part(
 
 
 class _Cut:
-    """Nodes of a part with everything that they consume."""
-
     def __init__(self, scope: Scope, nodes: Sequence[Node], inputs: Mapping[str, KnownType]) -> None:
         self._scope = scope
         self._inputs = inputs
@@ -138,7 +136,6 @@ class _Cut:
         self.nodes += reversed(found)
 
     def all_constants(self) -> dict[str, Tensor]:
-        """Return all constants by name, including those of Constant nodes."""
         found = {tensor.name or "": tensor for tensor in self.constants}
         for node in self.nodes:
             if is_constant_node(node) and node.output:
@@ -210,7 +207,6 @@ def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> 
 
 
 def _with_elements(model: Model, elements: Elements) -> Model:
-    """Return the model with all elements inside its tensors."""
     total = 0
 
     def with_elements(tensor: Tensor) -> Tensor:

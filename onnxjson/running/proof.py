@@ -45,8 +45,6 @@ _Member = tuple[int, int]
 
 
 class _Finding(NamedTuple):
-    """Result of evaluating one member of an event."""
-
     verdict: Verdict
     reason: str
     """Why it is "not-run" or "different", if figures do not show it."""
@@ -104,8 +102,6 @@ def _spread(count: int, places: int) -> list[int]:
 
 
 class _Evaluator:
-    """Evaluates the rewrites of a diff."""
-
     def __init__(self, diff: Diff, worker: Worker, seed: int, engines: Sequence[Engine], timeout: float) -> None:
         self._diff = diff
         self._worker = worker
@@ -122,7 +118,6 @@ class _Evaluator:
     def findings(
         self, members: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
-        """Return the result for each member."""
         regions = {member: self._diff.regions.get(member) for member in members}
         found = self._evaluate(regions, tolerances)
         around = self._surroundings
@@ -275,7 +270,6 @@ def _summary(event: Event, findings: Sequence[_Finding]) -> tuple[Verdict, str]:
 
 
 def _describe(finding: _Finding) -> str:
-    """Describe the result for one member to the user."""
     if finding.worst is None:
         return finding.reason
     tried = f"on {counted(finding.runs, 'random input')}" if finding.inputs else "evaluated once, without inputs"

@@ -103,7 +103,6 @@ class Surroundings:
         return self._region(joined, sorted(base), sorted(target))
 
     def _region(self, region: Region, base: Sequence[int], target: Sequence[int]) -> Region:
-        """Return the region of these nodes with its new inputs and outputs."""
         pair = region.pair
         outputs = tuple(dict.fromkeys(self._outputs(region, base, target)))
         known = [each for each in region.inputs if each[0] and each[1]]

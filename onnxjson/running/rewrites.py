@@ -145,8 +145,6 @@ def _shared(
 
 
 class _Feeds:
-    """Input values for both sides of a region."""
-
     def __init__(
         self,
         region: Region,

@@ -302,7 +302,6 @@ def _models(task: Task) -> list[tuple[Subject, Settings]]:
 
 
 def _reads(task: Task) -> tuple[str, ...]:
-    """Return the files and folders that a task reads."""
     script = (task.script, readable_by_script(task.script)) if isinstance(task, ScoreTask) else ()
     return (*[path for subject, _ in _models(task) for path in subject.data_files], *script)
 

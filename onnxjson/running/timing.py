@@ -122,7 +122,6 @@ def timed(once: Callable[[], object]) -> float:
 
 
 def _race(task: tasks.RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -> None:
-    """Run all models in each round."""
     order = list(racing)
     chance = random.Random(task.seed)
     for _ in range(task.warm_up):

@@ -176,7 +176,6 @@ def _without_weights(model: Model) -> Model:
 
 
 def _is_large(tensor: Tensor) -> bool:
-    """Whether a tensor is too large to be a shape, or its elements are elsewhere."""
     return element_count(tensor.dims) > _MOST_ELEMENTS or is_external(tensor) or isinstance(tensor.raw_data, Digest)
 
 

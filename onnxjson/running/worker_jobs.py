@@ -58,7 +58,6 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
 
 
 def _check(model: bytes | str) -> Answer:
-    """Run onnx.checker."""
     from onnx import checker
 
     try:

@@ -177,10 +177,8 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
             return None
         several = len(missing) > 1
         install = f"'onnxjson[{cls.extra}]'" if cls.extra else " ".join(missing)
-        return (
-            f"it needs {' and '.join(missing)}, which {'are' if several else 'is'} not installed; "
-            f"{sys.executable} -m pip install {install}"
-        )
+        needed = f"it needs {' and '.join(missing)}, which {'are' if several else 'is'} not installed"
+        return f"{needed}; {sys.executable} -m pip install {install}"
 
 
 def near(word: str, names: Collection[str]) -> str:
@@ -196,11 +194,7 @@ def near(word: str, names: Collection[str]) -> str:
 @cache
 def is_installed(package: str) -> bool:
     """Whether a distribution is installed for this Python."""
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    return any(True for _ in metadata.distributions(name=package))
 
 
 def proto_of(model: bytes) -> "ModelProto":

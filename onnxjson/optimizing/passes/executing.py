@@ -108,7 +108,6 @@ class _Disarmed:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Restore the texts of the model in errors raised within the block."""
         try:
             yield
         except Exception as error:

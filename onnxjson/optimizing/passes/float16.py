@@ -110,7 +110,6 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
 
 
 def _sort(model: "ModelProto") -> None:
-    """Move the Casts at the end before their consumers."""
     from onnxruntime.transformers.onnx_model import OnnxModel
 
     made = {name for node in model.graph.node for name in node.output}
@@ -293,7 +292,6 @@ class _Search:
         self.problem = ""
 
     def converted(self, kept: Sequence[int] | frozenset[int]) -> bytes:
-        """Return the model in which these nodes stay float32."""
         return convert(
             self._model,
             [self.names[place] for place in kept],
@@ -302,7 +300,6 @@ class _Search:
         )
 
     def is_close(self, kept: frozenset[int]) -> bool:
-        """Whether the model with these float32 nodes runs and is close enough."""
         try:
             found = self._comparing.run(rounded(self.converted(sorted(kept))), self._tolerances)
         except MemoryError:
@@ -314,14 +311,12 @@ class _Search:
         return all(each.worst.close for each in found)
 
     def with_names(self, made: bytes) -> bytes:
-        """Return the model with the original names of its nodes."""
         proto = proto_of(made)
         for node in proto.graph.node:
             node.name = self._names.get(node.name, node.name)
         return bytes(proto.SerializeToString())
 
     def label(self, place: int) -> str:
-        """Return a readable label of a node."""
         node = self.nodes[place]
         name = self._names.get(node.name, node.name) or f"produces {node.output[0]}"
         return visible(f"{node.op_type} ({name})", 100)

@@ -5,7 +5,7 @@ All of this runs in the guarded process of the pass.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self
+from typing import Annotated, ClassVar, Final, Self
 
 import msgspec
 from msgspec import Meta
@@ -19,7 +19,7 @@ from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes.declaration import Pass, proto_of, remark, with_texts
 from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
-from onnxjson.running.engines import open_model
+from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, outputs_of
 from onnxjson.running.interfaces import TwoModels
@@ -75,7 +75,8 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
 
     def measure(self, before: bytes, after: bytes) -> None:
         """See `Pass.measure`: the change in size and the error of each output. Errors while measuring are remarks."""
-        remark(_size_change(before, after))
+        saved, share = len(before) - len(after), abs(len(before) - len(after)) / max(len(before), 1)
+        remark(f"{abs(saved):,} bytes {'saved' if saved >= 0 else 'more'} ({share:.0%})")
         try:
             found = Comparing(self, before, after).run(rounded(after))
         except MemoryError:
@@ -114,7 +115,8 @@ class Comparing:
         Args:
             target: model that runs instead of the model after the pass, with the same inputs and outputs.
         """
-        given = _outputs(target or self._after, [feed for _, feed in self.feeds])
+        runnable = _opened(target or self._after)
+        given = [runnable.run(feed) for _, feed in self.feeds]
         found = []
         for one, other in self._models.interface.outputs:
             pairs = [(base[one], values[other]) for base, values in zip(self._base, given, strict=True)]
@@ -125,18 +127,13 @@ class Comparing:
         return tuple(found)
 
 
-class Samples(NamedTuple):
-    """Inputs of two models, and the outputs of the first one."""
-
-    feeds: Sequence[tuple[Feed, Feed]]
-    outputs: Sequence[Feed]
-
-
-def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
-    """Return inputs for both models, with sizes of open dimensions that the first model accepts."""
+def samples(
+    subject: MeasuredPass, models: TwoModels, before: bytes
+) -> tuple[Sequence[tuple[Feed, Feed]], Sequence[Feed]]:
+    """Return inputs for both models, with sizes that the first model accepts, and the outputs of that model."""
     given = [each for path in subject.data for each in _given(Path(path), models.base)]
     sets = given or [{} for _ in range(subject.samples)]
-    model = open_model(Subject(model=with_texts(before)), OFF, one_line)
+    model = _opened(before)
     problem: Exception | None = None
     for cycle in SIZES:
         found = []
@@ -150,7 +147,7 @@ def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
                 first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
                 found.append((first, second))
         try:
-            return Samples(found, [model.run(feed) for feed, _ in found])
+            return found, [model.run(feed) for feed, _ in found]
         except MemoryError:
             raise
         except Exception as error:
@@ -172,7 +169,9 @@ def _given(path: Path, model: Model) -> list[dict[str, Value]]:
         raise FeedError(f"{visible(str(path))} is not a .npz file and not a folder of test data")
     values = read_archive(path, types)
     tensors = [(name, value) for name, value in values.items() if isinstance(value, Tensor)]
-    if not tensors or not all([_has_samples(value, types.get(name)) for name, value in tensors]):
+    ranks = {name: len(type_.tensor_type.shape.dim) for name, type_ in types.items()
+             if type_ and type_.tensor_type and type_.tensor_type.shape}  # fmt: skip
+    if not tensors or any([ranks.get(name) != len(value.dims) - 1 for name, value in tensors]):
         return [values]
     arrays = {name: to_numpy(value) for name, value in tensors}
     if len({len(array) for array in arrays.values()}) != 1:
@@ -181,14 +180,8 @@ def _given(path: Path, model: Model) -> list[dict[str, Value]]:
     return [{name: from_numpy(numpy.asarray(array[place])) for name, array in arrays.items()} for place in range(count)]
 
 
-def _has_samples(tensor: Tensor, type_: Any) -> bool:
-    shape = None if type_ is None or type_.tensor_type is None else type_.tensor_type.shape
-    return shape is not None and len(tensor.dims) == len(shape.dim) + 1
-
-
-def _outputs(model: bytes, feeds: Sequence[Feed]) -> list[dict[str, Value]]:
-    runnable = open_model(Subject(model=with_texts(model)), OFF, one_line)
-    return [runnable.run(feed) for feed in feeds]
+def _opened(model: bytes) -> OpenModel:
+    return open_model(Subject(model=with_texts(model)), OFF, one_line)
 
 
 def _lost(base: Value, target: Value) -> int:
@@ -201,13 +194,6 @@ def _lost(base: Value, target: Value) -> int:
             finite = [numpy.isfinite(array.astype(numpy.complex128)) for array in arrays]
             count += int((finite[0] & ~finite[1]).sum())
     return count
-
-
-def _size_change(before: bytes, after: bytes) -> str:
-    """Return the change in size of a model as text."""
-    count = len(before) - len(after)
-    share = abs(count) / max(len(before), 1)
-    return f"{count:,} bytes saved ({share:.0%})" if count >= 0 else f"{-count:,} bytes more ({share:.0%})"
 
 
 def cost_lines(found: Sequence[Measured]) -> list[str]:

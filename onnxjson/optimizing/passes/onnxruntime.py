@@ -171,7 +171,6 @@ def _without_order(model: bytes) -> bytes:
 
 @contextmanager
 def _captured(place: Path) -> Iterator[None]:
-    """Redirect file descriptor 2 to a file within the block."""
     kept = os.dup(2)
     with place.open("wb") as file:
         os.dup2(file.fileno(), 2)

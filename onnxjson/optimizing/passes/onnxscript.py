@@ -35,15 +35,12 @@ def watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
 
 
 class _Watch:
-    """Observer of the model after each pass."""
-
     def __init__(self, seen: Callable[[PartStage], None]) -> None:
         self._seen = seen
         self._last = b""
         self._is_within = False
 
     def look(self, name: str, model: Any, before: bytes | None = None) -> None:
-        """Report the model if it changed."""
         data = _serialised(model)
         if data != (self._last if before is None else before):
             self._seen(PartStage(name, data))

@@ -96,8 +96,6 @@ def is_grown(before: int, after: int) -> bool:
 
 
 class _Round(NamedTuple):
-    """Result of a single run of a pass."""
-
     after: Stage
     printed: str = ""
     notes: tuple[str, ...] = ()
@@ -278,7 +276,6 @@ def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> No
 
 
 def _refuse_unavailable(step: Step, name: str) -> None:
-    """Raise PassError unless the packages that a pass needs are installed."""
     reason = step.subject.available()
     if reason:
         raise PassError(f"{_label(name)} cannot be used: {reason}", name)
@@ -314,7 +311,6 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
 
 
 def _label(name: str) -> str:
-    """Return the name of a pass, which may be a path, for a message."""
     return visible(name, _LONGEST_NAME)
 
 

@@ -137,7 +137,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
         made = folder / "quantized.onnx"
         parsed = serde.parse(model).model
-        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model).feeds]
+        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model)[0]]
         operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
         with _quietly():
             proto = self._prepared(model, folder)

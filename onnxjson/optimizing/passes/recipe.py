@@ -143,7 +143,6 @@ def _within(step: Step, place: Place, context: Context, folder: Path | None) -> 
 
 
 def _files_of(subject: Pass) -> Iterator[str]:
-    """Yield the files that options of a pass name, except those of an edit, which checks its own."""
     for option in parameters(type(subject)):
         value = getattr(subject, option.field)
         if option.role == _FILE and value is not None:

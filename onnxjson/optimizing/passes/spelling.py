@@ -191,7 +191,6 @@ def _is_json_word(text: str) -> bool:
 
 
 def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
-    """Return the texts of each option within braces."""
     owner, known = name_of(kind), {each.name: each for each in parameters(kind)}
     texts: dict[str, list[str]] = {}
     for member in split_members(inside):

@@ -181,8 +181,6 @@ _MOST_CALLS: Final = 10_000
 
 
 class _KnownValue(NamedTuple):
-    """Known facts about a value."""
-
     is_constant: bool = True
     """Whether it may be computed by constant folding."""
     is_hidden: bool = False

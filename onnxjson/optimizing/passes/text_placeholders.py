@@ -36,8 +36,6 @@ class TextNeededError(OnnxJsonError):
 
 
 class _Texts(NamedTuple):
-    """Texts that get a placeholder."""
-
     dims: set[str]
     texts: set[bytes]
     names: set[str]
@@ -169,7 +167,6 @@ class Placeholders:
 
 
 def _collect(model: Model) -> _Texts:
-    """Collect the texts that get a placeholder."""
     dims, texts, names = set[str](), set[bytes](), set[str]()
 
     def look(record: Record) -> Record:

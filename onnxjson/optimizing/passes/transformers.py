@@ -153,8 +153,6 @@ def _all_kinds(kind: Any) -> Iterable[Any]:
 
 
 class _Watch:
-    """Observer of the model before and after each fusion."""
-
     def __init__(self, model: bytes, seen: Callable[[PartStage], None]) -> None:
         self._seen = seen
         self._depth = 0

@@ -9,6 +9,7 @@ A file defines ``def optimize(model: onnx.ModelProto, **options) -> onnx.ModelPr
 
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,8 @@ from typing import Annotated, Any, ClassVar, Final, Self
 import msgspec
 from msgspec import Meta
 
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.applying import Result, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import Role
@@ -24,11 +27,12 @@ from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.script import Script, parse_edit, write_edit
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Tensor
+from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EditError, ParameterError
-from onnxjson.optimizing.passes.declaration import Changed, NewFile, PartStage, Pass
+from onnxjson.optimizing.passes.declaration import Changed, NewFile, PartStage, Pass, proto_of
 from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.running.box import readable_by_script
+from onnxjson.storage.constant_writing import write_npy
 
 GROUP: Final = "onnxjson.passes"
 
@@ -70,33 +74,26 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
         module.__file__ = str(path)
         try:
             exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # the user asked to run this file
+            if callable(function := getattr(module, _FUNCTION, None)):
+                return _result(function, model, self.options)
         except MemoryError:
             raise  # the limit of the process, which is reported elsewhere
         except Exception as error:
             raise _failed(path, error) from error
-        function = getattr(module, _FUNCTION, None)
-        if callable(function):
-            try:
-                return _result(function, model, self.options)
-            except MemoryError:
-                raise
-            except Exception as error:
-                raise _failed(path, error) from error
         if not any([hasattr(module, name) for name in _SCRIPT_NAMES]):
             raise EditError(f"{path} defines none of `def optimize(model)`, `def rewrite(model)` and `rules`")
         if self.options:
             raise EditError(f"{path} is a rewrite script, which has no options")
-        return _rewritten(path, model)
+        from onnxjson.editing.python_script import PythonScript
+
+        return message_bytes(PythonScript(path).run(serde.parse(model).model).model)
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: for a rewrite script, one stage per edit or rule."""
-        from onnxjson.codecs import serde
-        from onnxjson.codecs.wire_writing import message_bytes
         from onnxjson.editing.python_script import PythonScript
 
-        path = Path(self.file)
         try:
-            script = PythonScript(path)
+            script = PythonScript(Path(self.file))
         except EditError:
             return  # it defines optimize, which has no parts
         for name, made in script.prefixes(serde.parse(model).model):
@@ -136,23 +133,14 @@ def user_pass(file: str, options: dict[str, Any]) -> UserPass:
 
 
 def _result(function: Callable[..., Any], model: bytes, options: dict[str, Any]) -> bytes:
-    import onnx
-
-    made = function(onnx.ModelProto.FromString(model), **options)
-    if isinstance(made, onnx.ModelProto):
+    given = proto_of(model)
+    made = function(given, **options)
+    if isinstance(made, type(given)):
         return bytes(made.SerializeToString())
     if isinstance(made, bytes):
         return made
     what = "nothing" if made is None else f"a {type(made).__name__}"
     raise TypeError(f"optimize returned {what}; it must return an onnx.ModelProto")
-
-
-def _rewritten(path: Path, model: bytes) -> bytes:
-    from onnxjson.codecs import serde
-    from onnxjson.codecs.wire_writing import message_bytes
-    from onnxjson.editing.python_script import PythonScript
-
-    return message_bytes(PythonScript(path).run(serde.parse(model).model).model)
 
 
 def _failed(path: Path, error: Exception) -> EditError:
@@ -250,10 +238,5 @@ def edit_pass(edit: Edit) -> EditPass:
 
 def _changed(result: Result) -> Changed:
     notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
-    return Changed(result.model, notes, tuple([_new_file(path, tensor) for path, tensor in result.files.items()]))
-
-
-def _new_file(path: Path, tensor: Tensor) -> NewFile:
-    from onnxjson.storage.constant_writing import write_npy
-
-    return NewFile(path, lambda sink: write_npy(tensor, sink))
+    files = [NewFile(path, partial(write_npy, tensor)) for path, tensor in result.files.items()]
+    return Changed(result.model, notes, tuple(files))
