@@ -304,7 +304,7 @@ class Bench:
         )
         given = inputs.check_values(subject.sets[0].inputs if subject.sets else {})
         _, feed = inputs.feeds(given, (options.seed, 0))
-        self._sizes.setdefault(subject.name, inputs.sizes((1,)))
+        self._sizes.setdefault(subject.name, inputs.shapes.sizes((1,)))
         sent = pack_model(entry.stage.model, None)
         return Runner(subject=sent.subject, settings=entry.row.settings, feed=packed_values(feed))
 

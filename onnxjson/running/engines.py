@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
@@ -32,22 +32,9 @@ class UnsupportedError(Exception):
     """An engine does not support a model or a value."""
 
 
-class OpenModel(Protocol):
-    """A model that can be run."""
-
-    engine: Engine
-    providers: tuple[str, ...]
-
-    def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
-        """Return the outputs, or some of them, by name."""
-
-    def repeated(self, values: Values) -> Callable[[], object]:
-        """Return a function that runs the model on these values without any overhead, for timing."""
-
-
 def open_model(
     subject: Subject, settings: Settings, sanitize: Callable[[str], str], added: Sequence[str] = ()
-) -> OpenModel:
+) -> "OpenModel":
     """Open a model with the first engine that supports it.
 
     Args:
@@ -82,7 +69,7 @@ def _with_outputs(model: bytes, added: Sequence[str]) -> bytes:
 
 
 class Onnxruntime:
-    """A session of onnxruntime; see `OpenModel`.
+    """A session of onnxruntime.
 
     Args:
         profiled: prefix of the files that the profiler writes; None to run without profiler.
@@ -113,7 +100,7 @@ class Onnxruntime:
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
-        """See `OpenModel.run`."""
+        """Return the outputs, or some of them, by name."""
         if names is not None and not names:
             return {}  # onnxruntime would return all outputs
         names = self._names if names is None else list(names)
@@ -122,7 +109,7 @@ class Onnxruntime:
         return {name: convert(name, value) for name, value in zip(names, run(names, feeds), strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
-        """See `OpenModel.repeated`."""
+        """Return a function that runs the model on these values without any overhead, for timing."""
         arrays = {name: as_array(value) for name, value in values.items()}
         if all([getattr(each, "dtype", None) in _OF_NUMPY for each in arrays.values()]):
             return partial(self._session.run, self._names, arrays)  # costs less than run_with_ort_values
@@ -286,7 +273,5 @@ class _Reference:
         return lambda: self._evaluator.run(None, feeds)
 
 
-_OPENERS: Final[dict[Engine, Callable[[Subject, Settings, Sequence[str]], OpenModel]]] = {
-    "onnxruntime": Onnxruntime,
-    "reference": _Reference,
-}
+OpenModel: TypeAlias = Onnxruntime | _Reference
+_OPENERS: Final[dict[Engine, type[OpenModel]]] = {"onnxruntime": Onnxruntime, "reference": _Reference}

@@ -152,9 +152,9 @@ def value_of_message(data: bytes, declared: Type | None) -> Value:
         WireError, IndexError: the bytes are invalid.
     """
     if declared is not None and declared.sequence_type is not None:
-        return _sequence(data, declared.sequence_type.elem_type)
+        return _items(data, declared.sequence_type.elem_type)
     if declared is not None and declared.optional_type is not None:
-        return _optional(data, declared.optional_type.elem_type)
+        return next(iter(_items(data, declared.optional_type.elem_type)), None)
     if declared is not None and declared.map_type is not None:
         return _dictionary(data)
     return _tensor(data)
@@ -211,21 +211,13 @@ def _fields(data: bytes) -> list[tuple[int, bytes | int]]:
     return found
 
 
-def _sequence(data: bytes, declared: Type | None) -> Value:
-    # SequenceProto: tensor_values = 3, sequence_values = 5, map_values = 6, optional_values = 7.
+def _items(data: bytes, declared: Type | None) -> tuple[Value, ...]:
+    # Both in SequenceProto and in OptionalProto: tensors = 3, sequences = 5, maps = 6, optional values = 7.
     return tuple([
         value_of_message(item, declared if number != 3 else None)
         for number, item in _fields(data)
         if number in (3, 5, 6, 7) and isinstance(item, bytes)
     ])  # fmt: skip
-
-
-def _optional(data: bytes, declared: Type | None) -> Value:
-    # OptionalProto: tensor_value = 3, sequence_value = 5, map_value = 6, optional_value = 7.
-    for number, item in _fields(data):
-        if number in (3, 5, 6, 7) and isinstance(item, bytes):
-            return value_of_message(item, declared if number != 3 else None)
-    return None
 
 
 def _dictionary(data: bytes) -> Value:
@@ -246,7 +238,7 @@ def _dictionary(data: bytes) -> Value:
         elif number == 4 and isinstance(item, bytes):
             texts.append(item)
         elif number == 5 and isinstance(item, bytes):
-            items = _sequence(item, None)
+            items = _items(item, None)
     if not isinstance(items, tuple) or not all(isinstance(each, Tensor) for each in items):
         raise WireError("values of a map that are not tensors", 0)
     arrays = [to_numpy(each).reshape(-1) for each in items if isinstance(each, Tensor)]

@@ -127,7 +127,7 @@ class Inputs:
         self._inferred = [InferredTypes(index, worker) for index in indices]
         self._input_options = input_options
         self._require_known_names()
-        self._shapes = Shapes(self.inputs, input_options.dims, input_options.shapes)
+        self.shapes = Shapes(self.inputs, input_options.dims, input_options.shapes)
 
     def _require_known_names(self) -> None:
         known = {name for each in self.inputs for name in each.names if name}
@@ -161,18 +161,10 @@ class Inputs:
             if wanted[0] != value.data_type:
                 names = [format_data_type(number or 0) for number in (wanted[0], value.data_type)]
                 raise FeedError(f'the value of "{visible(name)}" is {names[1]}, but must be {names[0]}')
-            if wanted[1] is not None and not self._shapes.fits(wanted[1], value.dims):
+            if wanted[1] is not None and not self.shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
                 raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {format_type(declared)}')
         return dict(given)
-
-    def open_dimensions(self) -> list[Hashable]:
-        """See `Shapes.open_dimensions`."""
-        return self._shapes.open_dimensions()
-
-    def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
-        """See `Shapes.sizes`."""
-        return self._shapes.sizes(cycle)
 
     def feeds(
         self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
@@ -190,7 +182,7 @@ class Inputs:
         """
         import numpy
 
-        sizes = self._shapes.given(cycle)
+        sizes = self.shapes.given(cycle)
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):
             draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]))
@@ -222,10 +214,10 @@ class Inputs:
             inner = declared.sequence_type.elem_type
             return tuple([self._of_type(each, inner, draw) for _ in range(_ITEMS)])
         data_type = 0 if declared.tensor_type is None else declared.tensor_type.elem_type or 0
-        shape, name = self._shapes.of(each.name), visible(each.name)
+        shape, name = self.shapes.by_name[each.name], visible(each.name)
         if shape is None:
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
-        dims = self._shapes.dimensions.sized(shape, draw.sizes)
+        dims = self.shapes.dimensions.sized(shape, draw.sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > RANDOM_INPUT_BYTES:
             raise FeedError(f'"{name}" would have the shape {list(dims)}; choose smaller sizes with --dim')
         try:
@@ -249,7 +241,7 @@ class Inputs:
         return random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
 
     def _axis_size(self, side: int, sizes: Mapping[Hashable, int]) -> AxisSizeOf:
-        dimensions = self._shapes.dimensions
+        dimensions = self.shapes.dimensions
         return self._inferred[side].axis_size(self._scopes[side], side, partial(dimensions.size_of, given=sizes))
 
     def _requested_elements(

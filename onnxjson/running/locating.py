@@ -54,8 +54,7 @@ def paired_values(verifier: Verifier, main: GraphPair) -> list[ValuePair]:
     numbers: dict[str, int] = {}
     reach: dict[int, tuple[set[int], set[int]]] = {}
     for position in topological_order(producers_among(nodes)):
-        sources: set[int] = set()
-        inside = {position}
+        sources, inside = set[int](), {position}
         for name in consumed_names(nodes[position]):
             if name in numbers:
                 sources.add(numbers[name])
@@ -68,9 +67,8 @@ def paired_values(verifier: Verifier, main: GraphPair) -> list[ValuePair]:
             continue
         for name in filter(values.__contains__, nodes[position].output):
             numbers[name] = len(found)
-            found.append(
-                ValuePair(name, values[name], tuple(sorted(sources)), (*sorted(inside - {position}), position))
-            )
+            around = (*sorted(inside - {position}), position)
+            found.append(ValuePair(name, values[name], tuple(sorted(sources)), around))
     return found
 
 
@@ -97,15 +95,16 @@ def value_sizes(verifier: Verifier, pairs: Sequence[ValuePair], trial: Trial) ->
     types = InferredTypes(index, verifier.worker)
     found = []
     for each in pairs:
-        known = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base)
-        if known is None or known[1] is None:
+        data_type, shape = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base) or (0, None)
+        if shape is None:
             found.append(_UNKNOWN_BYTES)
             continue
+        names = [str(size[1]) if isinstance(size, tuple) else "" for size in shape]
         dims = [
-            size if isinstance(size, int) else trial.sizes.get(str(size[1]) if isinstance(size, tuple) else "", 16)
-            for size in known[1]
+            size if isinstance(size, int) else trial.sizes.get(name, 16)
+            for size, name in zip(shape, names, strict=True)
         ]
-        found.append(element_count(dims) * max(BITS.get(known[0], 64) // 8, 1))
+        found.append(element_count(dims) * max(BITS.get(data_type, 64) // 8, 1))
     return found
 
 
@@ -220,38 +219,28 @@ class _Search:
         self._regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
         self._compared = {number: each for number, each in compared.items() if each.problem is None}
         self._pairs: list[ValuePair] = []
-        for number, pair in enumerate(pairs):
+        for pair in pairs:
             behind = [self._pairs[each] for each in pair.sources if each not in self._compared]
             direct = [each for each in pair.sources if each in self._compared]
             sources = sorted({*direct, *[each for other in behind for each in other.sources]})
             inside = dict.fromkeys([each for other in behind for each in other.inside])
             self._pairs.append(pair._replace(sources=tuple(sources), inside=(*inside, *pair.inside)))
-            assert len(self._pairs) == number + 1
         self._apart = self._reaching({one for one, _ in verifier.models.interface.outputs})
 
     def _reaching(self, outputs: set[str]) -> set[int]:
         """Return values that differ and reach an output through values that differ, so that they have an effect."""
-        found: set[int] = set()
-        reached: set[int] = set()
-        for number in range(len(self._pairs) - 1, -1, -1):
+        found, reached = set[int](), set[int]()
+        for number, pair in reversed(list(enumerate(self._pairs))):
             compared = self._compared.get(number)
-            if compared is None or compared.close:
-                continue
-            if self._pairs[number].base in outputs or number in reached:
+            if compared is not None and not compared.close and (pair.base in outputs or number in reached):
                 found.add(number)
-                reached.update(self._pairs[number].sources)
+                reached.update(pair.sources)
         return found
 
     def origins(self) -> Iterator[int]:
         """Yield the pairs of values at which the results begin to differ, each once."""
-        yielded: set[int] = set()
-        for number in sorted(self._apart):
-            if self._apart.intersection(self._pairs[number].sources):
-                continue
-            origin = self._origin(number)
-            if origin not in yielded:
-                yielded.add(origin)
-                yield origin
+        first = [each for each in sorted(self._apart) if not self._apart.intersection(self._pairs[each].sources)]
+        yield from dict.fromkeys(map(self._origin, first))
 
     def _origin(self, number: int) -> int:
         """Return the value at which the error jumps, among a value that differs and its sources."""
@@ -262,16 +251,12 @@ class _Search:
             if worst is None or error_share(self._compared[worst]) <= _NOISE:
                 break
             path.append(worst)
-        jumps = [self._jump(each) for each in path]
+        jumps = [error_share(self._compared[each]) / max(self._before(each), _NOISE) for each in path]
         best = 0
         for place, jump in enumerate(jumps):
             if jump > jumps[best] * _JUMP or (math.isinf(jump) and not math.isinf(jumps[best])):
                 best = place
         return path[best]
-
-    def _jump(self, number: int) -> float:
-        after = error_share(self._compared[number])
-        return after / max(self._before(number), _NOISE)
 
     def _before(self, number: int) -> float:
         sources = [self._compared[each] for each in self._pairs[number].sources]
@@ -335,12 +320,12 @@ class _Search:
 
     def _in_target(self, pair: ValuePair) -> list[int]:
         producer = self._main.target.producers.get(pair.target)
-        found = dict.fromkeys([] if producer is None else [producer[0]])
+        found = [] if producer is None else [producer[0]]
         for region in self._regions:
             if set(region.base) & set(pair.inside):
-                found.update(dict.fromkeys(region.target))
-        found.update(dict.fromkeys([each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]))
-        return list(found)
+                found += region.target
+        found += [each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]
+        return list(dict.fromkeys(found))
 
     def _changed_constants(self, pair: ValuePair) -> Iterator[tuple[str, str]]:
         """Yield constants that the nodes consume and whose counterparts have other elements."""
@@ -348,10 +333,8 @@ class _Search:
         for position in pair.inside:
             for name in consumed_names(base.graph.node[position]):
                 other = self._main.values.get(name)
-                if other is None:
-                    continue
-                one, its = _constant(base, name), _constant(target, other)
-                if one is not None and its is not None and content(one) != content(its):
+                one, its = _constant(base, name), None if other is None else _constant(target, other)
+                if other is not None and one is not None and its is not None and content(one) != content(its):
                     yield name, other
 
     def _lost_constants(self, pair: ValuePair, there: Collection[int]) -> Iterator[str]:

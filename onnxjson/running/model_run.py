@@ -225,7 +225,7 @@ def _feeds(
             raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
         fed.values.extend(inputs.feeds(inputs.check_values(each.inputs), (seed, number), spread=spread))
         if not number:
-            fed.sizes.update(inputs.sizes((1,)))
+            fed.sizes.update(inputs.shapes.sizes((1,)))
     return fed
 
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from onnxjson.model.document import Node, Tensor
+from onnxjson.model.document import Node
 from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, STRING
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.tensors import from_numpy, numpy_dtype
+from onnxjson.model.tensors import numpy_dtype
 
 if TYPE_CHECKING:
     import numpy
@@ -30,25 +30,6 @@ _WORDS: Final = ("", "a", "b", "ONNX", "two words", "é", "模型", "1.5", "-3")
 _INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive": (1, 3), "wide": (-100, 100)}
 
 
-def random_tensor(
-    data_type: int,
-    dims: Sequence[int],
-    generator: "Generator",
-    *,
-    spread: Spread = "normal",
-    low: int | None = None,
-    high: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return a tensor of random finite elements.
-
-    Args:
-        low: minimum of integers; None for that of the distribution.
-        high: maximum of integers; None for that of the distribution.
-    """
-    return from_numpy(random_array(data_type, dims, generator, spread=spread, low=low, high=high), name)
-
-
 def random_array(
     data_type: int,
     dims: Sequence[int],
@@ -58,7 +39,11 @@ def random_array(
     low: int | None = None,
     high: int | None = None,
 ) -> "NDArray[Any]":
-    """Return an array of random finite elements; see `random_tensor`."""
+    """Return an array of random finite elements; integers from `low` to `high`, or within the distribution.
+
+    Raises:
+        TypeError: there is no such dtype.
+    """
     import numpy
 
     shape = tuple(dims)

@@ -37,7 +37,7 @@ from onnxjson.running.tasks import (
 )
 from onnxjson.running.values import Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
-from onnxjson.running.worker_protocol import Limits
+from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import external_paths, internalize
 
 TIMEOUT: Final = 600.0
@@ -116,6 +116,8 @@ def execute(
         file_bytes=1 << 40,
         may_start_threads=True,
     )
+    trusted = trust and isinstance(task, ScoreTask)
+    request = Request(job="run", limits=limits, reads=_reads(task), devices=_uses_devices(task), trusted=trusted)
     with scratch_folder("onnxjson-run-") as folder:
         place = folder / REPORTS
         place.touch()
@@ -131,14 +133,7 @@ def execute(
 
             try:
                 with nullcontext() if on_report is None else _listening(collect):
-                    problem = worker.run_task(
-                        data,
-                        folder,
-                        limits,
-                        reads=_reads(task),
-                        devices=_uses_devices(task),
-                        trusted=trust and isinstance(task, ScoreTask),
-                    ).problem
+                    problem = worker.run_contained(request, data, folder).problem
             except KeyboardInterrupt:
                 interrupted = True
             collect()
@@ -301,9 +296,9 @@ def _models(task: Task) -> list[tuple[Subject, Settings]]:
     return [(task.subject, task.settings)]
 
 
-def _reads(task: Task) -> tuple[str, ...]:
+def _reads(task: Task) -> tuple[bytes, ...]:
     script = (task.script, readable_by_script(task.script)) if isinstance(task, ScoreTask) else ()
-    return (*[path for subject, _ in _models(task) for path in subject.data_files], *script)
+    return encoded_paths([*[path for subject, _ in _models(task) for path in subject.data_files], *script])
 
 
 def _uses_devices(task: Task) -> bool:

@@ -124,18 +124,15 @@ class InferredTypes:
 
     def type_of(self, scope: Scope, name: str) -> Type | None:
         """Return the type of a value used in a graph of the model, with its shape if that is known."""
-        declared = self._index.type_of(scope, name) or self._of_constant(scope, name)
+        declared = self._index.type_of(scope, name)
+        if declared is None and (defining := Index.defining_scope(scope, name)) is not None:
+            tensor = defining.initializer(name)
+            declared = type_of_constant(tensor) if isinstance(tensor, Tensor) else None
         if declared is not None and (declared.tensor_type is None or declared.tensor_type.shape is not None):
             return declared
         inferred = self._inferred.get(scope.address)
         found = None if inferred is None else Index.type_of(inferred, name)
         return found or declared
-
-    @staticmethod
-    def _of_constant(scope: Scope, name: str) -> Type | None:
-        defining_scope = Index.defining_scope(scope, name)
-        tensor = None if defining_scope is None else defining_scope.initializer(name)
-        return type_of_constant(tensor) if isinstance(tensor, Tensor) else None
 
     def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:
         """Return a function for the size of the axis along which a node uses indices, None if unknown.
@@ -208,12 +205,9 @@ class Shapes:
         self._names: dict[str, list[Hashable]] = {}
         self._places: dict[str, list[Hashable]] = {}
         """Open dimensions, also named ones, by ``input:axis``."""
-        self._shapes = {each.name: self._shape(each) for each in inputs}
+        self.by_name = {each.name: self._shape(each) for each in inputs}
+        """Shapes of the inputs; None if the rank is unknown."""
         self._bind(dims, shapes)
-
-    def of(self, name: str) -> tuple[AxisSize, ...] | None:
-        """Return the shape of an input; None if its rank is unknown."""
-        return self._shapes[name]
 
     @property
     def names(self) -> set[str]:
@@ -257,7 +251,7 @@ class Shapes:
                     self._bind_shape(each, shapes[own])
 
     def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
-        shape = self._shapes[each.name]
+        shape = self.by_name[each.name]
         fits = shape is None or (
             len(shape) == len(sizes)
             and all([self.dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
@@ -266,7 +260,7 @@ class Shapes:
             found = ",".join(map(str, sizes))
             raise FeedError(f'"{visible(each.name)}" is {self.describe(each.name)} and cannot have the shape [{found}]')
         if shape is None:
-            self._shapes[each.name] = sizes
+            self.by_name[each.name] = sizes
 
     def describe(self, name: str) -> str:
         """Describe the type of an input for the user."""
@@ -277,28 +271,28 @@ class Shapes:
         """Whether a value of these dimensions is allowed; bind open dimensions to its sizes."""
         if len(shape) != len(dims):
             return False
-        for one, size in zip(shape, dims, strict=True):
-            # Equal names need not have equal sizes in given values; runtimes do not check that either.
-            if not self.dimensions.join(one, size) and isinstance(one, int):
-                return False
-        return True
+        # Equal names need not have equal sizes in given values; runtimes do not check that either.
+        return all(
+            [self.dimensions.join(*pair) or not isinstance(pair[0], int) for pair in zip(shape, dims, strict=True)]
+        )
 
     def open_dimensions(self) -> list[Hashable]:
         """Return the dimensions without a size, in order of appearance, except those computed from others."""
-        shapes = [shape for shape in self._shapes.values() if shape is not None]
-        return [each for each in self.dimensions.open_in(shapes) if _expression(each) is None]
+        return [each for each in self._all_open() if _expression(each) is None]
+
+    def _all_open(self) -> list[Hashable]:
+        return self.dimensions.open_in([shape for shape in self.by_name.values() if shape is not None])
 
     def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
         """Return the size of each open dimension by name, with sizes of `cycle` in turn for those without one."""
         given = self.given(cycle)
-        found = {name: self.dimensions.size_of(each[0], given) for name, each in self._names.items()}
-        return {name: size for name, size in found.items() if size is not None}
+        sizes = {name: self.dimensions.size_of(each[0], given) for name, each in self._names.items()}
+        return {name: size for name, size in sizes.items() if size is not None}
 
     def given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
         """Return sizes for all open dimensions, those of `cycle` in turn."""
         given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
-        shapes = [shape for shape in self._shapes.values() if shape is not None]
-        for each in self.dimensions.open_in(shapes):
+        for each in self._all_open():
             if each not in given:
                 given[each] = self._evaluated(each, given, cycle[0])
         return given

@@ -152,14 +152,10 @@ def verify(
         FeedError: random values for an input cannot be generated.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
     """
-    models, paths = [], []
-    for each in (base, target):
-        model, path = model_and_file(each)
-        models.append(model)
-        paths.append(path)
+    (one, its_file), (other, other_file) = model_and_file(base), model_and_file(target)
     sizes = {name: (size,) if isinstance(size, int) else tuple(size) for name, size in (dims or {}).items()}
     plan = Plan(seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout)
-    with Verifier(TwoModels(models[0], models[1], (paths[0], paths[1])), plan) as verifier:
+    with Verifier(TwoModels(one, other, (its_file, other_file)), plan) as verifier:
         return verifier.result()
 
 
@@ -186,8 +182,8 @@ class Verifier:
     ) -> None:
         self.models = models
         self.plan = plan
-        self._own = Worker() if worker is None else None
-        self.worker = worker or self._own or Worker()
+        self._is_own = worker is None
+        self.worker = worker or Worker()
         self._on_report = on_report
         self.packed: tuple[PackedModel, PackedModel] = (self._packed(0), self._packed(1))
         self.trials: list[Trial] = []
@@ -197,8 +193,8 @@ class Verifier:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._own is not None:
-            self._own.close()
+        if self._is_own:
+            self.worker.close()
 
     def _packed(self, side: int) -> PackedModel:
         model, path = (self.models.base, self.models.target)[side], self.models.paths[side]
@@ -221,9 +217,8 @@ class Verifier:
             outcome = self.compare([trial.feeds for trial in self.trials], pairs)
             _require_open(outcome)
             base_failed = {each.run: each for each in outcome.all(Failed) if each.side == 0}
-            if len(base_failed) < (1 if attempt == 0 else len(self.trials)):
-                break
-            if outcome.interrupted or not self._has_open_dimensions:
+            has_run = len(base_failed) < (1 if attempt == 0 else len(self.trials))
+            if has_run or outcome.interrupted or not self._has_open_dimensions:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
             raise EvaluationError(
@@ -277,12 +272,12 @@ class Verifier:
             for number, each in enumerate(sets):
                 inputs = Inputs(self.models.indices, interface.inputs, input_options, self.worker)
                 given = inputs.check_values(each.inputs)
-                self._has_open_dimensions |= bool(inputs.open_dimensions())
+                self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
                 own = (*cycle[turn:], *cycle[:turn])
                 first, second = inputs.feeds(given, (plan.seed + number,), spread=spread, cycle=own)
-                yield Trial(name=each.name, sizes=inputs.sizes(own), feeds=(first, second))
+                yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
         # Values that the base rejects are no evidence about the target.
@@ -332,10 +327,11 @@ class Verifier:
         return RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem)
 
     def _output(self, pair: int, names: tuple[str, str], compared: Mapping[tuple[int, int], Compared]) -> OutputResult:
-        found = [report for (_, its), report in compared.items() if its == pair]
-        if not found:
+        by_run = {run: report for (run, its), report in compared.items() if its == pair}
+        if not by_run:
             return OutputResult(name=names[0], target_name=names[1])
-        worst = max(found, key=lambda each: badness(each.comparison))
+        found = list(by_run.values())
+        worst_run, worst = max(by_run.items(), key=lambda each: badness(each[1].comparison))
         return OutputResult(
             name=names[0],
             target_name=names[1],
@@ -345,7 +341,7 @@ class Verifier:
             failed=sum(not each.comparison.close for each in found),
             worst=furthest([each.comparison for each in found]),
             elements=sum(each.comparison.elements for each in found),
-            worst_run=next(run for (run, its), report in compared.items() if report is worst and its == pair),
+            worst_run=worst_run,
         )
 
     def _notes(self, result: Verification) -> Iterator[str]:

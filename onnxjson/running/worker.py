@@ -21,23 +21,27 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
-from onnxjson.running.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
+from onnxjson.running.worker_protocol import (
+    Answer,
+    BrokenConversationError,
+    Job,
+    Limits,
+    Request,
+    encoded_paths,
+    receive,
+    send,
+)
 from onnxjson.storage.identity import reading_error
 
 _GRACE_SECONDS: Final = 15.0
 """Additional time for the server: to start, to import onnx and to forward the answer."""
 
+_INFERENCE: Final = "the shape inference of onnx"
 _NAMES: Final[dict[Job, str]] = {
-    "check": "the checker of onnx",
-    "check_shapes": "the shape inference of onnx",
-    "infer_shapes": "the shape inference of onnx",
-    "infer_types": "the shape inference of onnx",
-    "convert_version": "the version converter of onnx",
-    "inline_functions": "the inliner of onnx",
-    "pass": "the pass",
-    "pass_stages": "the pass",
-    "run": "the run",
-}
+    "check": "the checker of onnx", "check_shapes": _INFERENCE, "infer_shapes": _INFERENCE, "infer_types": _INFERENCE,
+    "convert_version": "the version converter of onnx", "inline_functions": "the inliner of onnx",
+    "pass": "the pass", "pass_stages": "the pass", "run": "the run",
+}  # fmt: skip
 
 
 class PassAnswer(NamedTuple):
@@ -152,59 +156,18 @@ class Worker:
         """Return the serialized model for another version of the default operator set; see `infer_shapes`."""
         return self._changed("convert_version", model, version)
 
-    def run_pass(
-        self,
-        module: str,
-        declaration: str,
-        model: bytes,
-        folder: Path,
-        limits: Limits,
-        *,
-        stages: bool = False,
-        reads: Sequence[str] = (),
-        trusted: bool = False,
-    ) -> PassAnswer:
-        """Run a pass in a separate process; a failure is part of the answer.
+    def run_contained(self, request: Request, blob: bytes, folder: Path) -> PassAnswer:
+        """Run a pass on a model, or a task of `onnxjson.running.tasks`, in a process; a failure is part of the answer.
 
-        Args:
-            module: name of the module that runs passes, which this package must not import.
-            declaration: the pass, as `declared` of that module writes it.
-            folder: the current folder of the pass, which it may write to.
-            stages: return the result of each part of the pass instead.
-            reads: absolute paths of files and folders that the pass may read.
-            trusted: run it without the box (`onnxjson.running.box`), with the user's environment variables.
+        The folder is its current folder, to which it may write; reports of a task are in a file there, even if the
+        process is killed. A trusted request runs without the box, with the user's environment variables.
 
         Raises:
+            LimitError: the task is too large to be sent.
             WorkerError: the guarded process itself does not answer, or the kernel refuses a protection it offers.
         """
-        job: Job = "pass_stages" if stages else "pass"
-        encoded = _encoded(reads)
-        request = Request(
-            job=job, module=module, declaration=declaration, limits=limits, reads=encoded, trusted=trusted
-        )
-        return self._contained(request, model, folder)
-
-    def run_task(
-        self,
-        task: bytes,
-        folder: Path,
-        limits: Limits,
-        *,
-        reads: Sequence[str] = (),
-        devices: bool = False,
-        trusted: bool = False,
-    ) -> PassAnswer:
-        """Execute a task of `onnxjson.running.tasks` in a separate process; see `run_pass`.
-
-        Its reports are in a file in `folder`, even if the process is killed. With `devices` it may use graphics
-        processors.
-        """
-        if len(task) > 2 * MESSAGE_BYTES:
-            raise LimitError(f"{len(task):,} bytes of models and values are more than the guarded process accepts")
-        request = Request(job="run", limits=limits, reads=_encoded(reads), devices=devices, trusted=trusted)
-        return self._contained(request, task, folder)
-
-    def _contained(self, request: Request, blob: bytes, folder: Path) -> PassAnswer:
+        if len(blob) > 2 * MESSAGE_BYTES:
+            raise LimitError(f"{len(blob):,} bytes of models and values are more than the guarded process accepts")
         environment = trusted_environment() if request.trusted else ()
         request = msgspec.structs.replace(request, folder=os.fsencode(folder.absolute()), environment=environment)
         answer, made = self._exchange(request, blob)
@@ -251,7 +214,9 @@ class Worker:
             reads = [] if isinstance(model, bytes) else [model.absolute().parent]
             reads += [] if folder is None else [folder]
         read = [str(each.absolute()) for each in (*([] if isinstance(model, bytes) else [model]), *reads)]
-        request = Request(job=job, path=path, folder=data_folder, version=version, limits=limits, reads=_encoded(read))
+        request = Request(
+            job=job, path=path, folder=data_folder, version=version, limits=limits, reads=encoded_paths(read)
+        )
         answer, result = self._exchange(request, blob)
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_NAMES[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
@@ -289,10 +254,6 @@ class Worker:
         server, self._server = self._server, None
         if server is not None:
             server.end()
-
-
-def _encoded(paths: Sequence[str]) -> tuple[bytes, ...]:
-    return tuple(map(os.fsencode, paths))
 
 
 def _size(path: Path) -> int:

@@ -7,6 +7,7 @@ import os
 import select
 import struct
 import time
+from collections.abc import Iterable
 from typing import Literal, TypeVar
 
 import msgspec
@@ -18,16 +19,9 @@ _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
 Job = Literal[
-    "check",
-    "check_shapes",
-    "infer_shapes",
-    "infer_types",
-    "convert_version",
-    "inline_functions",
-    "pass",
-    "pass_stages",
-    "run",
-]
+    "check", "check_shapes", "infer_shapes", "infer_types", "convert_version", "inline_functions",
+    "pass", "pass_stages", "run",
+]  # fmt: skip
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable", "unboxed"]
 """How a job ended; "unboxed": not started, since the kernel offers a protection and then refuses it."""
 
@@ -71,6 +65,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
     """Whether the job runs without the box of `onnxjson.running.box`; only for the user's own code."""
     environment: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def encoded_paths(paths: Iterable[str]) -> tuple[bytes, ...]:
+    """Encode paths for a request."""
+    return tuple(map(os.fsencode, paths))
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

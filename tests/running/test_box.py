@@ -26,7 +26,7 @@ from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.running import box, box_landlock, server_process
 from onnxjson.running.box import Box
 from onnxjson.running.worker import Worker
-from onnxjson.running.worker_protocol import Answer, Limits
+from onnxjson.running.worker_protocol import Answer, Limits, Request
 from onnxjson.running.worker_server import run_guarded
 from onnxjson.storage import api
 
@@ -462,13 +462,13 @@ def test_only_listed_variables_reach_a_job_unless_it_is_trusted(
 
 def test_trust_is_for_code_of_the_user_alone(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     trusted = []
-    real = Worker.run_pass
+    real = Worker.run_contained
 
-    def run_pass(self: Worker, *arguments: object, **options: object) -> object:
-        trusted.append(options["trusted"])
-        return real(self, *arguments, **options)  # type: ignore[arg-type]
+    def run_contained(self: Worker, request: Request, blob: bytes, folder: Path) -> object:
+        trusted.append(request.trusted)
+        return real(self, request, blob, folder)
 
-    monkeypatch.setattr(Worker, "run_pass", run_pass)
+    monkeypatch.setattr(Worker, "run_contained", run_contained)
     with Pipeline(trust=True) as pipeline:
         list(pipeline.run(model, [parse_step("onnxruntime"), parse_step("onnxoptimizer")]))
     assert trusted == [False, False]

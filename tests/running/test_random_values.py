@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
-from onnxjson.model.tensors import to_numpy
-from onnxjson.running.random_values import SPREADS, random_array, random_tensor
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.running.random_values import SPREADS, random_array
 
 TYPES = [number for number in DATA_TYPE_NAMES if number]
 
@@ -12,7 +12,7 @@ TYPES = [number for number in DATA_TYPE_NAMES if number]
 @pytest.mark.parametrize("data_type", TYPES, ids=DATA_TYPE_NAMES.__getitem__)
 def test_every_dtype_has_finite_values_that_the_seed_decides(data_type: int, spread: str) -> None:
     made = [
-        random_tensor(data_type, (4, 5), np.random.default_rng(7), spread=spread, name="x")  # type: ignore[arg-type]
+        from_numpy(random_array(data_type, (4, 5), np.random.default_rng(7), spread=spread), "x")  # type: ignore[arg-type]
         for _ in range(2)
     ]
     assert made[0] == made[1]
@@ -28,7 +28,7 @@ def test_every_dtype_has_finite_values_that_the_seed_decides(data_type: int, spr
 @pytest.mark.parametrize("dims", [(), (0,), (2, 0, 3), (1, 1, 1)])
 @pytest.mark.parametrize("data_type", TYPES, ids=DATA_TYPE_NAMES.__getitem__)
 def test_every_shape_is_kept(data_type: int, dims: tuple[int, ...]) -> None:
-    assert to_numpy(random_tensor(data_type, dims, np.random.default_rng(0))).shape == dims
+    assert random_array(data_type, dims, np.random.default_rng(0)).shape == dims
 
 
 def test_integers_stay_in_their_range() -> None:

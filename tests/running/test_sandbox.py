@@ -13,7 +13,7 @@ from onnxjson import Model
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.running.random_values import random_tensor
+from onnxjson.running.random_values import random_array
 from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
 from onnxjson.running.values import Value
 from onnxjson.running.worker import Worker
@@ -97,7 +97,7 @@ def test_either_engine_evaluates(worker: Worker, engine: str) -> None:
 
 
 def test_every_dtype_goes_in_and_out_bit_for_bit(worker: Worker) -> None:
-    values = {number: random_tensor(number, (5,), np.random.default_rng(number)) for number in TYPES}
+    values = {number: from_numpy(random_array(number, (5,), np.random.default_rng(number))) for number in TYPES}
     tasks = [evaluation_task(identity(number), [{"x": tensor}]) for number, tensor in values.items()]
     for number, results in zip(TYPES, evaluate_all(worker, tasks, timeout=3.0), strict=True):
         run = results.runs[0]

@@ -15,7 +15,7 @@ from onnxjson.model.errors import LimitError, MissingInputError, WorkerError
 from onnxjson.running import server_process
 from onnxjson.running import worker as worker_module
 from onnxjson.running.worker import Worker
-from onnxjson.running.worker_protocol import Limits
+from onnxjson.running.worker_protocol import Limits, Request
 
 PACKAGE = Path(worker_module.__file__).parents[2]
 
@@ -364,7 +364,8 @@ def test_onnxruntime_writes_nothing_of_its_own(variable: str, tmp_path: Path, mo
     model.metadata_props.add(key="ort_config", value='{"session_options": {"enable_profiling": 1}}')
     limits = Limits(memory=8 << 30, file_bytes=1 << 20, open_files=256, may_start_threads=True)
     with Worker() as one:
-        answer = one.run_pass(PASSES, '{"pass": "onnxruntime"}', model.SerializeToString(), tmp_path, limits)
+        request = Request(job="pass", module=PASSES, declaration='{"pass": "onnxruntime"}', limits=limits)
+        answer = one.run_contained(request, model.SerializeToString(), tmp_path)
     assert not answer.problem
     assert [path.name for path in tmp_path.rglob("*") if path.name != "optimized.onnx"] == []
 
@@ -375,5 +376,7 @@ def test_images_in_models_that_are_programs_are_not_run(worker: Worker, tmp_path
     declaration = f'{{"pass": "user", "file": "{script}"}}'
     limits = Limits(memory=8 << 30, open_files=256, may_start_threads=True)
     # Pillow is not needed: without the guard it is PIL that is missing.
-    answer = worker.run_pass(PASSES, declaration, GOOD, tmp_path, limits, reads=[str(tmp_path)])
+    reads = (str(tmp_path).encode(),)
+    request = Request(job="pass", module=PASSES, declaration=declaration, limits=limits, reads=reads)
+    answer = worker.run_contained(request, GOOD, tmp_path)
     assert "import of PIL.EpsImagePlugin halted" in answer.problem

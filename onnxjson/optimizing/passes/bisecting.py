@@ -8,7 +8,7 @@
             print(culprit.made.name, checks.part(pipeline, culprit.made))
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -112,40 +112,32 @@ class Checks:
         before = self.evaluations
         parts = _parts(pipeline, made, model_folder)
         low, high = 0, len(parts)  # correct with `low` parts, wrong with `high` parts
-        if not parts or not self.reason(parts[-1][1](), made.before.model):
+        if not parts or not self.reason(_parsed(parts[-1][1], made.name), made.before.model):
             return WrongPart(None, len(parts), self.evaluations - before)
         while high - low > 1:
             middle = (low + high) // 2
-            if self.reason(parts[middle - 1][1](), made.before.model):
+            if self.reason(_parsed(parts[middle - 1][1], made.name), made.before.model):
                 high = middle
             else:
                 low = middle
         return WrongPart(parts[high - 1][0], len(parts), self.evaluations - before)
 
 
-_Part = tuple[str, Callable[[], Model]]
-"""Name of a part, and a function that returns the model after it."""
-
-
-def _parts(pipeline: Pipeline, made: Made, model_folder: Path | None) -> list[_Part]:
+def _parts(pipeline: Pipeline, made: Made, model_folder: Path | None) -> list[tuple[str, Model | bytes]]:
+    """Return the names of the parts of a pass, and the model after each."""
     subject = made.step.subject
-    if isinstance(subject, ScriptPass):
-        return _edits(Script.load(subject.file), made.before.model, model_folder)
-
-    def parsed(data: bytes) -> Callable[[], Model]:
-        def model() -> Model:
-            try:
-                return serde.parse(data).model
-            except (WireError, IndexError) as error:
-                raise OnnxJsonError(f"a part of {made.name} does not return a model: {error}") from error
-
-        return model
-
-    return [(each.name, parsed(each.model)) for each in pipeline.parts(made)]
+    if not isinstance(subject, ScriptPass):
+        return [(each.name, each.model) for each in pipeline.parts(made)]
+    script, model = Script.load(subject.file), made.before.model
+    found: list[tuple[str, Model | bytes]] = []
+    for number, edit in enumerate(script.edits, 1):
+        model = run_edits(model, Script((edit,), script.folder), model_folder=model_folder).model
+        found.append((f"{number}: {name_of(edit)}", model))
+    return found
 
 
-def _edits(script: Script, model: Model, model_folder: Path | None) -> list[_Part]:
-    def after(count: int) -> Callable[[], Model]:
-        return lambda: run_edits(model, Script(script.edits[:count], script.folder), model_folder=model_folder).model
-
-    return [(f"{number}: {name_of(edit)}", after(number)) for number, edit in enumerate(script.edits, 1)]
+def _parsed(model: Model | bytes, name: str) -> Model:
+    try:
+        return model if isinstance(model, Model) else serde.parse(model).model
+    except (WireError, IndexError) as error:
+        raise OnnxJsonError(f"a part of {name} does not return a model: {error}") from error

@@ -142,7 +142,7 @@ def samples(
             for number, values in enumerate(sets):
                 inputs = Inputs(models.indices, models.interface.inputs, InputOptions(dims=subject.dims), worker)
                 checked = inputs.check_values(values)
-                is_open = is_open or bool(inputs.open_dimensions())
+                is_open = is_open or bool(inputs.shapes.open_dimensions())
                 spread = NEAR[number % len(NEAR)]
                 first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
                 found.append((first, second))

@@ -31,7 +31,7 @@ from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
-from onnxjson.running.worker_protocol import Limits
+from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import internalize
 from onnxjson.storage.weights import require_whole
 
@@ -236,18 +236,17 @@ class Pipeline:
             file_bytes=MESSAGE_BYTES,
             may_start_threads=True,
         )
+        request = Request(
+            job="pass_stages" if stages else "pass",
+            module=executing.__name__,
+            declaration=executing.declared(step.subject),
+            limits=limits,
+            reads=encoded_paths(step.subject.reads()),
+            trusted=self._trust and step.subject.is_own_code,
+        )
         with scratch_folder("onnxjson-pass-") as folder:
             try:
-                answer = self._worker.run_pass(
-                    executing.__name__,
-                    executing.declared(step.subject),
-                    before.data,
-                    folder,
-                    limits,
-                    stages=stages,
-                    reads=step.subject.reads(),
-                    trusted=self._trust and step.subject.is_own_code,
-                )
+                answer = self._worker.run_contained(request, before.data, folder)
             except WorkerError as error:
                 raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:

@@ -17,7 +17,7 @@ Files must be in the folder of the recipe or below. A recipe cannot run Python f
 names them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from onnxjson.codecs.reading.context import ROOT, Context, Place
 from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.editing.catalogue import NAMES as EDITS
-from onnxjson.editing.declaration import non_default_parameters, summary
+from onnxjson.editing.declaration import summary
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import (
     Schema,
@@ -38,15 +38,14 @@ from onnxjson.editing.script import (
     read_declared,
     read_edit,
     read_envelope,
-    write_steps,
 )
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step, spell
-from onnxjson.optimizing.passes.user import EditPass, UserPass, edit_pass
+from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step
+from onnxjson.optimizing.passes.user import edit_pass
 from onnxjson.storage.identity import open_source
 
 RECIPE: Final = StepFormat("onnxjson-recipe/1", "recipe", "passes")
@@ -73,27 +72,6 @@ def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> 
         DecodeError: it is not a recipe; `findings` have all reasons, in the order of the text.
     """
     return read_document(text, partial(_read_recipe, folder=folder), Context(), file=file)[0]
-
-
-def write_recipe(steps: Sequence[Step]) -> str:
-    """Return the canonical text of a recipe: one step per line, options with their names.
-
-    Raises:
-        ParameterError: a step runs a Python file, which a recipe cannot.
-    """
-    return write_steps(RECIPE, [_step_text(step) for step in steps])
-
-
-def _step_text(step: Step) -> str:
-    subject = step.subject
-    if isinstance(subject, UserPass):
-        raise ParameterError(f"{visible(subject.file)} is a Python file, which a recipe cannot run")
-    if isinstance(subject, EditPass):
-        return write_value(subject.step if not step.repeats else subject.step | {_REPEAT: True})
-    values = non_default_parameters(subject)
-    if subject.name not in NAMES or not values or spell(subject).partition("{")[1] == "":
-        return write_value(str(step))
-    return write_value({"pass": subject.name, **values, **({_REPEAT: True} if step.repeats else {})})
 
 
 def _read_recipe(tree: Tree, context: Context, folder: Path | None) -> tuple[Step, ...] | None:
