@@ -153,7 +153,11 @@ class Recorder:
         notes = list(made.notes)
         parts = []
         for name, after in self._models(made, notes) if made.is_changed else ():
-            parts.append(_part(name, before, after))
+            found = diff_models(before.model, after.model)
+            size = size_of(after.model, len(after.data))
+            parts.append(
+                Part(name=name, after=size, events=found.events, incomplete=found.incomplete, patch=found.patch)
+            )
             before = after
         step = Step(
             name=made.name,
@@ -208,17 +212,6 @@ def _is_alike(one: Model, other: Model) -> bool:
     """Whether two models have the same operators, so that they may differ in names and order only."""
     kinds = [Counter((node.domain, node.op_type) for node in each.graph.node) for each in (one, other) if each.graph]
     return len(kinds) == 2 and kinds[0] == kinds[1]
-
-
-def _part(name: str, before: Stage, after: Stage) -> Part:
-    found = diff_models(before.model, after.model)
-    return Part(
-        name=name,
-        after=size_of(after.model, len(after.data)),
-        events=found.events,
-        incomplete=found.incomplete,
-        patch=found.patch,
-    )
 
 
 def optimize(

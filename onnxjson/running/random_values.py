@@ -153,27 +153,16 @@ Role = Literal["index", "shape", "ones", "zeros", "axes", "first-axis", "size", 
 """Meaning of integers: positions along an axis, a shape for a given number of elements, all 1, all 0, distinct axes,
 the axis 0, a small count, the end of a range that is not too short."""
 
+_INDEXING: Final = (
+    "ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
+)  # fmt: skip
 _ROLES: Final[dict[str, dict[int, Role]]] = {
-    "ArrayFeatureExtractor": {1: "index"},
-    "ConstantOfShape": {0: "size"},
-    "CumSum": {1: "zeros"},
-    "Expand": {1: "ones"},
-    "Gather": {1: "index"},
-    "GatherElements": {1: "index"},
-    "GatherND": {1: "index"},
-    "Loop": {0: "size"},
-    "OneHot": {0: "index", 1: "size"},
-    "Pad": {1: "zeros", 3: "axes"},
-    "Range": {0: "zeros", 1: "end", 2: "ones"},
-    "Reshape": {1: "shape"},
-    "ScatterElements": {1: "index"},
-    "ScatterND": {1: "index"},
-    "Slice": {1: "zeros", 2: "end", 3: "axes", 4: "ones"},
-    "Squeeze": {1: "first-axis"},
-    "Tile": {1: "ones"},
-    "TopK": {1: "ones"},
-    "Unsqueeze": {1: "axes"},
-}
+    **{name: {1: "index"} for name in _INDEXING},
+    "OneHot": {0: "index", 1: "size"}, "ConstantOfShape": {0: "size"}, "Loop": {0: "size"}, "CumSum": {1: "zeros"},
+    "Expand": {1: "ones"}, "Tile": {1: "ones"}, "TopK": {1: "ones"}, "Reshape": {1: "shape"},
+    "Squeeze": {1: "first-axis"}, "Unsqueeze": {1: "axes"}, "Pad": {1: "zeros", 3: "axes"},
+    "Range": {0: "zeros", 1: "end", 2: "ones"}, "Slice": {1: "zeros", 2: "end", 3: "axes", 4: "ones"},
+}  # fmt: skip
 
 INDEX_TYPES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
 

@@ -321,12 +321,9 @@ class Shapes:
 
 
 _OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Div: operator.floordiv,
+}  # fmt: skip
 
 
 def _expression(dimension: Hashable) -> ast.expr | None:

@@ -12,7 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import ParameterError, PassError
 from onnxjson.optimizing.passes import Made, Pipeline, parse_step
 from onnxjson.optimizing.passes.float16 import minimal
-from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
+from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate
 from onnxjson.running.comparison import Tolerance
 from onnxjson.running.verification import verify
 from onnxjson.storage import api

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
@@ -41,16 +41,6 @@ _REORDERING: Final = b"Reorder"
 """Prefix of the operators that change layouts."""
 
 
-class SessionReport(NamedTuple):
-    """Graph and transformers of a session."""
-
-    model: bytes
-    transformers: tuple[str, ...]
-    """All transformers that ran, in the order of their first run."""
-    modified: tuple[str, ...]
-    """Transformers that changed the graph, in that order."""
-
-
 class Sessions:
     """Sessions for one model with the same settings."""
 
@@ -60,45 +50,41 @@ class Sessions:
         folder: Path,
         level: Level,
         disabled: Iterable[str] = (),
-        settings: dict[str, str] | None = None,
+        settings: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._model = model
         self._place = folder / "optimized.onnx"
         self._level = level
         self._disabled = list(disabled)
-        self._settings = settings or {}
+        self._settings = settings
 
     def optimized(self, without: Iterable[str] = ()) -> bytes:
         """Return the serialized graph as onnxruntime would run it, `without` some transformers or rules."""
         self._run([*self._disabled, *without], severity=3)
         return _steady(self._place.read_bytes())
 
-    def reported(self) -> SessionReport:
-        """Return the graph with the transformers that produced it."""
+    def reported(self) -> tuple[bytes, list[str], list[str]]:
+        """Return the graph, the transformers in the order of their first run, and those that changed it."""
         log = self._place.with_suffix(".log")
         with _captured(log):
             self._run(self._disabled, severity=0)
         turns = [(name.decode(), changed == b"1") for name, changed in _MODIFIED.findall(log.read_bytes())]
         transformers = dict.fromkeys(name for name, _ in turns)
         modified = dict.fromkeys(name for name, changed in turns if changed)
-        return SessionReport(_steady(self._place.read_bytes()), tuple(transformers), tuple(modified))
-
-    def names(self) -> list[str]:
-        """Return the graph transformers that run, whether they change anything or not, then all rules."""
-        return [*self.reported().transformers, *RULES]
+        return _steady(self._place.read_bytes()), list(transformers), list(modified)
 
     def stages(self) -> Iterator[PartStage]:
         """Yield the graph after each transformer that changed it, and after each rule of those made of rules.
 
         The changes of a part are those it adds to the parts before it. The last stage is the final result.
         """
-        report = self.reported()
+        result, transformers, modified = self.reported()
         # With every transformer disabled, functions are still inlined, opsets added and metadata lost.
-        last = self.optimized(report.transformers)
+        last = self.optimized(transformers)
         yield PartStage(READING, last)
-        for count, name in enumerate(report.modified, 1):
-            later = [each for each in report.transformers if each not in report.modified[:count]]
-            whole = self.optimized(later) if count < len(report.modified) else report.model
+        for count, name in enumerate(modified, 1):
+            later = [each for each in transformers if each not in modified[:count]]
+            whole = self.optimized(later) if count < len(modified) else result
             if name.endswith(_RULE_BASED):
                 for stage in self._rules(later, whole, last):
                     last = stage.model
@@ -134,7 +120,7 @@ class Sessions:
         options.optimized_model_filepath = str(self._place)
         options.log_severity_level = severity
         options.log_verbosity_level = 1 if severity == 0 else 0
-        for key, value in self._settings.items():
+        for key, value in self._settings:
             options.add_session_config_entry(key, value)
         self._place.unlink(missing_ok=True)
         session: Any = onnxruntime.InferenceSession
@@ -214,8 +200,8 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
             ValueError: a graph transformer or rule does not exist at this level.
         """
         if self.disable:
-            known = self._sessions(model, folder, disabled=()).names()
-            require(self.disable, known, f"graph transformer or rule of level {self.level}")
+            _, transformers, _ = self._sessions(model, folder, ()).reported()
+            require(self.disable, [*transformers, *RULES], f"graph transformer or rule of level {self.level}")
         made = self._sessions(model, folder, self.disable).optimized()
         if self.level in ("layout", "all") and _has_layouts(made):
             remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
@@ -226,7 +212,7 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
         return self._sessions(model, folder, self.disable).stages()
 
     def _sessions(self, model: bytes, folder: Path, disabled: tuple[str, ...]) -> Sessions:
-        settings = {"optimization.enable_gelu_approximation": "1"} if self.gelu_approximation else {}
+        settings = [("optimization.enable_gelu_approximation", "1")] if self.gelu_approximation else []
         return Sessions(model, folder, self.level, disabled, settings)
 
 

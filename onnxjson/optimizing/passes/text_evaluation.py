@@ -147,23 +147,19 @@ def _guard(parser: ModuleType) -> None:
 _FOLDABLE_DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 """Domains of operators that constant folding can evaluate."""
 
-_MOVING: Final = frozenset(
-    {
-        "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "Expand", "Flatten", "Gather",
-        "GatherElements", "GatherND", "Identity", "If", "Loop", "Optional", "OptionalGetElement", "OptionalHasElement",
-        "Pad", "Reshape", "ReverseSequence", "Scan", "Scatter", "ScatterElements", "ScatterND", "SequenceAt",
-        "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap",
-        "Slice", "Split", "SplitToSequence", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where",
-    }
-)  # fmt: skip
+_MOVING: Final = frozenset({
+    "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "Expand", "Flatten", "Gather",
+    "GatherElements", "GatherND", "Identity", "If", "Loop", "Optional", "OptionalGetElement", "OptionalHasElement",
+    "Pad", "Reshape", "ReverseSequence", "Scan", "Scatter", "ScatterElements", "ScatterND", "SequenceAt",
+    "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap",
+    "Slice", "Split", "SplitToSequence", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where",
+})  # fmt: skip
 """Operators that pass texts on unchanged."""
 
-_COMPARING: Final = frozenset(
-    {
-        "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "LinearClassifier", "OneHotEncoder",
-        "SVMClassifier", "Shape", "Size", "TfIdfVectorizer", "TreeEnsembleClassifier", "ZipMap",
-    }
-)  # fmt: skip
+_COMPARING: Final = frozenset({
+    "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "LinearClassifier", "OneHotEncoder",
+    "SVMClassifier", "Shape", "Size", "TfIdfVectorizer", "TreeEnsembleClassifier", "ZipMap",
+})  # fmt: skip
 """Operators that only compare texts for equality: different texts have different placeholders."""
 
 _LABELLING: Final = frozenset(
