@@ -134,9 +134,6 @@ class Recorder:
         for made in pipeline.run(model, steps):
             recorder.add(made)
         recorder.trace()
-
-    Args:
-        pipeline: runs passes again to separate their parts; None to record each pass as a whole.
     """
 
     def __init__(self, source: str, first: Stage, pipeline: Pipeline | None = None) -> None:

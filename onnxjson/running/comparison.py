@@ -91,11 +91,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def tolerance_of(
     dtypes: Iterable[str], tolerances: Mapping[str, Tolerance] = MappingProxyType(TOLERANCES)
 ) -> Tolerance:
-    """Return the tolerance of the least precise of several types.
-
-    Args:
-        dtypes: as `dtype_of` returns them; for sequences and maps the dtype of their elements is used.
-    """
+    """Return the tolerance of the least precise of several types."""
     inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
     return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
 
@@ -238,11 +234,7 @@ def dtype_of(value: Value) -> str:
 
 
 def compare_values(base: Value, target: Value, tolerances: Mapping[str, Tolerance] | None = None) -> Comparison:
-    """Compare two values. If they have several tensors, the figures are those of the worst one.
-
-    Args:
-        tolerances: by name of a dtype; they override `TOLERANCES`.
-    """
+    """Compare two values. If they have several tensors, the figures are those of the worst one."""
     one, other = list(leaves(base)), list(leaves(target))
     if [path for path, _ in one] != [path for path, _ in other] or (base is None) != (target is None):
         problem = f"{_described(base)} against {_described(target)}"

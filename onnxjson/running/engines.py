@@ -37,10 +37,6 @@ def open_model(
 ) -> "OpenModel":
     """Open a model with the first engine that supports it.
 
-    Args:
-        sanitize: turns a message of native code into one line that is safe to print.
-        added: values inside its main graph that become outputs.
-
     Raises:
         UnsupportedError: no engine supports it; the message has the reasons.
     """
@@ -196,11 +192,7 @@ def to_ort_value(tensor: Tensor) -> "OrtValue":
 
 
 def from_ort_value(name: str, value: "OrtValue") -> Tensor:
-    """Copy an output of onnxruntime bit by bit to a tensor.
-
-    Raises:
-        UnsupportedError: it is not a tensor.
-    """
+    """Copy an output of onnxruntime bit by bit to a tensor."""
     if not value.has_value() or not value.is_tensor():
         raise UnsupportedError(f"output {name!a} is a {value.data_type()}, not a tensor")
     if (data_type := value.element_type()) == STRING:

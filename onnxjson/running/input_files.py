@@ -106,13 +106,8 @@ def read_data_set(
 ) -> DataSet:
     """Read a folder of test data.
 
-    Args:
-        inputs: names and types of the free inputs of the model.
-        outputs: names and types of its outputs.
-
     Raises:
         FeedError: it has values for more inputs or outputs than the model.
-        MissingInputError, AccessDeniedError, FileError, DecodeError: a file cannot be read.
     """
     found: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
     for path in sorted(folder.iterdir()):
@@ -146,11 +141,7 @@ def _value_of_pb(path: Path, declared: Type | None) -> Value:
 
 
 def value_of_message(data: bytes, declared: Type | None) -> Value:
-    """Decode a TensorProto, or, depending on the type, a SequenceProto, MapProto or OptionalProto.
-
-    Raises:
-        WireError, IndexError: the bytes are invalid.
-    """
+    """Decode a TensorProto, or, depending on the type, a SequenceProto, MapProto or OptionalProto."""
     if declared is not None and declared.sequence_type is not None:
         return _items(data, declared.sequence_type.elem_type)
     if declared is not None and declared.optional_type is not None:
@@ -161,11 +152,7 @@ def value_of_message(data: bytes, declared: Type | None) -> Value:
 
 
 def message_of_value(value: Value) -> bytes:
-    """Encode a value as TensorProto, SequenceProto or OptionalProto; the inverse of `value_of_message`.
-
-    Raises:
-        EncodeError: the value is a map.
-    """
+    """Encode a value as TensorProto, SequenceProto or OptionalProto; the inverse of `value_of_message`."""
     if value is None:
         return _field(2, 0)  # OptionalProto.elem_type = UNDEFINED
     if isinstance(value, Tensor):

@@ -103,9 +103,6 @@ def options_by_model(models: Sequence[Model], input_options: InputOptions) -> li
 class Inputs:
     """Inputs of one model, or of two models that get the same values.
 
-    Args:
-        pairs: their free inputs; those of two models in pairs.
-
     Raises:
         FeedError: an option names no input or dimension, or contradicts the model.
     """
@@ -170,12 +167,6 @@ class Inputs:
         self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
     ) -> tuple[dict[str, Value], ...]:
         """Return values for all inputs, for each model.
-
-        Args:
-            given: values of the user, checked by `check_values`.
-            seed: seed of the random values for the other inputs.
-            spread: distribution of random numbers.
-            cycle: sizes that open dimensions get in turn.
 
         Raises:
             FeedError: random values for an input cannot be generated.

@@ -168,9 +168,6 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
 def locate(verifier: Verifier, found: Verification) -> Location:
     """Find the first nodes at which the results of two models differ.
 
-    Args:
-        found: its result; the first run with a difference is repeated.
-
     Raises:
         EvaluationError, WorkerError: the process does not answer.
     """

@@ -183,11 +183,6 @@ def run_cases(
 ) -> RunResult:
     """Run a model on several sets of values; see `run`. A failed run is reported in its case.
 
-    Args:
-        sets: for each run the given inputs and the recorded outputs.
-        seed: seed of random values; each set has its own values.
-        tolerances: by name of a dtype, for comparison with recorded outputs.
-
     Raises:
         EvaluationError: no engine supports the model, or the process crashed before the first run.
         FeedError: values do not fit its inputs.

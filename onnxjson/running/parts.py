@@ -70,9 +70,6 @@ def extract_part(
 ) -> ModelPart:
     """Extract some nodes of a graph as a model.
 
-    Args:
-        outputs: requested values: outputs of the nodes, inputs or constants.
-
     Raises:
         NotRunError: the part cannot be evaluated on its own.
     """

@@ -75,7 +75,6 @@ def prove(
     """Return the diff with a verdict for each event that rewrites nodes.
 
     Args:
-        tolerances: by name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`.
         timeout: time limit for the evaluation of one side, in seconds.
         places: maximum number of evaluated places of an event, spread over all of them.
     """

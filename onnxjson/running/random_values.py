@@ -39,11 +39,7 @@ def random_array(
     low: int | None = None,
     high: int | None = None,
 ) -> "NDArray[Any]":
-    """Return an array of random finite elements; integers from `low` to `high`, or within the distribution.
-
-    Raises:
-        TypeError: there is no such dtype.
-    """
+    """Return an array of random finite elements; integers from `low` to `high`, or within the distribution."""
     import numpy
 
     shape = tuple(dims)
@@ -179,12 +175,7 @@ DEFAULT_SIZE: Final = 2
 
 
 def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | None]) -> tuple[Role, int] | None:
-    """Return the role of a value for the first operator that assigns one, and the exclusive maximum of its indices.
-
-    Args:
-        nodes: possible consumers, in the order of their graph.
-        axis_size: returns the size of the axis along which a node uses indices, if it is known.
-    """
+    """Return the role of a value for the first operator that assigns one, and the exclusive maximum of its indices."""
     names = {name}
     for node in nodes:
         if plain_domain(node.domain):
@@ -202,11 +193,7 @@ def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | 
 
 
 def indexed_axis_size(node: Node, sizes: Sequence[int]) -> int | None:
-    """Return the size of the axis along which a node uses indices; None if it is unknown.
-
-    Args:
-        sizes: shape of its data, with 0 for unknown sizes.
-    """
+    """Return the size of the axis along which a node uses indices; None if it is unknown."""
     axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)
     if node.op_type in _AXIS_OPERATORS and -len(sizes) <= axis < len(sizes):
         return sizes[axis] or None

@@ -24,11 +24,7 @@ MAX_DERIVATION: Final = 24
 
 
 class Surroundings:
-    """Adjacent nodes of regions, in the graphs of two models.
-
-    Args:
-        regions: all regions; paired outputs of one region count as counterparts for the others.
-    """
+    """Adjacent nodes of regions, in the graphs of two models."""
 
     def __init__(self, alignment: Alignment, regions: Iterable[Region]) -> None:
         self._alignment = alignment

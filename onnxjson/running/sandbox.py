@@ -99,7 +99,6 @@ def execute(
     """Execute a task in the guarded process.
 
     Args:
-        on_report: called with each report as it arrives, in another thread.
         size: bytes of external data that the task reads from files.
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
@@ -201,11 +200,7 @@ class Results(NamedTuple):
 
 
 def evaluation_task(model: Model, runs: Sequence[Values], *, engines: Sequence[Engine] = ENGINES) -> RunTask:
-    """Return the task that evaluates a model, unoptimized, on each of several sets of values.
-
-    Args:
-        engines: the first one that supports the model evaluates it.
-    """
+    """Return the task that evaluates a model, unoptimized, on each of several sets of values."""
     feeds = tuple([packed_values(values) for values in runs])
     return RunTask(subject=Subject(model=message_bytes(model)), settings=Settings(engines=tuple(engines)), feeds=feeds)
 
@@ -264,9 +259,6 @@ class PackedModel(NamedTuple):
 
 def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) -> PackedModel:
     """Prepare a model for the guarded process.
-
-    Args:
-        folder: folder of its external data; None if it has none.
 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.

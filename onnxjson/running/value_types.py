@@ -93,9 +93,6 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
     Args:
         owner: key of the model, in which equal names of dimensions mean equal sizes.
         name: name of the value, which distinguishes dimensions without a name.
-
-    Returns:
-        The shape is None if the rank is not known.
     """
     tensor = None if declared is None else declared.tensor_type
     if tensor is None or not tensor.elem_type:
@@ -135,11 +132,7 @@ class InferredTypes:
         return found or declared
 
     def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:
-        """Return a function for the size of the axis along which a node uses indices, None if unknown.
-
-        Args:
-            size_of: returns the size of a dimension, None if unknown.
-        """
+        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
 
         def size(node: Node) -> int | None:
             found = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])

@@ -65,11 +65,7 @@ def as_array(value: Value) -> Any:
 
 
 def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
-    """Convert a numpy array, a list of arrays, or None to a value.
-
-    Raises:
-        TypeError: ONNX has no such data type.
-    """
+    """Convert a numpy array, a list of arrays, or None to a value."""
     if given is None or isinstance(given, Tensor | Dictionary):
         return given
     if isinstance(given, list | tuple):

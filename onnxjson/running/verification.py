@@ -171,11 +171,7 @@ def _require_open(outcome: Outcome) -> None:
 
 
 class Verifier:
-    """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` continues from its result.
-
-    Args:
-        on_report: called with each report as it arrives, in another thread.
-    """
+    """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` continues from its result."""
 
     def __init__(
         self, models: TwoModels, plan: Plan, *, worker: Worker | None = None, on_report: Listener | None = None
@@ -239,7 +235,6 @@ class Verifier:
         """Run two models on the same values and compare some of their values.
 
         Args:
-            feeds: for each run the inputs of both models.
             sides: the two models; the base twice shows whether its results are deterministic.
             batches: pairs that are compared together; all of them if None.
             reshaped: whether values of different shapes with equal numbers of elements are compared.

@@ -163,7 +163,6 @@ class Worker:
         process is killed. A trusted request runs without the box, with the user's environment variables.
 
         Raises:
-            LimitError: the task is too large to be sent.
             WorkerError: the guarded process itself does not answer, or the kernel refuses a protection it offers.
         """
         if len(blob) > 2 * MESSAGE_BYTES:

@@ -130,11 +130,7 @@ def receive(
 
 
 def unpack(data: bytes | bytearray, kind: type[Message]) -> tuple[Message, bytes]:
-    """Decode a message of a type with its bytes.
-
-    Raises:
-        BrokenConversationError: `data` is not exactly one message of that type.
-    """
+    """Decode a message of a type with its bytes."""
     view = memoryview(data)
     if len(view) < _LENGTHS.size:
         raise BrokenConversationError("no whole message")

@@ -85,7 +85,6 @@ def run_guarded(
 
     Args:
         job: any function; it may crash, hang, fill the memory, exit or print.
-        limits: limits of the child.
         client: descriptor that becomes readable when the client no longer waits for the answer.
         box: permissions of the child; None for all permissions of this process.
 

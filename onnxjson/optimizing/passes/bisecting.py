@@ -61,9 +61,6 @@ class Checks:
     def reason(self, model: Model, base: Model | None = None) -> str:
         """Return how the results of a model differ from those of another, as the end of a sentence; "" if they do not.
 
-        Args:
-            base: the correct model; the first model if None.
-
         Raises:
             EvaluationError: the correct model does not run.
         """
@@ -104,11 +101,7 @@ class Checks:
         return Culprit(changed[-1], last)
 
     def part(self, pipeline: Pipeline, made: Made, model_folder: Path | None = None) -> WrongPart:
-        """Return the part that breaks the model, found by bisection.
-
-        Raises:
-            PassError: the optimizer failed when it ran part by part.
-        """
+        """Return the part that breaks the model, found by bisection."""
         before = self.evaluations
         parts = _parts(pipeline, made, model_folder)
         low, high = 0, len(parts)  # correct with `low` parts, wrong with `high` parts

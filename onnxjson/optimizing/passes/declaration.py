@@ -251,11 +251,7 @@ def require_new(path: Path) -> None:
 
 @contextmanager
 def files_written(files: Iterable[NewFile], model_file: Path | None = None) -> Iterator[None]:
-    """Write files on entry; remove them again if one cannot be written or the body fails.
-
-    Args:
-        model_file: file to which the body saves the model; None if it is not a file.
-    """
+    """Write files on entry; remove them again if one cannot be written or the body fails."""
     with ExitStack() as stack:
         for path, write in files:
             save_file(path, write, replace=False)

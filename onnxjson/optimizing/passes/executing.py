@@ -90,11 +90,7 @@ class _Disarmed:
         )
 
     def restored(self, made: bytes) -> bytes:
-        """Return the result of a pass with the texts of the model restored.
-
-        Raises:
-            TextNeededError: the pass computed with one of them.
-        """
+        """Return the result of a pass with the texts of the model restored."""
         # Not encoded again, so that an unchanged model keeps its bytes.
         if made == self.model:
             return self._original

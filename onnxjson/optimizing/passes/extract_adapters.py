@@ -52,11 +52,7 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
         return self if self.save is None else replace(self, save=str(folder / self.save))
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
-        """See `Pass.change`.
-
-        Raises:
-            EditError: no weight belongs to an adapter, or the file for the values exists.
-        """
+        """See `Pass.change`."""
         graph = model.graph
         found = [] if graph is None else self._weights(graph)
         if graph is None or not found:

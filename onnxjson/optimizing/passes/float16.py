@@ -152,11 +152,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     bfloat16: Annotated[bool, Meta(description="Use bfloat16 instead of float32 for operators that stay.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`.
-
-        Raises:
-            ValueError: a node, input or output does not exist.
-        """
+        """See `Pass.run`."""
         self._check_names(model)
         return convert(
             model,
@@ -197,7 +193,6 @@ def minimal(count: int, is_enough: Callable[[frozenset[int]], bool], most: int =
     superset of a sufficient set is sufficient.
 
     Args:
-        is_enough: evaluates a set; each set is evaluated once.
         most: maximum number of evaluations; then the best set so far is returned.
     """
     known: dict[frozenset[int], bool] = {}

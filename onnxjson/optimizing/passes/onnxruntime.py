@@ -194,11 +194,7 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
     gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`.
-
-        Raises:
-            ValueError: a graph transformer or rule does not exist at this level.
-        """
+        """See `Pass.run`."""
         if self.disable:
             _, transformers, _ = self._sessions(model, folder, ()).reported()
             require(self.disable, [*transformers, *RULES], f"graph transformer or rule of level {self.level}")

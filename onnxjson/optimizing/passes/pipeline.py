@@ -106,7 +106,6 @@ class Pipeline:
     """Runner of passes in a guarded process that starts with the first one; use it in a ``with`` statement.
 
     Args:
-        seconds: limit of wall time and of processor time of one pass.
         memory: address space of one pass in bytes; at least twelve times the size of the model.
         max_size: maximum size of a resulting model in bytes; None for the limit of protobuf.
         keep_going: whether to skip passes that fail; otherwise their failure is raised.
@@ -146,10 +145,6 @@ class Pipeline:
 
     def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[Made]:
         """Run passes one after the other, and yield the result of each.
-
-        Args:
-            model: the model, without external data; `onnxjson.storage.external_files.internalize` loads it.
-            model_folder: folder where edits look for external data of the model.
 
         Raises:
             PassError: a pass failed and `keep_going` is false; its result is yielded first.
@@ -210,9 +205,6 @@ class Pipeline:
         """Return the model after each part of a pass, such as a rule of an optimizer; the last one is its result.
 
         Empty if it has no parts, or they cannot be separated.
-
-        Raises:
-            PassError: the optimizer failed when it ran part by part.
         """
         if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
             return []

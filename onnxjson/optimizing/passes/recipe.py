@@ -66,11 +66,7 @@ def load_recipe(path: str | Path) -> tuple[Step, ...]:
 
 
 def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> tuple[Step, ...]:
-    """Return the passes of the recipe in a text.
-
-    Raises:
-        DecodeError: it is not a recipe; `findings` have all reasons, in the order of the text.
-    """
+    """Return the passes of the recipe in a text."""
     return read_document(text, partial(_read_recipe, folder=folder), Context(), file=file)[0]
 
 

@@ -46,11 +46,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`.
-
-        Raises:
-            ValueError: its optimizer has no such pass, or the result computes other outputs.
-        """
+        """See `Pass.run`."""
         import onnxsim
         from onnxsim import onnxsim_cpp2py_export as native
 

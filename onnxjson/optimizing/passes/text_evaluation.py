@@ -199,8 +199,8 @@ class _Call(NamedTuple):
 def computing_node(model: Model, is_placeholder: Callable[[bytes], bool], *, is_run: bool = False) -> Node | None:
     """Return the first node that would be computed from the characters of a hidden text.
 
-    Args:
-        is_run: whether every node is computed; otherwise only those that constant folding evaluates.
+    Constant folding does not evaluate every node; with `is_run`, every node is computed. Function calls are analysed as
+    inlined bodies.
     """
     return _Search(model, is_placeholder, is_run).found(model)
 
