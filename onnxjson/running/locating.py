@@ -179,10 +179,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     pairs = paired_values(verifier, main)
     sizes = value_sizes(verifier, pairs, trial)
     outcome = verifier.compare(
-        [trial.feeds],
-        [(each.base, each.target) for each in pairs],
-        batches=list(batches(sizes)),
-        reshaped=True,
+        [trial.feeds], [(each.base, each.target) for each in pairs], batches=list(batches(sizes)), reshaped=True
     )
     compared = {each.pair: each.comparison for each in outcome.all(Compared)}
     failure = outcome.first(Refused) or outcome.first(Failed)

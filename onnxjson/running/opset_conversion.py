@@ -98,10 +98,7 @@ def _nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
 
 
 def _hide(
-    graph: "GraphProto",
-    version: int,
-    constants: "Mapping[str, TensorProto]",
-    shapes: "Mapping[str, TensorShapeProto]",
+    graph: "GraphProto", version: int, constants: "Mapping[str, TensorProto]", shapes: "Mapping[str, TensorShapeProto]"
 ) -> None:
     """Hide the nodes of `EXTENDED` in a graph and its subgraphs, and adapt some of them."""
     constants = {**constants, **{each.name: each for each in graph.initializer}}

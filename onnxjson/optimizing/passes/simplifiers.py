@@ -28,8 +28,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     optimize: Annotated[bool, Meta(description="Also run its optimizer.")] = True
     skip: Annotated[tuple[str, ...], Meta(description="Passes of its optimizer to omit.")] = ()
     more: Annotated[
-        tuple[str, ...],
-        Meta(description="Additional passes of its optimizer; see onnxsim --list-other-optimizers."),
+        tuple[str, ...], Meta(description="Additional passes of its optimizer; see onnxsim --list-other-optimizers.")
     ] = ()
     subgraphs: Annotated[bool, Meta(description="Also simplify the bodies of If, Loop and Scan.")] = False
     inline_functions: Annotated[bool, Meta(description="Inline the functions of the model first.")] = False
