@@ -22,7 +22,6 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     variant: str
     passes: tuple[str, ...] = ()
     is_exact: bool = True
-    """Whether its passes promise to preserve the results."""
     settings: Settings
     engine: str = ""
     """Name and version: ``onnxruntime 1.31.1``."""
@@ -44,7 +43,6 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     """Results of the user's script: "loss", "metric" and others."""
     times: tuple[float, ...] = ()
     starts: tuple[float, ...] = ()
-    """Seconds to open the session, including its optimization."""
     offline_starts: tuple[float, ...] = ()
     """Seconds to open it with the model optimized offline."""
     problem: str = ""

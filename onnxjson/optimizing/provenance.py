@@ -43,7 +43,6 @@ class Story(NamedTuple):
     """Origins or fate of a node."""
 
     nodes: tuple[str, ...]
-    """Addresses in the other model, in order."""
     touches: tuple[Touch, ...]
     """Parts of passes that changed it, in order, without duplicates."""
     among: int = 0

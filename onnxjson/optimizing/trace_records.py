@@ -53,7 +53,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     packages: dict[str, str] = {}
-    """Versions of the packages that implement it."""
     seconds: float
     """Wall time, including the start of its process, excluding tracing."""
     rounds: int = 1
@@ -74,7 +73,6 @@ class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
     """Record of a pipeline that ran on a model."""
 
     source: str
-    """Name of the model, such as its path."""
     first: Model
     before: Size
     steps: tuple[Step, ...] = ()
@@ -126,15 +124,7 @@ def size_of(model: Model, length: int) -> Size:
 
 
 class Recorder:
-    """Records the changes of the passes of a pipeline as a trace.
-
-    ::
-
-        recorder = Recorder("m.onnx", stage_of(model), pipeline)
-        for made in pipeline.run(model, steps):
-            recorder.add(made)
-        recorder.trace()
-    """
+    """Records the changes of passes as a trace; it runs them again to separate their parts if it has their pipeline."""
 
     def __init__(self, source: str, first: Stage, pipeline: Pipeline | None = None) -> None:
         self._source = source

@@ -32,6 +32,11 @@ class UnsupportedError(Exception):
     """An engine does not support a model or a value."""
 
 
+def message_of(error: Exception, sanitize: Callable[[str], str]) -> str:
+    """Return why a model fails, on one line."""
+    return sanitize(str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}")
+
+
 def open_model(
     subject: Subject, settings: Settings, sanitize: Callable[[str], str], added: Sequence[str] = ()
 ) -> "OpenModel":

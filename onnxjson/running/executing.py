@@ -24,7 +24,7 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.tensors import numpy_dtype
 from onnxjson.running import tasks
 from onnxjson.running.comparison import Comparison, compare_values, dtype_of
-from onnxjson.running.engines import OpenModel, UnsupportedError, open_model
+from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
@@ -109,7 +109,7 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
         except MemoryError:
             raise
         except Exception as error:
-            emit(tasks.Failed(run=number, problem=_message(error, sanitize)))
+            emit(tasks.Failed(run=number, problem=message_of(error, sanitize)))
     if not has_run:
         return
     values = unpacked_values(task.feeds[0])
@@ -124,10 +124,6 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
         del model
         for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
             emit(tasks.Profiled(runs=runs, nodes=nodes))
-
-
-def _message(error: Exception, sanitize: Sanitizer) -> str:
-    return sanitize(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
 
 
 def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
@@ -148,7 +144,7 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                 except MemoryError:
                     raise
                 except Exception as error:
-                    emit(tasks.Failed(run=run, side=side, problem=_message(error, sanitize)))
+                    emit(tasks.Failed(run=run, side=side, problem=message_of(error, sanitize)))
             for number in batch if len(found) == len(_SIDES) else ():
                 base, target = task.pairs[number]
                 values = found[0][base], found[1][target]

@@ -141,7 +141,6 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     """Operators and names of the nodes in the base; made visible."""
     target_nodes: tuple[str, ...]
-    """Operators and names of the nodes in the target; made visible."""
     value: tuple[str, str]
     """Names of the value that differs, in both models."""
     comparison: Comparison
@@ -162,7 +161,6 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int
     run: str
     problem: str = ""
-    """Why some pairs were not compared."""
 
 
 def locate(verifier: Verifier, found: Verification) -> Location:

@@ -1,10 +1,4 @@
-"""Run a model on given or random inputs: its outputs, the time of a run, and the time of each node.
-
-::
-
-    result = run("model.onnx", {"image": array}, repeat=100)
-    print(result.arrays["probabilities"], result.median, result.percentile(95))
-"""
+"""Run a model on given or random inputs: its outputs, the time of a run, and the time of each node."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext

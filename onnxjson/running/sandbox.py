@@ -41,7 +41,6 @@ from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import external_paths, internalize
 
 TIMEOUT: Final = 600.0
-"""Default time limit of a task, in seconds."""
 
 MAX_INLINE_BYTES: Final = 1 << 30
 """Maximum size of a model with its external data that is sent whole to the process."""

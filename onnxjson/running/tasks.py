@@ -61,7 +61,6 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     warm_up: int = 0
     repeat: int = 0
     profiled: int = 0
-    """Number of profiled runs, in a separate session."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
@@ -80,7 +79,6 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     """Whether values of different shapes with equal numbers of elements are compared."""
     tolerances: dict[str, Tolerance]
     target_settings: Settings | None = None
-    """Settings of the target, if they differ."""
 
 
 class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
@@ -106,7 +104,6 @@ class RaceTask(msgspec.Struct, frozen=True, kw_only=True, tag="race"):
     starts: int = 0
     """Number of times each model is opened, both as it is and optimized in advance."""
     seconds: float = 1e9
-    """Seconds after which no further round begins."""
     seed: int = 0
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from onnxjson.running import tasks
-from onnxjson.running.engines import Onnxruntime, UnsupportedError, open_model, write_optimized
+from onnxjson.running.engines import Onnxruntime, message_of, open_model, write_optimized
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.values import Values, unpacked_values
 
@@ -107,8 +107,7 @@ def _open_runner(task: tasks.RaceTask, number: int, emit: Emit, sanitize: Saniti
     except MemoryError:
         raise
     except Exception as error:
-        text = str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}"
-        emit(tasks.Failed(run=number, problem=sanitize(text)))
+        emit(tasks.Failed(run=number, problem=message_of(error, sanitize)))
         return None
     emit(tasks.Opened(side=number, engine=model.engine, seconds=seconds, providers=model.providers))
     return once

@@ -1,11 +1,5 @@
 """Verify that two models compute the same: run both on the same values and compare their outputs.
 
-::
-
-    result = verify("before.onnx", "after.onnx", seeds=5, dims={"N": (1, 8)})
-    if not result.equal:
-        print(result.failed, "of", len(result.runs), [each.name for each in result.outputs if each.failed])
-
 A difference proves that the models are not equivalent; equal results on some inputs only make it plausible that they
 are.
 """
@@ -58,7 +52,6 @@ class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     """Number of these runs in which it is not close."""
     elements: int = 0
-    """Number of elements over all these runs."""
     worst: Comparison | None = None
     """Comparison of the worst run, with the greatest differences of all runs."""
     worst_run: int | None = None
@@ -106,12 +99,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Options for random values; their `dims` apply too."""
     spreads: Sequence[Spread] = SPREADS
     sets: Sequence[DataSet] = ()
-    """Given values, instead of random ones."""
     tolerances: Mapping[str, Tolerance] = {}
     """By name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`."""
     settings: Settings = DEFAULT
     target_settings: Settings | None = None
-    """Settings of the target, if they differ."""
     timeout: float = TIMEOUT
     trust_links: bool = False
 

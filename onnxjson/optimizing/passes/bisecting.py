@@ -1,12 +1,4 @@
-"""Search for the pass that breaks a model, and for its part: each result runs next to the original model.
-
-::
-
-    with Checks(model, Plan()) as checks:
-        culprit = checks.first_wrong(made)
-        if culprit is not None:
-            print(culprit.made.name, checks.part(pipeline, culprit.made))
-"""
+"""Search for the pass that breaks a model, and for its part: each result runs next to the original model."""
 
 from collections.abc import Sequence
 from pathlib import Path

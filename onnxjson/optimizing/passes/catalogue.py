@@ -67,7 +67,6 @@ class Entry(NamedTuple):
     extra: str | None
     """Extra of this package that installs its dependencies; None if it needs none."""
     more: str = ""
-    """Rest of its description, after the summary."""
 
 
 def entries() -> list[Entry]:

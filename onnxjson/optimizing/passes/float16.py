@@ -180,7 +180,6 @@ class Found(NamedTuple):
     """Result of a search."""
 
     items: tuple[int, ...]
-    """Remaining positions, in order."""
     evaluations: int
     is_minimal: bool
     """Whether each of them is known to be needed; False if the search reached its maximum first."""

@@ -99,7 +99,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     dtypes: tuple[str, str]
     worst: Comparison
-    """Comparison for the sample with the largest difference."""
     lost: int = 0
     """Number of elements that are finite in the base and not in the target, over all samples."""
 

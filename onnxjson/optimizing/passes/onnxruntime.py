@@ -38,7 +38,6 @@ _MODIFIED: Final = re.compile(rb"GraphTransformer (\S+) modified: ([01]) with st
 _RULE_BASED: Final = "_RuleBasedTransformer"
 
 _REORDERING: Final = b"Reorder"
-"""Prefix of the operators that change layouts."""
 
 
 class Sessions:

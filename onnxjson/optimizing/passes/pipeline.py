@@ -1,12 +1,4 @@
-"""Pipelines of passes: each pass runs on the result of the one before.
-
-::
-
-    steps = [parse_step("onnxoptimizer"), parse_step("onnxsim*")]
-    with Pipeline() as pipeline:
-        for made in pipeline.run(model, steps):
-            print(made.name, len(made.before.data), len(made.after.data), made.seconds)
-"""
+"""Pipelines of passes: each pass runs on the result of the one before."""
 
 import time
 from collections.abc import Iterator, Sequence

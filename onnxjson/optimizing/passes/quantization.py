@@ -30,12 +30,10 @@ Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
 
 _BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
 _BIAS: Final = 2
-"""Position of the bias among their inputs."""
 
 _METHODS: Final = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 
 _STAMPS: Final = ("onnx.infer", "onnx.quant.pre_process")
-"""Metadata keys that the quantizer adds."""
 
 
 class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):

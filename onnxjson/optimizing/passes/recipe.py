@@ -95,7 +95,12 @@ def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) 
                 context.wrong_type(repeats, place.at(_REPEAT), "true or false")
                 return None
             rest = {key: value for key, value in tree.items() if key != _REPEAT}
-            subject = _edit_of(rest, place, context) if "edit" in tree else _pass_of(rest, place, context)
+            subject: Pass | None
+            if "edit" in tree:
+                edit = read_edit(rest, place, context)
+                subject = None if edit is None else edit_pass(edit)
+            else:
+                subject = _pass_of(rest, place, context)
             if subject is None:
                 return None
             step = Step(subject, repeats)
@@ -127,11 +132,6 @@ def _is_inside(name: str, folder: Path | None) -> bool:
     if ".." in Path(name).parts or Path(name).is_absolute():
         return False
     return folder is None or (folder / name).resolve().is_relative_to(folder.resolve())
-
-
-def _edit_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | None:
-    edit = read_edit(tree, place, context)
-    return None if edit is None else edit_pass(edit)
 
 
 def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | None:
