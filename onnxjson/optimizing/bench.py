@@ -173,7 +173,7 @@ class Bench:
                 names = [(name,) for name in free_inputs(subject.model)]
                 inputs = Inputs([Index(subject.model)], names, input_options, self._worker)
                 for each in subject.sets or [DataSet("", {}, {})]:
-                    inputs.feeds(inputs.check_values(each.inputs), (self._options.seed, 0))
+                    inputs.feeds(each.inputs, (self._options.seed, 0))
             except FeedError as error:
                 raise FeedError(f"{visible(subject.name, None)}: {error}") from error
 
@@ -299,11 +299,8 @@ class Bench:
         assert entry.stage is not None
         assert entry.models is not None
         options, subject = self._options, self._subjects[entry.subject]
-        inputs = Inputs(
-            entry.models.indices, entry.models.interface.inputs, self._input_options[entry.subject], self._worker
-        )
-        given = inputs.check_values(subject.sets[0].inputs if subject.sets else {})
-        _, feed = inputs.feeds(given, (options.seed, 0))
+        inputs = entry.models.inputs(self._input_options[entry.subject], self._worker)
+        _, feed = inputs.feeds(subject.sets[0].inputs if subject.sets else {}, (options.seed, 0))
         self._sizes.setdefault(subject.name, inputs.shapes.sizes((1,)))
         sent = pack_model(entry.stage.model, None)
         return Runner(subject=sent.subject, settings=entry.row.settings, feed=packed_values(feed))

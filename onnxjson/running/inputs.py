@@ -136,15 +136,8 @@ class Inputs:
                     raise FeedError(f'"{visible(name)}" has a value in the model; set another one with --input')
                 raise FeedError(unknown("input", name, known))
 
-    def check_values(self, given: Values) -> dict[str, Value]:
-        """Check values that the user gives, and bind the sizes of open dimensions to theirs.
-
-        Args:
-            given: by name of an input in any of the models; inputs with an initializer are allowed too.
-
-        Raises:
-            FeedError: there is no such input, or it has another type.
-        """
+    def _check_values(self, given: Values) -> None:
+        """Check values that the user gives, and bind the sizes of open dimensions to theirs."""
         by_name = {name: each.types[side] for each in self.inputs for side, name in enumerate(each.names) if name}
         sides = {name: side for side, listed in reversed(list(enumerate(self._listed))) for name in listed}
         for name, value in given.items():
@@ -161,18 +154,21 @@ class Inputs:
             if wanted[1] is not None and not self.shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
                 raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {format_type(declared)}')
-        return dict(given)
 
     def feeds(
         self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
     ) -> tuple[dict[str, Value], ...]:
-        """Return values for all inputs, for each model.
+        """Return values for all inputs, for each model; those without a `given` value are random.
+
+        Args:
+            given: by name of an input in any of the models; inputs with an initializer are allowed too.
 
         Raises:
-            FeedError: random values for an input cannot be generated.
+            FeedError: a given value does not fit, or random values for an input cannot be generated.
         """
         import numpy
 
+        self._check_values(given)
         sizes = self.shapes.given(cycle)
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):

@@ -9,7 +9,8 @@ from onnxjson.diffing.difference import Diff, diff_models
 from onnxjson.diffing.matching.alignment import GraphPair, pair_inputs, pair_outputs
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index
-from onnxjson.running.inputs import free_inputs, outputs_of
+from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, outputs_of
+from onnxjson.running.worker import Worker
 
 Names = tuple[str | None, str | None]
 
@@ -41,6 +42,10 @@ class TwoModels:
     def diff(self) -> Diff:
         """Diff of the models."""
         return diff_models(self.base, self.target, paths=self.paths)
+
+    def inputs(self, options: InputOptions, worker: Worker) -> Inputs:
+        """Return the inputs of both models, which get the same values."""
+        return Inputs(self.indices, self.interface.inputs, options, worker)
 
     @property
     def main(self) -> GraphPair | None:

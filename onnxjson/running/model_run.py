@@ -212,7 +212,7 @@ def _feeds(
         unknown = [name for name in names if name not in each.inputs]
         if each.outputs and unknown:
             raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
-        fed.values.extend(inputs.feeds(inputs.check_values(each.inputs), (seed, number), spread=spread))
+        fed.values.extend(inputs.feeds(each.inputs, (seed, number), spread=spread))
         if not number:
             fed.sizes.update(inputs.shapes.sizes((1,)))
     return fed

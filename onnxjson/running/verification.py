@@ -17,7 +17,7 @@ from onnxjson.model.errors import EvaluationError
 from onnxjson.model.methods import Reported
 from onnxjson.running.comparison import EXACT, TOLERANCES, Comparison, Tolerance, badness, furthest, tolerance_of
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import InputOptions, Inputs
+from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
@@ -248,7 +248,7 @@ class Verifier:
         )
 
     def _trials(self, cycle: Sequence[int], *, turned: bool) -> Iterator[Trial]:
-        plan, interface = self.plan, self.models.interface
+        plan = self.plan
         self._has_open_dimensions = False
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
         choices = [[(name, size) for size in sizes] for name, sizes in plan.dims.items()]
@@ -256,13 +256,12 @@ class Verifier:
             dims = {**plan.input_options.dims, **dict(chosen)}
             input_options = msgspec.structs.replace(plan.input_options, dims=dims)
             for number, each in enumerate(sets):
-                inputs = Inputs(self.models.indices, interface.inputs, input_options, self.worker)
-                given = inputs.check_values(each.inputs)
-                self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
+                inputs = self.models.inputs(input_options, self.worker)
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
                 own = (*cycle[turn:], *cycle[:turn])
-                first, second = inputs.feeds(given, (plan.seed + number,), spread=spread, cycle=own)
+                first, second = inputs.feeds(each.inputs, (plan.seed + number,), spread=spread, cycle=own)
+                self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
                 yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:

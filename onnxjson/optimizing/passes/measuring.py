@@ -23,7 +23,7 @@ from onnxjson.optimizing.passes.declaration import Pass, proto_of, refill, remar
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
 from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
-from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, outputs_of
+from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR
 from onnxjson.running.tasks import Settings, Subject
@@ -144,11 +144,10 @@ def samples(
         is_open = False
         with _InThisProcess() as worker:
             for number, values in enumerate(sets):
-                inputs = Inputs(models.indices, models.interface.inputs, InputOptions(dims=subject.dims), worker)
-                checked = inputs.check_values(values)
-                is_open = is_open or bool(inputs.shapes.open_dimensions())
+                inputs = models.inputs(InputOptions(dims=subject.dims), worker)
                 spread = NEAR[number % len(NEAR)]
-                first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
+                first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=cycle)
+                is_open = is_open or bool(inputs.shapes.open_dimensions())
                 found.append((first, second))
         try:
             return found, [model.run(feed) for feed, _ in found]
