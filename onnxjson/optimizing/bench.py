@@ -26,7 +26,7 @@ from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_b
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR, SPREADS
 from onnxjson.running.sandbox import TIMEOUT, execute, pack_model
-from onnxjson.running.tasks import Failed, Opened, RaceTask, Runner, Scored, ScoreTask, Settings, Started, Timing
+from onnxjson.running.tasks import Failed, Opened, RaceTask, Runner, Scored, ScoreTask, Settings, Started, Timed
 from onnxjson.running.values import packed_values
 from onnxjson.running.verification import SEEDS, Plan, Verifier
 from onnxjson.running.worker import Worker
@@ -281,7 +281,7 @@ class Bench:
         laps = itertools.count(1)
 
         def count_lap(report: tasks.Report) -> None:
-            if isinstance(report, Timing):
+            if isinstance(report, Timed):
                 done = next(laps) // len(runners)
                 self._say(f"timing: round {done:,} of {options.rounds:,}; Ctrl-C stops and keeps the results so far")
 
@@ -310,7 +310,7 @@ class Bench:
         starts: dict[tuple[int, bool], list[float]] = {}
         for report in reports:
             match report:
-                case Timing():
+                case Timed():
                     times.setdefault(report.runner, []).append(report.seconds)
                 case Started():
                     starts.setdefault((report.runner, report.offline), []).append(report.seconds)

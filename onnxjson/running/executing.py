@@ -69,7 +69,7 @@ def collected(write: Emit) -> Iterator[Emit]:
     def emit(report: tasks.Report) -> None:
         nonlocal until
         pending.append(report)
-        if not isinstance(report, tasks.Timed | tasks.Timing) or time.monotonic() > until:
+        if not isinstance(report, tasks.Timed) or time.monotonic() > until:
             flush()
             until = time.monotonic() + _COLLECTED
 

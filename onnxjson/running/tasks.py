@@ -163,8 +163,9 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
-    """Time of one run."""
+    """Time of one run, in a race of this runner."""
 
+    runner: int = 0
     seconds: float
 
 
@@ -196,13 +197,6 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     """Dtypes of both values, as `onnxjson.running.comparison.dtype_of` writes them."""
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True, tag="timing"):
-    """Time of one run in a race."""
-
-    runner: int
-    seconds: float
-
-
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
     """Time to open a model in a race."""
 
@@ -218,7 +212,7 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="run_script"):
     scores: dict[str, float]
 
 
-Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Compared | Timing | Started | Scored
+Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Compared | Started | Scored
 
 
 Emit = Callable[[Report], None]

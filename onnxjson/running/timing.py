@@ -132,7 +132,7 @@ def _race(task: tasks.RaceTask, racing: dict[int, Callable[[], object]], emit: E
             break
         chance.shuffle(order)
         for number in order:
-            emit(tasks.Timing(runner=number, seconds=timed(racing[number])))
+            emit(tasks.Timed(runner=number, seconds=timed(racing[number])))
 
 
 def _race_in_blocks(task: tasks.RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
@@ -154,7 +154,7 @@ def _race_in_blocks(task: tasks.RaceTask, numbers: list[int], emit: Emit, saniti
             for lap in range(laps):
                 if (lap or block) and time.monotonic() > until:
                     break
-                emit(tasks.Timing(runner=number, seconds=timed(once)))
+                emit(tasks.Timed(runner=number, seconds=timed(once)))
             del model, once
 
 

@@ -11,7 +11,7 @@ Equal texts get equal placeholders, different texts different ones. No placehold
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -73,9 +73,7 @@ class Placeholders:
 
     def replace(self, model: Model) -> Model:
         """Return the model with placeholders; the same object if none is needed."""
-        if not self.is_needed:
-            return model
-        return replace_records(model, _WITH_TEXTS, lambda record: _updated(record, self._disarm(record)))
+        return self._rewritten(model, _WITH_TEXTS, self._disarm)
 
     def restore(self, model: Model) -> Model:
         """Return the result of a pass with the original texts instead of their placeholders.
@@ -84,9 +82,7 @@ class Placeholders:
             TextNeededError: the pass computed with a text of a tensor or attribute: its placeholder is part of another
                 text, or in another kind of field.
         """
-        if not self.is_needed:
-            return model
-        return replace_records(model, tuple(FIELDS), lambda record: _updated(record, self._restore(record)))
+        return self._rewritten(model, tuple(FIELDS), self._restore)
 
     def restore_text(self, text: str) -> str:
         """Return a message of a pass with the original texts instead of their placeholders."""
@@ -102,6 +98,15 @@ class Placeholders:
 
     def _original(self, found: re.Match[str]) -> str:
         return self._originals.get(found[0], found[0])
+
+    def _rewritten(
+        self, model: Model, kinds: tuple[type[Record], ...], updates_of: Callable[[Record], dict[str, Any]]
+    ) -> Model:
+        def changed(record: Record) -> Record:
+            updates = updates_of(record)
+            return msgspec.structs.replace(record, **updates) if updates else record
+
+        return replace_records(model, kinds, changed) if self.is_needed else model
 
     def _disarm(self, record: Record) -> dict[str, Any]:
         match record:
@@ -192,10 +197,6 @@ def _collect(model: Model) -> _Texts:
 def _unused_prefix(data: bytes) -> str:
     used = set(map(int, _NUMBERS.findall(data)))
     return f"onnxjson{next(number for number in range(len(used) + 1) if number not in used)}"
-
-
-def _updated(record: Record, updates: dict[str, Any]) -> Record:
-    return msgspec.structs.replace(record, **updates) if updates else record
 
 
 @cache

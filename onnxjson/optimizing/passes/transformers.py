@@ -134,11 +134,34 @@ def _module(name: str) -> Any:
 @contextmanager
 def _watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
     """Call `seen` within the block with the model after each fusion that changed it; `model` is the first."""
-    watch = _Watch(model, seen)
-    kinds = [kind for kind in _all_kinds(_module("fusion_base").Fusion) if "apply" in kind.__dict__]
-    originals = [(kind, kind.__dict__["apply"]) for kind in kinds]
+    last, depth = model, 0
+
+    def look(name: str, after: "ModelProto") -> None:
+        nonlocal last
+        data = bytes(after.SerializeToString())
+        if data != last:
+            seen(PartStage(name, _sorted(after)))
+        last = data
+
+    def wrapped(apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def observed(fusion: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            if depth == 1:  # A call of the base class is part of the same fusion.
+                look(_CLEANING, fusion.model.model)
+            try:
+                return apply(fusion)
+            finally:
+                depth -= 1
+                if depth == 0:
+                    look(type(fusion).__name__, fusion.model.model)
+
+        return observed
+
+    originals = [(kind, kind.__dict__["apply"]) for kind in _all_kinds(_module("fusion_base").Fusion)
+                 if "apply" in kind.__dict__]  # fmt: skip
     for kind, original in originals:
-        kind.apply = watch.wrapped(original)
+        kind.apply = wrapped(original)
     try:
         yield
     finally:
@@ -150,35 +173,6 @@ def _all_kinds(kind: Any) -> Iterable[Any]:
     yield kind
     for below in kind.__subclasses__():
         yield from _all_kinds(below)
-
-
-class _Watch:
-    def __init__(self, model: bytes, seen: Callable[[PartStage], None]) -> None:
-        self._seen = seen
-        self._depth = 0
-        self._last = model
-
-    def wrapped(self, apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Wrap ``apply`` of a fusion to observe the model; a call of the base class is part of the same fusion."""
-
-        def watched(fusion: Any) -> Any:
-            self._depth += 1
-            if self._depth == 1:
-                self._look(_CLEANING, fusion.model.model)
-            try:
-                return apply(fusion)
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._look(type(fusion).__name__, fusion.model.model)
-
-        return watched
-
-    def _look(self, name: str, model: "ModelProto") -> None:
-        data = bytes(model.SerializeToString())
-        if data != self._last:
-            self._seen(PartStage(name, _sorted(model)))
-        self._last = data
 
 
 def _sorted(model: "ModelProto") -> bytes:
