@@ -100,9 +100,8 @@ def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) 
         return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
     # Comments are not errors; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
-    found += of_model(path, loaded)
     of_missing = of_blobs(path, loaded)
-    found += of_missing
+    found += [*of_model(path, loaded), *of_missing]
     if worker is not None and of_missing:
         message = "onnx's checker was not run, since weights are missing"
         found.append(Finding(severity="warning", code=UNFINISHED, message=message, file=str(path)))

@@ -128,9 +128,9 @@ def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance
     import numpy
 
     differs = base.reshape(-1) != target.reshape(-1)
+    if not base.size:
+        return Comparison(elements=0, exact=True)
     if not differs.any():
-        if not base.size:
-            return Comparison(elements=0, exact=True)
         return Comparison(elements=base.size, largest_absolute=0.0, largest_relative=0.0, cosine=1.0, exact=True)
     one, other = base.reshape(-1).astype(numpy.float64), target.reshape(-1).astype(numpy.float64)
     found = _floats(base, target, one, other, tolerance)

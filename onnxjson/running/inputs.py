@@ -29,7 +29,7 @@ from onnxjson.running.random_values import (
     role_of,
 )
 from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, tensor_type, unknown
-from onnxjson.running.values import Value, Values
+from onnxjson.running.values import Dictionary, Value, Values
 from onnxjson.running.worker import Worker
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def free_inputs(model: Model) -> dict[str, Type | None]:
 
 def outputs_of(model: Model) -> dict[str, Type | None]:
     """Return the outputs of a model, in their order."""
-    graph = model.graph or Graph()
-    return {each.name: each.type for each in graph.output if each.name}
+    return {} if model.graph is None else {each.name: each.type for each in model.graph.output if each.name}
 
 
 def options_by_model(models: Sequence[Model], input_options: InputOptions) -> list[InputOptions]:
@@ -189,9 +188,9 @@ class Inputs:
             raise FeedError(f'the type of "{visible(each.name)}" is unknown; give it a value with --input')
         # All values of the narrower dtype exist in the other one; strings do not become numbers.
         narrowest = min(known, key=_bits)
-        if narrowest.map_type is not None or narrowest.sparse_tensor_type is not None:
-            what = "a map" if narrowest.map_type is not None else "a sparse tensor"
-            raise FeedError(f'"{visible(each.name)}" is {what}, for which there are no random values')
+        for found, what in ((narrowest.map_type, "a map"), (narrowest.sparse_tensor_type, "a sparse tensor")):
+            if found is not None:
+                raise FeedError(f'"{visible(each.name)}" is {what}, for which there are no random values')
         return self._of_type(each, narrowest, draw)
 
     def _of_type(self, each: Input, declared: Type, draw: "_Draw") -> Value:
@@ -280,11 +279,13 @@ def _cast(value: Value, declared: Type | None) -> Value:
 
     inner = innermost(declared)
     data_type = None if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type
-    if isinstance(value, tuple) and not hasattr(value, "keys"):
+    if isinstance(value, tuple) and not isinstance(value, Dictionary):
         return tuple([_cast(item, declared) for item in value])
-    if not isinstance(value, Tensor) or not data_type or STRING in (data_type, value.data_type):
-        return value
-    if data_type == value.data_type:
+    if (
+        not isinstance(value, Tensor)
+        or data_type in (None, 0, value.data_type)
+        or STRING in (data_type, value.data_type)
+    ):
         return value
     with numpy.errstate(all="ignore"):
         return from_numpy(to_numpy(value).astype(numpy_dtype(data_type)), value.name)

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.model.constants import RANDOM, is_constant_node
+from onnxjson.model.constants import RANDOM, is_constant_node, value_of_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
@@ -87,9 +87,10 @@ def extract_part(
     called = [node for function in functions for node in walk(function, Node)]
     default = next((each.version or 0 for each in opsets if plain_domain(each.domain) == ""), 0)
     _require_deterministic([*inner, *called], default, cut.all_constants())
+    bare = {"metadata_props": (), "doc_string": None, "device_configurations": ()}
     graph = Graph(
         name="part",
-        node=(*[_plain(node) for node in cut.nodes], *copies),
+        node=(*[msgspec.structs.replace(node, **bare) for node in cut.nodes], *copies),
         initializer=tuple(cut.constants),
         sparse_initializer=tuple(cut.sparse_constants),
         input=tuple([_value(name, inputs[name]) for name in cut.consumed_inputs]),
@@ -134,12 +135,10 @@ class _Cut:
 
     def all_constants(self) -> dict[str, Tensor]:
         found = {tensor.name or "": tensor for tensor in self.constants}
-        for node in self.nodes:
-            if is_constant_node(node) and node.output:
-                for attribute in node.attribute:
-                    if attribute.t is not None:
-                        found[node.output[0]] = attribute.t
-        return found
+        values = [
+            (node.output[0], value_of_node(node)) for node in self.nodes if is_constant_node(node) and node.output
+        ]
+        return found | {name: value for name, value in values if isinstance(value, Tensor)}
 
     def _constant_or_alias(self, name: str) -> Node | None:
         """Record an initializer, or return the Constant or Identity node that outputs a value."""
@@ -170,8 +169,6 @@ def _fresh_names(nodes: Sequence[Node], count: int) -> list[str]:
     return [name for name in names if name not in used][:count]
 
 
-def _plain(node: Node) -> Node:
-    return msgspec.structs.replace(node, metadata_props=(), doc_string=None, device_configurations=())
 
 
 def _opsets(model: Model, scope: Scope) -> tuple[OperatorSetId, ...]:

@@ -164,15 +164,15 @@ class _Feeds:
         if not self._taken:
             return (RunFeeds(0, {}, {}),)
         open_dimensions = self._dimensions.open_in([each.shape for each in self._taken])
+        kinds: list[tuple[Spread, tuple[float, ...]]] = [(spread, ()) for spread in SPREADS]
+        if self._thresholds:
+            kinds.append(("normal", self._thresholds))
         runs = []
         for number, sizes in enumerate(SIZES if open_dimensions else SIZES[:1]):
             given = {each: sizes[place % len(sizes)] for place, each in enumerate(open_dimensions)}
-            for place, spread in enumerate(SPREADS):
+            for place, (spread, numbers) in enumerate(kinds):
                 generator = numpy.random.default_rng([*seed, number, place])
-                runs.append(self._run(number, given, spread, generator))
-            if self._thresholds:
-                generator = numpy.random.default_rng([*seed, number, len(SPREADS)])
-                runs.append(self._run(number, given, "normal", generator, self._thresholds))
+                runs.append(self._run(number, given, spread, generator, numbers))
         return tuple(runs)
 
     def _run(
@@ -181,7 +181,7 @@ class _Feeds:
         given: Mapping[Hashable, int],
         spread: Spread,
         generator: "Generator",
-        numbers: tuple[float, ...] = (),
+        numbers: tuple[float, ...],
     ) -> RunFeeds:
         values: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         shapes = [self._dimensions.sized(each.shape, given) for each in self._taken]
