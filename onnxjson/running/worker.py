@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -74,9 +73,7 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -121,14 +118,6 @@ class Worker:
             # Broken models often crash shape inference; the findings already report why they are broken.
             return (*findings, Finding(severity="warning", code="check-unfinished", message=str(error)))
 
-    def check_shapes(self, model: bytes) -> tuple[Finding, ...]:
-        """Return the findings of the strict shape inference of onnx alone.
-
-        Raises:
-            WorkerError: the analysis crashed, hung or ran out of memory.
-        """
-        return self._findings("check_shapes", model, None)
-
     def infer_shapes(self, model: bytes) -> bytes:
         """Return the serialized model with the types and shapes that onnx can infer.
 
@@ -136,25 +125,23 @@ class Worker:
             WorkerError: the analysis crashed, hung, ran out of memory or rejected the model.
             LimitError: the model is larger than protobuf supports.
         """
-        return self._changed("infer_shapes", model)
+        return self._changed("infer_shapes", model)[0]
 
     def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
-        """Return what `infer_shapes` adds to a model, without the rest, and the findings of `check_shapes`.
+        """Return what `infer_shapes` adds to a model, without the rest, and the findings of its strict mode.
 
         Of the nodes, only those with subgraphs stay.
         """
-        answer, types = self._request("infer_types", model)
-        if answer.outcome == "failed":
-            raise WorkerError(f"{_NAMES['infer_types']} rejects this model: {answer.detail}")
+        types, answer = self._changed("infer_types", model)
         return types, answer.findings
 
     def inline_functions(self, model: bytes) -> bytes:
         """Return the serialized model with all calls of functions inlined; see `infer_shapes`."""
-        return self._changed("inline_functions", model)
+        return self._changed("inline_functions", model)[0]
 
     def convert_version(self, model: bytes, version: int) -> bytes:
         """Return the serialized model for another version of the default operator set; see `infer_shapes`."""
-        return self._changed("convert_version", model, version)
+        return self._changed("convert_version", model, version)[0]
 
     def run_contained(self, request: Request, blob: bytes, folder: Path) -> PassAnswer:
         """Run a pass on a model, or a task of `onnxjson.running.tasks`, in a process; a failure is part of the answer.
@@ -174,14 +161,14 @@ class Worker:
             return PassAnswer(made, "", answer.output, answer.remarks)
         return PassAnswer(b"", _problem(answer, request.limits), answer.output)
 
-    def _changed(self, job: Job, model: bytes, version: int | None = None) -> bytes:
+    def _changed(self, job: Job, model: bytes, version: int | None = None) -> tuple[bytes, Answer]:
         answer, changed = self._request(job, model, version=version)
         if answer.outcome == "failed":
             raise WorkerError(f"{_NAMES[job]} rejects this model: {answer.detail}")
-        return changed
+        return changed, answer
 
     def _findings(
-        self, job: Job, model: bytes | Path, folder: Path | None, reads: Sequence[Path] | None = None
+        self, job: Job, model: bytes | Path, folder: Path | None, reads: Sequence[Path] | None
     ) -> tuple[Finding, ...]:
         answer, _ = self._request(job, model, folder, reads=reads)
         findings = list(answer.findings)

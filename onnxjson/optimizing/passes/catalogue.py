@@ -1,11 +1,10 @@
 """All passes by name, and lists of everything that a pipeline can run."""
 
-from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.editing.catalogue import NAMES as EDITS
-from onnxjson.editing.declaration import name_of, summary
-from onnxjson.editing.parameters import COMMON, Parameter, parameters
+from onnxjson.editing.declaration import Declared, name_of, summary
+from onnxjson.editing.parameters import COMMON, parameters
 from onnxjson.editing.values import plain_value
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
@@ -18,21 +17,9 @@ from onnxjson.optimizing.passes.transformers import Transformers
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
-    Onnxoptimizer,
-    Onnxsim,
-    Onnxslim,
-    Onnxscript,
-    Onnxruntime,
-    Transformers,
-    Float16,
-    MixedPrecision,
-    QuantizeDynamic,
-    QuantizeStatic,
-    SymbolicShapes,
-    ExtractAdapters,
-    QnnPreprocess,
-    RulesPass,
-)
+    Onnxoptimizer, Onnxsim, Onnxslim, Onnxscript, Onnxruntime, Transformers, Float16, MixedPrecision, QuantizeDynamic,
+    QuantizeStatic, SymbolicShapes, ExtractAdapters, QnnPreprocess, RulesPass,
+)  # fmt: skip
 
 KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass, PluginPass)
 
@@ -73,9 +60,14 @@ def entries() -> list[Entry]:
     """Return all entries in the order of the help; parts follow their pass."""
     found: list[Entry] = []
     for name, kind in NAMES.items():
-        found += [_entry(name, kind), *_parts(name, kind)]
+        options, problem = _options(kind, kind.part), kind.available()
+        more = " ".join((kind.__doc__ or "").strip().partition("\n")[2].split())
+        found.append(Entry("pass", name, summary(kind), options, problem, kind.extra, more))
+        rest = tuple([each for each in options if each.name != kind.part])
+        for part, description in kind.parts.items():
+            found.append(Entry("part", f"{name}:{part}", description, rest, problem, kind.extra))
     for name, edit in EDITS.items():
-        found.append(Entry("edit", name, summary(edit), _options(parameters(edit)), None, None))
+        found.append(Entry("edit", name, summary(edit), _options(edit), None, None))
     for name, entry in plugins().items():
         package = f" {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
         problem = "another pass has this name" if name in NAMES or name in EDITS else None
@@ -94,26 +86,12 @@ def as_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(name: str, kind: type[Pass]) -> Entry:
-    more = " ".join((kind.__doc__ or "").strip().partition("\n")[2].split())
-    return Entry("pass", name, summary(kind), _options(parameters(kind), kind), kind.available(), kind.extra, more)
-
-
-def _parts(name: str, kind: type[Pass]) -> Iterable[Entry]:
-    rest = tuple([each for each in _options(parameters(kind), kind) if each.name != kind.part])
-    problem = kind.available()
-    for part, description in kind.parts.items():
-        yield Entry("part", f"{name}:{part}", description, rest, problem, kind.extra)
-
-
-def _options(known: Sequence[Parameter], kind: type[Pass] | None = None) -> tuple[Option, ...]:
-    return tuple([_option(each, kind) for each in known if each.field not in COMMON])
-
-
-def _option(parameter: Parameter, kind: type[Pass] | None) -> Option:
-    shape = parameter.shape
-    choices = shape.choices or (shape.item.choices if shape.item is not None else ())
-    if kind is not None and parameter.name == kind.part:
-        choices = tuple(kind.parts)
-    default = None if parameter.required else plain_value(parameter.default)
-    return Option(parameter.name, shape.fits, parameter.description, parameter.required, default, choices)
+def _options(kind: type[Declared], part: str | None = None) -> tuple[Option, ...]:
+    found = []
+    for each in parameters(kind):
+        if each.field not in COMMON:
+            choices = each.shape.choices or (each.shape.item.choices if each.shape.item is not None else ())
+            choices = tuple(kind.parts) if issubclass(kind, Pass) and each.name == part else choices
+            default = None if each.required else plain_value(each.default)
+            found.append(Option(each.name, each.shape.fits, each.description, each.required, default, choices))
+    return tuple(found)
