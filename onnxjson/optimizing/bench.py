@@ -84,8 +84,9 @@ class _Entry:
             is_exact=variant.is_exact,
             settings=settings,
         )
-        self.stage: Stage | None = None
-        self.models: TwoModels | None = None
+        self.stage: Stage
+        """The variant, and with the original, `models`, once it is built; its row then has the number of nodes."""
+        self.models: TwoModels
 
     def note(self, **found: object) -> None:
         self.row = msgspec.structs.replace(self.row, **found)
@@ -163,7 +164,8 @@ class Bench:
 
     def models(self) -> list[tuple[str, str, bytes]]:
         """Return the variants that were built: name of the model, name of the variant, serialized model."""
-        found = {(each.row.model, each.row.variant): each.stage.data for each in self._entries if each.stage}
+        found = {(each.row.model, each.row.variant): each.stage.data for each in self._entries
+                 if each.row.nodes is not None}  # fmt: skip
         return [(model, variant, data) for (model, variant), data in found.items()]
 
     def _require_values(self) -> None:
@@ -188,7 +190,7 @@ class Bench:
                 entry.note(problem=str(error), verdict="fails")
                 continue
             found = size_of(stage.model, len(stage.data))
-            entry.stage = stage
+            entry.stage, entry.models = stage, TwoModels(self._stage(entry.subject, ()).model, stage.model)
             entry.note(nodes=found.nodes, parameters=found.parameters, bytes=found.bytes)
 
     def _stage(self, number: int, steps: tuple[Step, ...]) -> Stage:
@@ -221,9 +223,6 @@ class Bench:
         options = self._options
         exact = msgspec.structs.replace(options.settings, level="off", threads=1, parallel=0)
         for entry in self._announced("verifying"):
-            assert entry.stage is not None
-            base = self._stage(entry.subject, ())
-            entry.models = TwoModels(base.model, entry.stage.model)
             plan = Plan(
                 seed=options.seed,
                 seeds=options.seeds,
@@ -248,10 +247,9 @@ class Bench:
 
     def _score(self) -> None:
         script = self._options.script
-        for entry in self._announced("loss and metric") if script is not None else ():
-            assert script is not None
-            assert entry.stage is not None
-            assert entry.models is not None
+        if script is None:
+            return
+        for entry in self._announced("loss and metric"):
             interface, types = entry.models.interface, free_inputs(entry.stage.model)
             task = ScoreTask(
                 subject=pack_model(entry.stage.model, None).subject,
@@ -272,7 +270,7 @@ class Bench:
 
     def _race(self) -> None:
         options = self._options
-        entries = [entry for entry in self._entries if entry.stage is not None and entry.row.verdict != "fails"]
+        entries = [entry for entry in self._entries if entry.row.verdict != "fails"]
         runners = [self._runner(entry) for entry in entries]
         if not runners:
             return
@@ -290,14 +288,11 @@ class Bench:
         self._note_race(entries, outcome.reports)
         if outcome.interrupted:
             raise KeyboardInterrupt
-        if outcome.problem:
-            for entry in entries:
-                if len(entry.row.times) < options.rounds and not entry.row.problem:
-                    entry.note(problem=f"the timing {outcome.problem}")
+        for entry in entries if outcome.problem else ():
+            if len(entry.row.times) < options.rounds and not entry.row.problem:
+                entry.note(problem=f"the timing {outcome.problem}")
 
     def _runner(self, entry: _Entry) -> Runner:
-        assert entry.stage is not None
-        assert entry.models is not None
         options, subject = self._options, self._subjects[entry.subject]
         inputs = entry.models.inputs(self._input_options[entry.subject], self._worker)
         _, feed = inputs.feeds(subject.sets[0].inputs if subject.sets else {}, (options.seed, 0))
