@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.codecs import serde
-from onnxjson.codecs.wire_format import read_lenient_varint, signed, size_text
+from onnxjson.codecs.wire_format import read_lenient_varint, size_text
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor, Type
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
-from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running.value_types import unknown
 from onnxjson.running.values import Dictionary, Value
 from onnxjson.storage.constant_reading import Kind
@@ -141,13 +140,13 @@ def _value_of_pb(path: Path, declared: Type | None) -> Value:
 
 
 def value_of_message(data: bytes, declared: Type | None) -> Value:
-    """Decode a TensorProto, or, depending on the type, a SequenceProto, MapProto or OptionalProto."""
+    """Decode a TensorProto, or, depending on the type, a SequenceProto or OptionalProto."""
     if declared is not None and declared.sequence_type is not None:
         return _items(data, declared.sequence_type.elem_type)
     if declared is not None and declared.optional_type is not None:
         return next(iter(_items(data, declared.optional_type.elem_type)), None)
     if declared is not None and declared.map_type is not None:
-        return _dictionary(data)
+        raise WireError("a map is not read from a .pb", 0)
     return _tensor(data)
 
 
@@ -178,15 +177,14 @@ def _tensor(data: bytes) -> Tensor:
     return model.graph.initializer[0]
 
 
-def _fields(data: bytes) -> list[tuple[int, bytes | int]]:
-    """Split a message into its fields: field number, and bytes or a number."""
-    found: list[tuple[int, bytes | int]] = []
+def _fields(data: bytes) -> list[tuple[int, bytes]]:
+    """Split a message into its fields, field number and bytes, without numbers."""
+    found: list[tuple[int, bytes]] = []
     position = 0
     while position < len(data):
         tag, position = read_lenient_varint(data, position)
         if tag & 7 == 0:
-            number, position = read_lenient_varint(data, position)
-            found.append((tag >> 3, number))
+            _, position = read_lenient_varint(data, position)
         elif tag & 7 == 2:
             size, position = read_lenient_varint(data, position)
             if position + size > len(data):
@@ -203,32 +201,5 @@ def _items(data: bytes, declared: Type | None) -> tuple[Value, ...]:
     return tuple([
         value_of_message(item, declared if number != 3 else None)
         for number, item in _fields(data)
-        if number in (3, 5, 6, 7) and isinstance(item, bytes)
+        if number in (3, 5, 6, 7)
     ])  # fmt: skip
-
-
-def _dictionary(data: bytes) -> Value:
-    # MapProto: key_type = 2, keys = 3 (packed or not), string_keys = 4, values = 5, a SequenceProto.
-    import numpy
-
-    keys: list[int] = []
-    texts: list[bytes] = []
-    items: Value = ()
-    for number, item in _fields(data):
-        if number == 3 and isinstance(item, int):
-            keys.append(signed(item))
-        elif number == 3 and isinstance(item, bytes):
-            position = 0
-            while position < len(item):
-                key, position = read_lenient_varint(item, position)
-                keys.append(signed(key))
-        elif number == 4 and isinstance(item, bytes):
-            texts.append(item)
-        elif number == 5 and isinstance(item, bytes):
-            items = _items(item, None)
-    if not isinstance(items, tuple) or not all(isinstance(each, Tensor) for each in items):
-        raise WireError("values of a map that are not tensors", 0)
-    arrays = [to_numpy(each).reshape(-1) for each in items if isinstance(each, Tensor)]
-    values = numpy.concatenate(arrays) if arrays else numpy.zeros(0, numpy.float32)
-    found = numpy.array(texts, object) if texts else numpy.array(keys, numpy.int64)
-    return Dictionary(from_numpy(found), from_numpy(values))
