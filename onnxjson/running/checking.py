@@ -190,7 +190,7 @@ _QUOTED: Final = re.compile(r"'([^']+)'")
 
 
 def onnx_findings(
-    worker: Worker,
+    worker: "Worker",
     model: Model,
     others: Sequence[Finding] = (),
     *,
@@ -213,7 +213,9 @@ def onnx_findings(
     return _folded(index, [*others, *placed])
 
 
-def _with_nodes(worker: Worker, model: Model, folder: Path | None, reads: Sequence[Path] | None) -> tuple[Finding, ...]:
+def _with_nodes(
+    worker: "Worker", model: Model, folder: Path | None, reads: Sequence[Path] | None
+) -> tuple[Finding, ...]:
     """Return the findings of onnx with the addresses of the nodes that they name."""
     mark = f"node-{secrets.token_hex(4)}-"
     names: list[str] = []
@@ -238,7 +240,7 @@ def _with_nodes(worker: Worker, model: Model, folder: Path | None, reads: Sequen
 class _Places:
     """The elements that messages of onnx without a node are about."""
 
-    def __init__(self, worker: Worker, model: Model, index: Index) -> None:
+    def __init__(self, worker: "Worker", model: Model, index: Index) -> None:
         self._worker = worker
         self._model = model
         self._index = index
