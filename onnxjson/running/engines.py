@@ -1,7 +1,4 @@
-"""Engines that evaluate models: onnxruntime, else the reference evaluator of onnx.
-
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
-"""
+"""Engines that evaluate models: onnxruntime, else the reference evaluator of onnx."""
 
 import ctypes
 import json

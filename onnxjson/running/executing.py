@@ -2,8 +2,6 @@
 
 Models are scored by a script of the user. It defines ``def evaluate(run)``, where ``run({"x": array})`` returns the
 outputs by name. It returns ``{"loss": 0.1, "metric": 0.98}``, or these two numbers; further numbers are allowed.
-
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
 """
 
 import os

@@ -3,8 +3,6 @@
 Going down, that refuses many operators that only got more types or optional attributes. Such nodes are hidden from it:
 they stay as they are, except for attributes without effect, and the caller checks whether the older operator accepts
 them. An operator that does not exist in the older version is replaced by its definition, if onnx has one.
-
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

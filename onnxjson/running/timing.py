@@ -1,7 +1,4 @@
-"""Time models inside the guarded process: node by node with a profile, or several models side by side.
-
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
-"""
+"""Time models inside the guarded process: node by node with a profile, or several models side by side."""
 
 import random
 import time

@@ -1,7 +1,4 @@
-"""Jobs of the guarded process: native analysis by onnx with its messages as findings, passes and tasks.
-
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
-"""
+"""Jobs of the guarded process: native analysis by onnx with its messages as findings, passes and tasks."""
 
 import re
 from importlib import import_module
