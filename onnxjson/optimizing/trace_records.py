@@ -73,12 +73,15 @@ class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
     """Record of a pipeline that ran on a model."""
 
     source: str
+    """Name of the model, such as its path."""
     first: Model
     before: Size
+    """Size of the first model."""
     steps: tuple[Step, ...] = ()
     first_sha256: str
     """SHA-256 of the first model as SerializeToString writes it, hexadecimal."""
     last_sha256: str
+    """SHA-256 of the last model."""
 
     @property
     def after(self) -> Size:
@@ -102,7 +105,11 @@ class Trace(ReportedPage, msgspec.Struct, frozen=True, kw_only=True):
         return [part for step in self.steps for part in step.parts]
 
     def models(self) -> Iterator[Model]:
-        """Yield the first model, then the model after each part."""
+        """Yield the first model, then the model after each part.
+
+        Raises:
+            PatchError: the patches do not fit; the trace was changed.
+        """
         model = self.first
         yield model
         for part in self.parts():
