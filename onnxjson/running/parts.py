@@ -169,8 +169,6 @@ def _fresh_names(nodes: Sequence[Node], count: int) -> list[str]:
     return [name for name in names if name not in used][:count]
 
 
-
-
 def _opsets(model: Model, scope: Scope) -> tuple[OperatorSetId, ...]:
     """Return the operator sets of a graph; those of a function override those of the model."""
     *_, outermost = scope.chain()
