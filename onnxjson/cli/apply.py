@@ -15,8 +15,7 @@ from onnxjson.editing.python_script import PythonScript
 from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
-from onnxjson.patching import Patch
-from onnxjson.patching.patch import missing_files
+from onnxjson.patching.patch import Patch, missing_files
 from onnxjson.patching.patch_text import read_patch
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source

@@ -68,11 +68,7 @@ def bytes_value(value: bytes) -> bytes:
 
 
 def string_or_lines(value: str, indent: int) -> tuple[bytes, bool]:
-    """Encode a string, as the list of its lines if it has line feeds; its key is at `indent`.
-
-    Returns:
-        The JSON, and whether it spans several lines.
-    """
+    """Encode a string, as the list of its lines if it has line feeds -> the JSON, whether it spans several lines."""
     if "\n" not in value or not is_text(value):
         return string(value), False
     start = INDENTS[indent + 2]
@@ -203,11 +199,7 @@ def owner_name(kind: str, element: Any) -> str | None:
 
 
 def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[bytes], set[int]]:
-    """Encode the lines of `element_metadata`; `groups` are the kinds in their order, each with all its elements.
-
-    Returns:
-        The lines, and the identities of the elements whose metadata stays inline.
-    """
+    """Encode the lines of `element_metadata` -> the lines, the identities of elements whose metadata stays inline."""
     lines: list[bytes] = []
     inline: set[int] = set()
     for kind, members in groups:

@@ -118,15 +118,8 @@ class TextWriter(ShortForms):
     def graph(self, graph: d.Graph, indent: int) -> None:
         """Write a graph, the value of a key whose line starts at `indent`."""
         inner = indent + 2
-        lines, inline = values.element_metadata(
-            (
-                ("node", graph.node),
-                ("input", graph.input),
-                ("output", graph.output),
-                ("initializer", graph.initializer),
-                ("value_info", graph.value_info),
-            )
-        )
+        kinds = ("node", "input", "output", "initializer", "value_info")
+        lines, inline = values.element_metadata([(kind, getattr(graph, kind)) for kind in kinds])
         self.out.append(b"{")
         self.scalar("name", graph.name, values.INDENTS[inner])
         self.doc_string(graph.doc_string, inner)
@@ -140,7 +133,6 @@ class TextWriter(ShortForms):
         self._finish(graph, lines, indent)
 
     def _finish(self, record: Any, lines: list[bytes], indent: int) -> None:
-        """Write the end of a graph or function: its metadata, that of its elements, unknown fields, the brace."""
         inner = indent + 2
         self.metadata(record.metadata_props, inner)
         if lines:

@@ -21,6 +21,7 @@ entry at all, deletes it. Consecutive nodes of one graph are one block: a list u
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -75,14 +76,9 @@ def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = -2
-    for position in sorted(positions):
-        if position != last + 1:
-            if last >= 0:
-                yield first, last
-            first = position
-        last = position
-    yield first, last
+    for _, run in groupby(enumerate(sorted(positions)), lambda each: each[1] - each[0]):
+        members = [position for _, position in run]
+        yield members[0], members[-1]
 
 
 def _run(graph: str, first: int, last: int) -> str:
@@ -138,10 +134,7 @@ def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) ->
 
 
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
-    """Read the nodes that replace each of the blocks at `addresses`; `file` is the name of the text in findings.
-
-    The nodes of a block that the document does not have are deleted.
-    """
+    """Read the nodes that replace each block at `addresses`; those of a block that the text lacks are deleted."""
     context = Context()
     context.has_digests = True
     return read_document(text, lambda tree, context: _read(tree, addresses, context), context, file=file)[0]
@@ -228,7 +221,6 @@ def _members(
     rebuild: Callable[[Any, Mapping[str, Any], str], Any],
     places: dict[str, tuple[Key, ...]],
 ) -> Iterator[Any]:
-    """The new members of a list; `address` is that of the list in the new model."""
     are_attributes = bool(members) and isinstance(members[0], Attribute)
     segments = attribute_segments(members) if are_attributes else [str(at) for at in range(len(members))]
     count = 0

@@ -38,12 +38,8 @@ if TYPE_CHECKING:
 def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
     """Read a proto-JSON text in UTF-8; `file` is its name in findings.
 
-    Integers are numbers or strings, enums names or numbers; base64 has the standard or the URL-safe alphabet, padded or
-    not.
-
-    Raises:
-        DecodeError: the text is not a ModelProto, or has something that json_format would drop or guess; ``findings``
-            has all reasons with line and column.
+    Numbers may be strings, enums names or numbers, base64 of either alphabet. A DecodeError has everything that
+    json_format would refuse, drop or guess, with line and column.
     """
     from google.protobuf.json_format import ParseDict, ParseError
     from onnx import ModelProto
@@ -250,15 +246,8 @@ _LARGEST_AS_PRINTED: Final = 3.4028235e38
 def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
     """Write a model as proto-JSON, spelled as ``onnx.save(..., format="json")`` does.
 
-    Args:
-        model: the model; its payloads in files are read.
-        lossy: write a model that proto-JSON cannot represent: unknown fields and unknown enum numbers are left out, a
-            NaN loses its payload, bytes that are not UTF-8 become U+FFFD.
-
-    Raises:
-        EncodeError: proto-JSON cannot represent the model; ``findings`` has every reason with its address.
-        LimitError: messages nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
+    An EncodeError has every part that proto-JSON cannot represent, with its address. With `lossy` those are left out:
+    unknown fields and enum numbers, payloads of NaNs; bytes that are not UTF-8 become U+FFFD.
     """
     from google.protobuf.json_format import MessageToDict
 

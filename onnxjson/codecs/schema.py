@@ -14,8 +14,7 @@ from typing import Any, Final, TypeAlias
 from onnxjson.model import document as d
 from onnxjson.model import messages as m
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.operator_table import attribute_table
-from onnxjson.model.operators import all_operators, operator_signature
+from onnxjson.model.operators import all_operators, attribute_table, operator_signature
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -34,7 +33,6 @@ _TYPE_MISTAKE: Final = "a type, such as float32[1,N,64]: a dtype, and dims that 
 
 
 def _spaced_list(item: str) -> str:
-    """A pattern for items between square brackets, with spaces wherever the reader allows them."""
     return rf"\[ *(?:{item} *(?:, *{item} *)*)?\]"
 
 
@@ -287,7 +285,6 @@ def _type_pattern() -> str:
 
 
 def _attribute_values() -> dict[str, Schema]:
-    """Definitions of attribute values: of any type, and of each type that an operator declares."""
     payloads = {field.name: _field(d.Attribute, field) for field in m.FIELDS[d.Attribute]}
     by_type = {name: payloads[m.ATTRIBUTE_PAYLOADS[number]] for name, number in m.ATTRIBUTE_TYPES.items() if number}
     numbers = _either(reference("float"), reference("int64"))

@@ -28,12 +28,7 @@ class Parsed(NamedTuple):
 
 
 def parse(data: Buffer, source: SourceFile | None = None) -> Parsed:
-    """Read a serialised ModelProto; payloads stay in `source`, the file of `data`, if it is given.
-
-    Raises:
-        WireError: the bytes are not a ModelProto, or are cut off.
-        LimitError: messages nest deeper than protobuf reads.
-    """
+    """Read a serialised ModelProto; payloads stay in `source`, the file of `data`, if it is given."""
     try:
         return Parsed(read_model(data, source), reserialised=False)
     except NotCanonicalError:
@@ -53,9 +48,7 @@ def parse(data: Buffer, source: SourceFile | None = None) -> Parsed:
 def from_proto(proto: "onnx.ModelProto") -> d.Model:
     """Convert a ModelProto to a record; every message has one, and the message stays as it is.
 
-    Raises:
-        LimitError: messages nest deeper than protobuf reads, or the model without the bytes of its initializers exceeds
-            2 GiB.
+    LimitError if messages nest too deep, or the model without the bytes of its initializers exceeds 2 GiB.
     """
     from google.protobuf.message import EncodeError
 
@@ -95,12 +88,7 @@ def _with_raw_data(model: d.Model, payloads: dict[int, Data]) -> d.Model:
 
 
 def to_proto(model: d.Model) -> "onnx.ModelProto":
-    """Convert a record to a ModelProto, message-identical to the one that the record was read from.
-
-    Raises:
-        LimitError: messages nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
-    """
+    """Convert a record to a ModelProto, message-identical to the one that the record was read from."""
     from onnx import ModelProto
 
     if message_size(model) < MESSAGE_BYTES // 8 or model.graph is None:

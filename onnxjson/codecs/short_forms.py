@@ -1,7 +1,7 @@
 """Attributes, tensors, value infos, types and full forms as canonical text (docs/format.md, sections 5 to 7 and 10)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pybase64
 
@@ -24,13 +24,10 @@ from onnxjson.model.payloads import Data
 from onnxjson.model.scalars import LARGEST_PLAIN
 
 
-class Base64Payload:
+class Base64Payload(NamedTuple):
     """A payload that is encoded as base64 when it is written."""
 
-    __slots__ = ("data",)
-
-    def __init__(self, data: Data) -> None:
-        self.data = data
+    data: Data
 
 
 class ShortForms:
@@ -48,10 +45,7 @@ class ShortForms:
         raise NotImplementedError
 
     def key(self, text: bytes, line: bytes | None) -> None:
-        """Write a key of an object, with a comma unless it is the first; `text` may include the value.
-
-        `line` is the line break before the key, None for the same line.
-        """
+        """Write a key, perhaps with its value, after a comma unless it is the first; `line` is a line break before."""
         first = bool(self.out) and self.out[-1] == b"{"
         if line is None:
             self.out.append(text if first else b", " + text)
@@ -138,10 +132,7 @@ class ShortForms:
         inline: bool = True,
         tokens: list[bytes] | None = None,
     ) -> None:
-        """Write a TensorProto, an element of a list or the value of a key on a line that starts at `indent`.
-
-        With `inline` its metadata is part of it; `tokens` are its formatted values, if the caller has them already.
-        """
+        """Write a TensorProto; with `inline` its metadata is in it; `tokens` are its values if the caller has them."""
         inner = indent + (1 if is_item else 2)
         head = tensor_text.type_text(tensor.data_type, tensor.dims) if tensor.data_type is not None else None
         body = self.tensor_body(tensor, inner, tokens) if head is not None else None
@@ -238,7 +229,6 @@ class ShortForms:
             self.out.append(values.typed_data(field.kind, data))
 
     def _value(self, field: Field, value: Any, indent: int) -> None:
-        """Write the value of a field, in a full form or as the payload of an attribute."""
         if field.kind is Kind.MESSAGE:
             self._messages(field, value, indent)
         elif field.kind is Kind.FLOAT:

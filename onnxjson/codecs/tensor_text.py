@@ -97,10 +97,7 @@ class Body(NamedTuple):
 
 
 def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Body | None:
-    """Encode the elements of a tensor whose type the grammar can represent; None if only the full form represents them.
-
-    `indent` is that of a key on a separate line; `tokens` are the formatted values, if the caller has them.
-    """
+    """Encode the elements of a tensor as a key at `indent`; None if only the full form represents them."""
     if is_plain_external_tensor(tensor):
         return Body(b'"external_data": ')
     if tensor.data_type == STRING:

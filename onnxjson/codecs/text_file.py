@@ -77,14 +77,7 @@ def _quoted_keys(tree: dict[str, object]) -> list[bytes]:
 
 
 def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:
-    """Read the model in an opened file; with `conflicted` the text may have conflicts of a merge.
-
-    Raises:
-        ConflictError: the text has conflicts, and `conflicted` is false.
-        DecodeError: it is not a model; ``findings`` has all reasons with line and column.
-        LimitError: the text without its weights is too big.
-        ChangedUnderneathError, FileError: the file cannot be read.
-    """
+    """Read the model in an opened file; errors as `read_bytes`."""
     name = str(source.path)
     if source.size < CUT_FROM:
         return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans, conflicted=conflicted)
@@ -100,7 +93,12 @@ def read_bytes(
     cuts: Mapping[str, Payload] | None = None,
     conflicted: bool = False,
 ) -> Read:
-    """Read the model in a text; `cuts` are the base64 values that were cut out of it, by their markers."""
+    """Read the model in a text; `cuts` are the base64 values that were cut out of it, by their markers.
+
+    Raises:
+        ConflictError: the text has conflicts of a merge, and `conflicted` is false.
+        DecodeError: it is not a model; ``findings`` has all reasons with line and column.
+    """
     from onnxjson.codecs.reading import fast
 
     has_digests = b'"sha256"' in text or b'"blob"' in text
@@ -165,10 +163,7 @@ def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
 
 
 def _value(source: SourceFile, start: int) -> tuple[int, int | None]:
-    """Measure the base64 value that begins at `start` -> the position of its closing quote, and its number of bytes.
-
-    The number is None if the value is not canonical base64.
-    """
+    """Measure the base64 value at `start` -> the position of its closing quote; its bytes, None if not canonical."""
     import pybase64
 
     position = start

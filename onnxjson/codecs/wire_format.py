@@ -16,10 +16,7 @@ class NotCanonicalError(Exception):
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Read a minimal varint at `position` -> (unsigned value, position after it).
 
-    Raises:
-        WireError: it has more than ten bytes.
-        NotCanonicalError: it is longer than its value needs.
-        IndexError: the buffer ends within it.
+    A longer one raises NotCanonicalError, one of more than ten bytes WireError, the end of the buffer IndexError.
     """
     byte = buffer[position]
     if byte < 0x80:
@@ -110,13 +107,7 @@ class UnknownTail:
         self._known = {tag: field for field in fields for tag in _accepted_tags(field)}
 
     def check(self, buffer: Buffer, position: int, end: int, depth: int) -> None:
-        """Check the fields from `position` to `end`.
-
-        Raises:
-            WireError: they are not well formed.
-            LimitError: groups nest too deep.
-            NotCanonicalError: one of them is a known field, which protobuf would write elsewhere.
-        """
+        """Check the fields from `position` to `end`; raise NotCanonicalError for a known one, else as `skip_field`."""
         while position < end:
             start = position
             tag, position = read_lenient_varint(buffer, position)

@@ -76,8 +76,7 @@ class GenericReader:
         """Read the whole buffer as one message of class `record`.
 
         Raises:
-            WireError: the bytes are not such a message, or they end within it.
-            LimitError: messages nest deeper than `MESSAGE_DEPTH`.
+            WireError, LimitError: the bytes are not such a message, end within it, or nest too deep.
             NotCanonicalError: they are such a message, but not as protobuf writes it.
         """
         try:
@@ -144,7 +143,6 @@ class GenericReader:
         return wire.read_lenient_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
 
     def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
-        """Read consecutive messages of the same tag; the length of the first is at `position`."""
         whole_run = self._runs.get(record)
         if whole_run is not None:
             return whole_run(tag, position, end, depth)
@@ -231,11 +229,7 @@ class GenericReader:
 
 
 def check_varints(run: bytes, is_int32: bool, offset: int) -> None:
-    """Require packed varints to be minimal, whole and, for int32, within 32 bits (sign-extended to 64).
-
-    Raises:
-        WireError, NotCanonicalError: they are not; `offset` is the position of the run.
-    """
+    """Require packed varints to be minimal, whole and, for int32, within 32 bits; `offset` is that of the run."""
     if run[-1] & 0x80:
         raise WireError("a run of numbers ends within a number", offset + len(run))
     if not any(byte & 0x80 for byte in run):

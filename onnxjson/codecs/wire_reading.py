@@ -137,7 +137,6 @@ class WireReader(GenericReader):
         return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, tuple(metadata))
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
-        """Read consecutive attributes; the first tag is at `position`."""
         attributes = []
         while position < end and self._buffer[position] == 0x2A:
             position, stop = self._extent(position + 1)

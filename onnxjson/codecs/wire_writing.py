@@ -6,7 +6,7 @@ is streamed.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import astuple
 
@@ -31,18 +31,16 @@ _SHARED_LENGTH = 128
 """A message of so few bytes, at most this deep, cannot nest below `MESSAGE_DEPTH`: its bytes can be reused."""
 
 
-class _Plan:
+class _Plan(NamedTuple):
     """The way in which one field is written."""
 
-    __slots__ = ("field", "index", "tag")
-
-    def __init__(self, index: int, field: Field) -> None:
-        self.index = index
-        self.field = field
-        self.tag = varint_text(tag_of(field))
+    field: Field
+    tag: str
 
 
-_PLANS: Final = {record: [_Plan(i, f) for i, f in enumerate(fields)] for record, fields in FIELDS.items()}
+_PLANS: Final = {
+    record: [_Plan(each, varint_text(tag_of(each))) for each in fields] for record, fields in FIELDS.items()
+}
 
 
 def _string_field(tag: str, value: str) -> str:
@@ -61,11 +59,7 @@ class WireWriter:
         self._types: dict[int, tuple[object, str]] = {}
 
     def message(self, record: d.Record, depth: int) -> int:
-        """Append the fields of `record` -> their size in bytes.
-
-        Raises:
-            LimitError: messages nest deeper than protobuf reads.
-        """
+        """Append the fields of `record` -> their size in bytes."""
         if depth > MESSAGE_DEPTH:
             raise LimitError(f"messages nest deeper than {MESSAGE_DEPTH} levels; protobuf could not read the result")
         size = 0
@@ -145,7 +139,6 @@ class WireWriter:
         return known[1]
 
     def _list(self, plan: _Plan, records: Any, depth: int) -> int:
-        """Append a repeated message; frequent plain ones as one string each."""
         plain = _PLAIN.get(plan.field.message)  # type: ignore[arg-type]
         if plain is None or depth > MESSAGE_DEPTH - 4:
             return sum([self._submessage(plan.tag, record, depth) for record in records])
@@ -277,12 +270,7 @@ def _latin(data: Data) -> str:
 
 
 def write_message(record: d.Record, write: Callable[[bytes], object]) -> None:
-    """Stream the serialised `record` to `write` in pieces.
-
-    Raises:
-        LimitError: messages nest deeper than protobuf reads, or the result would be too big; nothing is written.
-        ChangedUnderneathError, FileError: a payload's file can no longer be read.
-    """
+    """Stream the serialised `record` to `write`; LimitError, before any byte, if protobuf could not read the result."""
     writer = WireWriter()
     size = writer.message(record, 0)
     if size > MESSAGE_BYTES:

@@ -31,7 +31,8 @@ from onnxjson.model.walking import tensors_of
 
 if TYPE_CHECKING:
     from onnxjson.model.payloads import Data
-    from onnxjson.patching import Patch, Unit
+    from onnxjson.patching.changes import Unit
+    from onnxjson.patching.patch import Patch
 
 
 class DiffSummary(msgspec.Struct, frozen=True):
@@ -103,7 +104,7 @@ class Diff(ReportedPage):
     @cached_property
     def patch(self) -> "Patch":
         """The exact change: ``patch.apply(base) == target``. It includes ignored differences."""
-        from onnxjson.patching import Patch
+        from onnxjson.patching.patch import Patch
 
         pairs: dict[str, Sequence[tuple[int, int]]] = {}
         if self._context is not None:

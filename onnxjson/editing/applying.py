@@ -17,7 +17,7 @@ from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.structure import check_structure
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.storage.external import file_of
 
 _SHOWN: Final = 6

@@ -23,7 +23,7 @@ from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.operators import attribute_types
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import in_quotes
 from onnxjson.patterns.selectors import TensorRef
 

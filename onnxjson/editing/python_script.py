@@ -19,7 +19,7 @@ from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import EditError, OnnxJsonError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.storage.identity import open_source
 
 _FUNCTION: Final = "rewrite"

@@ -41,11 +41,7 @@ def format_address(segments: Iterable[str | int]) -> str:
 
 
 def parse_address(address: str) -> tuple[str, ...]:
-    """Split an address into its segments, unescaped.
-
-    Raises:
-        AddressError: it does not begin with a slash, or has a ``~`` that is neither ``~0`` nor ``~1``.
-    """
+    """Split an address into its segments, unescaped; AddressError for one without a slash, or with a wrong ``~``."""
     if not address:
         return ()
     if not address.startswith("/"):
@@ -60,10 +56,7 @@ def parse_address(address: str) -> tuple[str, ...]:
 
 
 def attribute_segments(attributes: Sequence[Attribute]) -> list[str]:
-    """Return the segment, not escaped, of each member of a node's attributes: its name, or ``#position``.
-
-    A position is used where the name is absent, not unique, or begins with ``#`` itself.
-    """
+    """Return the segments of attributes, not escaped: the name, or ``#position`` if it is not unique."""
     names = [attribute.name for attribute in attributes]
     counts = Counter(names)
     return [
@@ -221,11 +214,7 @@ class Slot(NamedTuple):
 
 
 def slot_at(at: str) -> Slot:
-    """Return what an address refers to, by the table of messages alone.
-
-    Raises:
-        AddressError: no model can have a slot there.
-    """
+    """Return what an address refers to, by the table of messages alone; raise AddressError if no model has that."""
     segments = parse_address(at)
     owner: list[str] = []
     message: type[Record] = Model
@@ -275,11 +264,7 @@ def _check_member(at: str, segment: str, *, by_name: bool) -> None:
 
 
 def refuse_conflicts(conflicts: Sequence[Conflict], file: str) -> None:
-    """Raise if there are conflicts.
-
-    Raises:
-        ConflictError: some do.
-    """
+    """Raise ConflictError if there are conflicts."""
     if not conflicts:
         return
     name = visible(file, None) if file else "the text"

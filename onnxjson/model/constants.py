@@ -64,10 +64,7 @@ RANDOM: Final = frozenset(
 
 
 def constant_nodes(scope: Scope) -> set[int]:
-    """Return the positions of the nodes of a sorted graph whose results depend on constants only.
-
-    Not those that produce outputs of the graph, and nodes that use these.
-    """
+    """Return the positions of nodes of a sorted graph that use constants only and produce none of its outputs."""
     known = {"", *scope.initializers, *scope.sparse_initializers}.difference(scope.inputs)
     outputs = set(scope.output_names)
     found = set()
@@ -125,10 +122,7 @@ _FIELDS_BY_TYPE: Final = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints"
 
 
 def attribute_tensor(attribute: Attribute) -> Tensor | None:
-    """Return the tensor in an attribute of any operator; numbers and strings as tensors of float32, int64, string.
-
-    None for graphs, types, sparse tensors and lists of tensors.
-    """
+    """Return the value of an attribute as a tensor; None for graphs, types, sparse tensors and lists of tensors."""
     if attribute.t is not None:
         return attribute.t
     field = _FIELDS_BY_TYPE.get(attribute.type or 0)

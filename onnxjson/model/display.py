@@ -33,10 +33,7 @@ _WHOLE: ContextVar[bool] = ContextVar("whole", default=False)
 
 @contextmanager
 def whole_texts(whole: bool = True) -> Iterator[None]:
-    """Show names and values in full, up to `LONGEST` characters, as long as the context lasts.
-
-    For output that a program reads: a pipe or a file, where a name with an ellipsis can be neither found nor pasted.
-    """
+    """Show names and values in full, up to `LONGEST` characters: for output that a program reads."""
     token = _WHOLE.set(whole)
     try:
         yield
@@ -75,13 +72,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: Sequence[str], shown: int = 3, separator: str = ", ", *, word: str = "") -> str:
-    """Join items for a message: ``a, b, c and 1,234 more``; all of them where there are at most `shown`.
+    """Join items, visible already: ``a, b, c and 1,234 more``; all of them where there are at most `shown`.
 
-    Args:
-        items: visible already.
-        shown: the number of items that are named.
-        separator: between two of them.
-        word: joins the last two where all are named, "or" for example; the separator if empty.
+    `word` joins the last two where all are named, "or" for example; the separator if it is empty.
     """
     left = len(items) - shown
     if left > 0:
@@ -109,7 +102,6 @@ def _parts(text: str) -> list[str]:
 
 
 def _capped(parts: list[str], limit: int) -> str:
-    """Join whole parts, with an ellipsis where they have more than `limit` characters."""
     kept = length = 0
     for count, part in enumerate(parts, 1):
         length += len(part)
@@ -138,10 +130,7 @@ _ENDS = 4
 
 
 def suggest(name: str, names: Collection[str]) -> str:
-    """Return ``did you mean "a" or "b"?`` with up to three similar names, the most similar first, or "".
-
-    ``opType``, ``OP_TYPE`` and ``op_type`` count as equal.
-    """
+    """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or ""."""
     import difflib
 
     wanted = _plain(name)

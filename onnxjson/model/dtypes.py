@@ -66,11 +66,7 @@ class FloatFormat(NamedTuple):
         return -value if bits & self.sign_bit else value
 
     def encode(self, value: float) -> int:
-        """The bits of the nearest value, with ties to even.
-
-        Raises:
-            OverflowError: the nearest one is beyond the largest, or the format has no such sign or no zero.
-        """
+        """The bits of the nearest value, with ties to even; OverflowError for a value that the format does not have."""
         negative = math.copysign(1.0, value) < 0
         if (negative or value == 0) and not self.signed:
             raise OverflowError(value)
@@ -135,12 +131,7 @@ FLOAT64: Final = ieee_format("float64", 11, 52)
 
 
 def shortest(value: float, reads_back: Callable[[float], bool]) -> str:
-    """The ``repr`` of the decimal with the fewest digits that reads back the same, the closest to `value` among those.
-
-    Args:
-        value: finite and not zero.
-        reads_back: whether a decimal, read as binary64, represents the element.
-    """
+    """The ``repr`` of the decimal with the fewest digits that reads back the same, the closest to a finite `value`."""
     for digits in range(17):
         text = f"{value:.{digits}e}"
         decimal = float(text)

@@ -69,9 +69,8 @@ def byte_length(data_type: int, count: int) -> int | None:
 def tokens(data_type: int, data: bytes, count: int) -> list[str] | None:
     """Return the canonical JSON token of each of the `count` elements in `data`, laid out as ``raw_data``.
 
-    Returns:
-        `count` tokens; None where tokens cannot represent the elements: a dtype without bytes, a length that does not
-        fit, a bool other than 0 and 1, padding bits that are not zero.
+    None where tokens cannot represent them: a dtype without bytes, a length that does not fit, a bool other than 0 and
+    1, padding bits that are not zero.
     """
     size = dtypes.BITS.get(data_type)
     if size is None or len(data) != (size * count + 7) // 8:
@@ -144,15 +143,10 @@ def join_bits(elements: Sequence[int], size: int) -> bytes:
 
 
 def pack(data_type: int, values: list[object]) -> bytes:
-    """Return the bytes of JSON values, laid out as ``raw_data``.
+    """Return the bytes of JSON values, laid out as ``raw_data``; ElementError for one that does not fit the dtype.
 
-    Args:
-        data_type: number of TensorProto.DataType, one with a size (see `BITS`).
-        values: a flat list of int, float, bool and str; complex numbers are lists of two.
-
-    Raises:
-        ElementError: an element does not fit the dtype; ``index`` is its position.
-        KeyError: a dtype without bytes.
+    `data_type` is one with a size (see `BITS`); `values` are int, float, bool, str, and lists of two for complex
+    numbers.
     """
     size = dtypes.BITS[data_type]
     if code := _INTEGER_CODES.get(data_type):
@@ -246,11 +240,7 @@ def varints(values: Iterable[int]) -> bytes:
 
 
 def read_varints(data: bytes, signed: bool, bits: int = 64) -> list[int]:
-    """Return the integers of packed varints, as protobuf reads them; with 32 `bits`, higher ones are dropped.
-
-    Raises:
-        WireError: the last one is cut off, or one runs on for more than ten bytes.
-    """
+    """Return the integers of packed varints, as protobuf reads them; with 32 `bits`, higher ones are dropped."""
     if data.isascii():
         return list(data)
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
@@ -272,13 +262,9 @@ def read_varints(data: bytes, signed: bool, bits: int = 64) -> list[int]:
 
 
 def fixed_from_varints(data: bytes, code: str) -> bytes | None:
-    """Return packed varints as little-endian integers of a fixed width; `varints_from_fixed` is the inverse.
+    """Return packed varints as little-endian integers of a `struct` code; `varints_from_fixed` is the inverse.
 
     None where a varint is not canonical or its value does not fit.
-
-    Args:
-        data: packed varints.
-        code: the integer's type as in `struct`: one of ``bBhHiIqQ``; lower-case ones are signed.
     """
     if len(data) < _VECTORISED_FROM:
         return _few_fixed(data, code)

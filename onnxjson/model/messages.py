@@ -157,10 +157,7 @@ _EMPTY_AROUND: Final = {index: _empty_around(index) for index in _PAYLOAD_INDEX.
 
 
 def short_payload(attribute: Attribute) -> tuple[int, Any] | None:
-    """Return (AttributeType number, payload) of an attribute with name, type and that payload, and nothing else.
-
-    A repeated payload may be empty. None for any other attribute: the text writes those in full.
-    """
+    """Return (AttributeType number, payload) of an attribute with name, type and that payload alone; else None."""
     fields = astuple(attribute)
     kind = fields[_TYPE]
     index = _PAYLOAD_INDEX.get(kind)

@@ -5,8 +5,9 @@ of domains that onnx does not know, and functions of the model, are not judged. 
 newer than the installed onnx.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import astuple
 
@@ -16,7 +17,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operator_table import operator_table
+from onnxjson.model.operators import operator_table
 from onnxjson.model.structure import check_dims, check_structure
 from onnxjson.model.types import format_data_type
 
@@ -110,13 +111,7 @@ def _attribute_mistakes(node: Node, found: operators.Signature, shown: str) -> I
 
 
 def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
-    """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known.
-
-    Args:
-        node: the node with its inputs.
-        found: its operator.
-        dtype_of: returns the data type of a name, None if unknown.
-    """
+    """Describe a conflict between the dtypes of a node's inputs, or with its operator; None if none is known."""
     operator = visible(node.op_type or "")
     bound: dict[str, tuple[int, str]] = {}
     for slot, name in enumerate(node.input):
@@ -190,20 +185,8 @@ def check_operators(model: Model) -> tuple[Finding, ...]:
     return tuple(_Checker(model).findings())
 
 
-class _Values:
-    """The known data types of the values of a graph, and of those around it."""
-
-    def __init__(self, outer: "_Values | None" = None) -> None:
-        self.outer = outer
-        self.known: dict[str, int | None] = {}
-
-    def dtype_of(self, name: str) -> int | None:
-        values: _Values | None = self
-        while values is not None:
-            if name in values.known:
-                return values.known[name]
-            values = values.outer
-        return None
+_Values: TypeAlias = ChainMap[str, int | None]
+"""The known data types of the values of a graph, before those of the graphs around it."""
 
 
 class _Sound(NamedTuple):
@@ -229,22 +212,22 @@ class _Checker:
     def findings(self) -> Iterator[Finding]:
         for position, function in enumerate(self._model.functions):
             self._import(function.opset_import)
-            yield from self._graph(function, f"/functions/{position}", _Values())
+            yield from self._graph(function, f"/functions/{position}", ChainMap())
         self._import(self._model.opset_import)
-        main = _Values()
+        main: _Values = ChainMap()
         if self._model.graph is not None:
             yield from self._graph(self._model.graph, "/graph", main)
         for position, step in enumerate(self._model.training_info):
             for name, graph in (("initialization", step.initialization), ("algorithm", step.algorithm)):
                 if graph is not None:
-                    yield from self._graph(graph, f"/training_info/{position}/{name}", _Values(main))
+                    yield from self._graph(graph, f"/training_info/{position}/{name}", main.new_child())
 
     def _import(self, imports: Sequence[OperatorSetId]) -> None:
         self._opsets = {operators.plain_domain(each.domain): each.version for each in reversed(imports)}
         self._sound = {}
 
     def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
-        known = values.known
+        known = values.maps[0]
         stated = {each.name: dtype_of_type(each.type) for each in graph.value_info}
         if isinstance(graph, Graph):
             stated.update([(each.name, dtype_of_type(each.type)) for each in graph.output])
@@ -255,7 +238,7 @@ class _Checker:
         else:
             known.update([(name, stated.get(name)) for name in graph.input])
         known.pop("", None)
-        dtype_of = known.get if values.outer is None else values.dtype_of
+        dtype_of = known.get if len(values.maps) == 1 else values.get
         for position, node in enumerate(graph.node):
             inputs, outputs, _, op_type, attributes, _, domain, overload, *_ = astuple(node)
             named = tuple(map(bool, inputs)) if "" in inputs else None
@@ -278,9 +261,9 @@ class _Checker:
         for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
             at = f"{address}/attribute/{escape(segment)}"
             if attribute.g is not None:
-                yield from self._graph(attribute.g, f"{at}/g", _Values(values))
+                yield from self._graph(attribute.g, f"{at}/g", values.new_child())
             for position, graph in enumerate(attribute.graphs):
-                yield from self._graph(graph, f"{at}/graphs/{position}", _Values(values))
+                yield from self._graph(graph, f"{at}/graphs/{position}", values.new_child())
 
     def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Sound]:
         domain, op_type = operators.plain_domain(node.domain), node.op_type or ""

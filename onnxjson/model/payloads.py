@@ -33,13 +33,9 @@ class SourceFile:
     __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Open `path`; anything but a regular file (a folder, a pipe, a device) is refused without waiting for it.
+        """Open `path`, or use a `descriptor` that is open on it; it is closed with this object.
 
-        A `descriptor` that is already open on it is used instead; it is closed with this object.
-
-        Raises:
-            MissingInputError: it is not a regular file.
-            OSError: the system cannot open it.
+        Anything but a regular file (a folder, a pipe, a device) is refused without waiting: MissingInputError.
         """
         self.path = path
         file: int | Path = path if descriptor is None else descriptor
@@ -64,12 +60,7 @@ class SourceFile:
         return self._file.fileno()
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`.
-
-        Raises:
-            ChangedUnderneathError: the file is not what it was when it was opened.
-            FileError: the system could not read.
-        """
+        """Read exactly `length` bytes from `offset`; raise ChangedUnderneathError if the file was changed."""
         try:
             with self._lock:
                 self._file.seek(offset)
@@ -97,11 +88,7 @@ class Payload:
         self._sha256: str | None = None
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes in order, in pieces of `CHUNK` (the last one shorter).
-
-        Raises:
-            ChangedUnderneathError, FileError: the bytes cannot be read any more.
-        """
+        """The bytes in order, in pieces of `CHUNK` (the last one shorter)."""
         raise NotImplementedError
 
     def read(self) -> bytes:
@@ -159,11 +146,7 @@ class Digest(Payload):
         """The folder of blobs that has them, as the text names it; None if the text has only the digest."""
 
     def chunks(self) -> Iterator[bytes]:
-        """Raise, since there are no bytes.
-
-        Raises:
-            WeightsMissingError: always.
-        """
+        """Raise WeightsMissingError, since there are no bytes."""
         raise WeightsMissingError(f"the bytes with the sha256 {self.sha256} are not here")
 
     def __repr__(self) -> str:
@@ -210,18 +193,6 @@ class Base64Slice(Payload):
         for start in range(0, self._text_length, text_chunk):
             text = self._source.read_at(self._offset + start, min(text_chunk, self._text_length - start))
             yield pybase64.b64decode(text, validate=True)
-
-    def part(self, start: int, length: int) -> bytes:
-        """See `Payload.part`."""
-        import pybase64
-
-        end = min(start + length, self.length)
-        if end <= start:
-            return b""
-        # Three bytes are four characters.
-        first, last = start // 3, -(-end // 3)
-        text = self._source.read_at(self._offset + 4 * first, min(4 * last, self._text_length) - 4 * first)
-        return pybase64.b64decode(text, validate=True)[start - 3 * first : end - 3 * first]
 
 
 Data = bytes | Payload

@@ -37,10 +37,7 @@ def renamed(index: Index, names: Names) -> d.Model:
 
 
 def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[d.Tensor]] | None = None) -> d.Model:
-    """Return the model of an index without some constants, which other values replace.
-
-    By graph, `names` has initializers -> the names that replace them, and `added` new constants.
-    """
+    """Return a model with constants (`names` by graph) replaced by other values, and with new ones (`added`)."""
     effective = _effective(index, names)
 
     def change(scope: Scope, graph: Body) -> Body:
@@ -102,7 +99,6 @@ def _by_new_name(mapping: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _undefined_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
-    """Return the names among `names` that graphs use although they are undefined."""
     found: set[str] = set()
     for scope in scopes:
         used = {name for node in scope.graph.node if not names.isdisjoint(node.input) for name in node.input}
@@ -112,11 +108,7 @@ def _undefined_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> 
 
 
 def refuse_collisions(index: Index, names: Names) -> None:
-    """Raise unless different values keep different names.
-
-    Raises:
-        EditError: with the list of what would collide.
-    """
+    """Raise EditError, with the list of what would collide, unless different values keep different names."""
     wrong = collisions(index, names)
     if wrong:
         raise collision_error(wrong)

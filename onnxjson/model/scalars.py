@@ -101,11 +101,7 @@ def int_text(value: int) -> str:
 
 
 def parse_int(value: object, low: int, high: int) -> int:
-    """Return the integer of an int, a float that spells one up to 2^53 or a decimal string.
-
-    Raises:
-        ElementError: it is not an integer, or not from `low` to `high`.
-    """
+    """Return the integer of an int, a float that spells one up to 2^53 or a decimal string; else raise ElementError."""
     number: int | None = None
     if type(value) is int:
         number = value
@@ -132,11 +128,7 @@ def _decimal(text: str) -> int | None:
 
 
 def float_bits(form: FloatFormat, value: object) -> int:
-    """Return the bits of a JSON value in `form`, rounded to the nearest (to even) by way of binary64.
-
-    Raises:
-        ElementError: not a number, beyond the largest, or special and the format has no such pattern.
-    """
+    """Return the bits of a JSON value in `form`, rounded to the nearest (to even), or raise ElementError."""
     try:
         if isinstance(value, str) and (match := _NAN.fullmatch(value)):
             bits = int(match[1], 16)
@@ -172,11 +164,7 @@ def _binary64(value: object) -> float:
 
 
 def float32_bits(value: object) -> bytes:
-    """Return the 4 bytes, little-endian, of a JSON value as float32.
-
-    Raises:
-        ElementError: see `float_bits`.
-    """
+    """Return the 4 bytes, little-endian, of a JSON value as float32; raise ElementError as `float_bits`."""
     if isinstance(value, float) and math.isfinite(value):
         try:
             return _PACK32(value)

@@ -200,10 +200,7 @@ class Scope:
         return vars(self).keys() >= {"producers", "consumers", "types"}
 
     def find_names(self) -> None:
-        """Build and keep the tables of producers, consumers and types.
-
-        100,000 nodes take 0.2 s. May be called in another thread.
-        """
+        """Build and keep the tables of names, perhaps in another thread; 100,000 nodes take 0.2 s."""
         for table in (self.types, self.defined_names, self.consumers):
             assert table is not None
 
@@ -351,7 +348,6 @@ def find_scopes(model: Model) -> Iterator[Scope]:
 
 
 def _with_subgraphs(top: Scope) -> Iterator[Scope]:
-    """Yield a graph and all graphs inside it, the outer before the inner, in their order."""
     pending = [top]
     while pending:
         scope = pending.pop()

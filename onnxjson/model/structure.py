@@ -91,11 +91,8 @@ class _Checker:
             self._add("no-ir-version", "", "the model has no ir_version", 'add it, such as "ir_version": 10')
         for position, function in enumerate(model.functions):
             self._function(function, f"/functions/{position}")
-        self._duplicates(
-            [f"{function.domain or ''}:{function.name}:{function.overload or ''}" for function in model.functions],
-            "/functions/{}",
-            "the function {}",
-        )
+        names = [f"{each.domain or ''}:{each.name}:{each.overload or ''}" for each in model.functions]
+        self._duplicates(names, "/functions/{}", "the function {}")
         self._domains = {}
         if model.graph is None:
             self._add("no-graph", "", "the model has no graph")
@@ -313,7 +310,6 @@ def _is_plain(attribute: Attribute) -> bool:
 
 
 def _other_fields(attribute: Attribute) -> str:
-    """List the fields with a value that do not belong to the type of an attribute."""
     of_type = ATTRIBUTE_PAYLOADS.get(attribute.type or 0)
     empty = Attribute()
     used = [each for each in ATTRIBUTE_PAYLOADS.values() if getattr(attribute, each) != getattr(empty, each)]
@@ -321,7 +317,6 @@ def _other_fields(attribute: Attribute) -> str:
 
 
 def _ring(nodes: Sequence[Node]) -> list[int]:
-    """Return the positions of nodes on a cycle, in file order; none where only the order is wrong."""
     needs = producers_among(nodes)
     stuck = set(range(len(nodes))).difference(topological_order(needs))
     if not stuck:

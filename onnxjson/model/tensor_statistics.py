@@ -106,10 +106,7 @@ def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
 
 
 def number_arrays(tensor: Tensor, looked: Callable[[], None] | None = None) -> "Iterator[NDArray[Any]]":
-    """Yield the elements as float64 or as integers of 64 bits, complex ones as their magnitudes, in flat arrays.
-
-    `looked` is called before each array.
-    """
+    """Yield the elements in flat arrays of float64 or 64-bit integers, complex ones as magnitudes, after `looked()`."""
     import numpy
 
     for array in _elements(tensor):

@@ -61,17 +61,11 @@ def needed_bytes(tensor: Tensor) -> int | None:
 
 
 def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
-    """Return the elements as in ``raw_data``, and the field that stores them.
+    """Return the elements as in ``raw_data``, lazy if possible, and the typed field that stores them, else None.
 
-    Only the length of ``raw_data`` is checked; it is not read. `onnxjson.model.elements.tokens` finds padding bits and
-    bools other than 0 and 1.
-
-    Returns:
-        the bytes, lazy where the tensor's are (typed integers are read), and the name of the typed field that has them
-        or None for ``raw_data``; a tensor without elements counts as using the typed field of its dtype. None if the
-        short form of the text cannot represent this tensor exactly: no dtype or dims that it can write, a segment, a
-        data location, several payloads or the wrong one, a length that does not fit, integers that are not canonical,
-        strings.
+    None if the short form of the text cannot represent this tensor exactly: strings, external data, dims or a dtype
+    that it cannot write, several payloads, the wrong one, or one that does not fit. Of ``raw_data`` only the length is
+    checked.
     """
     data_type = tensor.data_type
     if data_type is None or data_type not in dtypes.STORAGE or any(dim < 0 for dim in tensor.dims):
@@ -104,11 +98,8 @@ def _from_entries(data: bytes, code: str, count: int) -> bytes | None:
 def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> dict[str, Any]:
     """Return the keyword argument of `Tensor` that puts elements into a field; the inverse of `raw_bytes`.
 
-    `storage` is the name of the typed field, or None for ``raw_data``; the length of the elements must fit.
-
-    Raises:
-        ElementError: bits that pad the last byte are not zero, where the field has no room for them.
-        ValueError: `storage` is not the typed field of the dtype.
+    `storage` is the typed field of the dtype, or None for ``raw_data``; the length of the elements must fit.
+    ElementError if bits that pad the last byte are not zero, where the field has no room for them.
     """
     if storage is None:
         return {"raw_data": raw}
@@ -126,14 +117,10 @@ def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> 
 
 
 def to_numpy(tensor: Tensor) -> "NDArray[Any]":
-    """Return the elements as an array of shape ``tensor.dims``, read-only where no copy is needed.
-
-    Its dtype is numpy's of the same name or ml_dtypes' (bfloat16, float8, 6-, 4- and 2-bit types, one byte an element);
-    strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
+    """Return the elements of a tensor that is not external as an array; see `onnxjson.Tensor.numpy`.
 
     Raises:
         DecodeError: the elements are in another file, or do not fit dtype and dims.
-        ChangedUnderneathError, FileError: lazy bytes cannot be read.
     """
     import numpy
 
@@ -195,10 +182,7 @@ def unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "ND
 def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     """Return a tensor with the shape, dtype and elements of an array, in ``raw_data`` (strings: in ``string_data``).
 
-    Its dtype is one of numpy or ml_dtypes that ONNX has, or ``str`` or ``bytes``.
-
-    Raises:
-        TypeError: ONNX has no such data type.
+    TypeError for a dtype of numpy that ONNX does not have.
     """
     import numpy
 
@@ -227,7 +211,6 @@ def _string(element: object) -> bytes:
 
 
 def _join(array: "NDArray[Any]", size: int) -> bytes:
-    """The inverse of `unpack`."""
     import numpy
 
     patterns = numpy.ascontiguousarray(array).reshape(-1, 1).view(numpy.uint8)
@@ -235,7 +218,6 @@ def _join(array: "NDArray[Any]", size: int) -> bytes:
     return numpy.packbits(bits, bitorder="little").tobytes()
 
 
-_FIELDS: Final = ("raw_data", "string_data", *sorted(set(dtypes.STORAGE.values())))
 _MOST_PRINTED: Final = 1 << 64
 _LAST_BYTES: Final = bytes(range(128))
 """Bytes that end a varint."""
@@ -249,7 +231,6 @@ def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
 
 @lru_cache(maxsize=4096)
 def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
-    """Return the number of bytes of such a tensor, or None where its shape does not determine it."""
     return None if any(dim < 0 for dim in dims) else byte_length(data_type, element_count(dims))
 
 
@@ -281,15 +262,12 @@ def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
 
 
 def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str, str]]:
-    filled = [field for field in _FIELDS if _is_filled(tensor, field)]
+    filled = ["raw_data"] * (tensor.raw_data is not None) + typed_fields(tensor)
     shape = f"{dtypes.DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
     count = element_count(tensor.dims)
     if len(filled) > 1:
-        yield (
-            "several-payloads",
-            f"the tensor has elements in {' and '.join(filled)}",
-            "only one of these fields may have elements",
-        )
+        message = f"the tensor has elements in {' and '.join(filled)}"
+        yield "several-payloads", message, "only one of these fields may have elements"
         return
     if not filled:
         if count:
@@ -298,11 +276,8 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
     field = filled[0]
     fits = "string_data" if data_type == dtypes.STRING else dtypes.STORAGE[data_type]
     if field not in (fits, "raw_data") or (field == "raw_data" and data_type == dtypes.STRING):
-        yield (
-            "wrong-storage",
-            f"elements of {dtypes.DATA_TYPE_NAMES[data_type]} are not stored in {field}",
-            f"they belong in {fits}",
-        )
+        message = f"elements of {dtypes.DATA_TYPE_NAMES[data_type]} are not stored in {field}"
+        yield "wrong-storage", message, f"they belong in {fits}"
         return
     found, needed, unit = _sizes(tensor, field, data_type, count)
     if found != needed:
@@ -312,11 +287,6 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
 def _counted(number: int) -> str:
     """Format a number for a message; the product of dims can be too large for Python to print."""
     return f"{number:,}" if number <= _MOST_PRINTED else f"more than {_MOST_PRINTED:,}"
-
-
-def _is_filled(tensor: Tensor, field: str) -> bool:
-    value = getattr(tensor, field)
-    return value is not None if field == "raw_data" else len(value) > 0
 
 
 def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int, int, str]:

@@ -40,11 +40,7 @@ def format_data_type(number: int) -> str:
 
 
 def parse_data_type(name: str) -> int:
-    """Return the number of TensorProto.DataType for a name as the text or as onnx spells it.
-
-    Raises:
-        TypeSyntaxError: no data type has this name; ``fits`` has the nearest names.
-    """
+    """Return the number of TensorProto.DataType for a name of the text or of onnx; else raise TypeSyntaxError."""
     number = DATA_TYPES.get(name)
     if number is not None:
         return number
@@ -63,11 +59,7 @@ def format_type(value: d.Type) -> str | None:
 
 
 def parse_type(text: str) -> d.Type:
-    """Parse the text of a type.
-
-    Raises:
-        TypeSyntaxError: the text is not in the grammar.
-    """
+    """Parse the text of a type; raise TypeSyntaxError if it is not in the grammar."""
     parser = _Parser(text)
     result = parser.type(0)
     parser.end()
@@ -91,11 +83,7 @@ def format_tensor_type(data_type: int, dims: tuple[int, ...]) -> str | None:
 
 
 def parse_tensor_type(text: str) -> tuple[int, tuple[int, ...]]:
-    """Return the number of the data type and the dims of a constant, from ``float32[2,3]``.
-
-    Raises:
-        TypeSyntaxError: the text is not a known data type with dims that are all numbers.
-    """
+    """Return data type and dims of a constant, from ``float32[2,3]``; raise TypeSyntaxError for any other text."""
     parser = _Parser(text)
     parser.skip_spaces()
     start = parser.position
@@ -318,7 +306,6 @@ class _Parser:
         return elem_type, d.TensorShape(dim=self._bracketed(self._dim)) if self.peek() == "[" else None
 
     def _bracketed(self, item: Callable[[], T]) -> tuple[T, ...]:
-        """Parse a list of items in brackets."""
         self.expect("[")
         items: list[T] = []
         while self.peek() != "]" or items:

@@ -41,14 +41,8 @@ def replace_records(
 ) -> Whole:
     """Return a record with `change` applied to every record of a kind in it, the inner before the outer.
 
-    Args:
-        root: stays as it is; it may be of the kind itself.
-        kind: of the records that may change, or several kinds.
-        change: returns the record itself where nothing changes.
-        shared: whether `change` is called once for a record that several others share; else each time.
-
-    Returns:
-        `root` itself where nothing changed.
+    `change` returns the record itself where nothing changes, and so does this. It is called once for a record that
+    several others share, unless `shared` is false.
     """
     kinds: tuple[type[Record], ...] = kind if isinstance(kind, tuple) else (kind,)
     # Identity represents the record, and is stable because the root keeps all of them alive.
@@ -82,7 +76,6 @@ def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record
 
 
 def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int, Record]) -> dict[str, Any]:
-    """Return the fields of a record with changes inside, with their new values."""
     updates: dict[str, Any] = {}
     for name, repeated in fields:
         value = getattr(record, name)
@@ -95,10 +88,7 @@ def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int,
 
 
 def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:
-    """Return the records of a copy of `model` that has `new` at an address: by their addresses, the model's is "".
-
-    These are the records above the address, and `new` itself if it is one.
-    """
+    """Return `new` and the records above it in a copy of `model` that has it at an address, by their addresses."""
     held: list[Any] = [model]
     keys: list[str | int] = []
     for segment in parse_address(address):

@@ -19,8 +19,7 @@ from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
 from onnxjson.optimizing.passes.pipeline import InternalizedModel, Made, Pipeline, Stage, stage_of
 from onnxjson.optimizing.passes.spelling import parse_step
-from onnxjson.patching import Patch
-from onnxjson.patching.patch import sha256_of_model
+from onnxjson.patching.patch import Patch, sha256_of_model
 from onnxjson.storage.api import model_and_file
 
 

@@ -27,7 +27,7 @@ from onnxjson.model.payloads import Data, Digest
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import PatchWriter, load_patch
 from onnxjson.storage import files
 from onnxjson.storage.identity import open_source

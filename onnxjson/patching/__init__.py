@@ -8,30 +8,3 @@ Not here: which node of one model is the counterpart of which node of another, a
 
 Read first: `changes` (the tree), `patch` (all operations on it), `deriving` (from two models to a patch).
 """
-
-from onnxjson.patching.changes import (
-    ABSENT,
-    ExternalFile,
-    Fields,
-    ListChange,
-    Members,
-    Operation,
-    Replace,
-    Set,
-    Unit,
-)
-from onnxjson.patching.patch import Patch, sha256_of_model
-
-__all__ = [
-    "ABSENT",
-    "ExternalFile",
-    "Fields",
-    "ListChange",
-    "Members",
-    "Operation",
-    "Patch",
-    "Replace",
-    "Set",
-    "Unit",
-    "sha256_of_model",
-]

@@ -19,11 +19,7 @@ R = TypeVar("R", bound=Record)
 
 
 def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
-    """Return `record`, which is at `address`, after its changes; it shares everything that they do not touch.
-
-    Raises:
-        PatchError: a value is not the expected old one, or the result would set two fields of a oneof.
-    """
+    """Return `record` after its changes, or raise PatchError; it shares everything that they do not touch."""
     found: dict[str, Any] = {}
     for name, change in fields.changes.items():
         value = getattr(record, name)
@@ -85,7 +81,6 @@ def _position(key: int | str, count: int, names: list[str] | None, address: str)
 
 
 def _check_removed(members: tuple[Any, ...], change: c.Members, plan: c.FieldPlan, address: str) -> None:
-    """Raise unless the list has the expected length and the removed members are the expected ones."""
     assert change.sequence is not None
     length = c.base_length(change.sequence, change.removed)
     if len(members) != length:
@@ -172,7 +167,6 @@ def _in_records(address: str, expected: Record, found: Record) -> PatchError:
 
 
 def _field_mismatch(message: type[Record], name: str, expected: object, found: object, address: str) -> PatchError:
-    """Return the error for a field of a record at an address."""
     plan = c.plans(message).get(name)
     repeated = plan is None or plan.field.repeated
     there, here = [None if c.is_absent(value, repeated=repeated) else value for value in (expected, found)]

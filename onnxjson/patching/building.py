@@ -81,7 +81,6 @@ class Builder:
     def _value(
         self, message: type[Record], name: str, plan: c.FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
     ) -> Any:
-        """Return the value of a field as in a record; report findings about it."""
         absent = b"" if plan is None else plan.absent
         if key not in tree:
             return absent
@@ -127,7 +126,6 @@ class Builder:
         return len(segments) > 2 and segments[-3] == "attribute"
 
     def _field(self, address: str, place: Place, kind: str) -> tuple[_DraftFields, str, c.FieldPlan | None]:
-        """Return the record that has the field at an address, the name of the field, and its plan."""
         try:
             segments = parse_address(address)
         except AddressError as error:
@@ -235,7 +233,6 @@ class Builder:
         return dict(sorted(removed.items()))
 
     def _check_cover(self, sequence: list[range | Record], removed: dict[int, Record], place: Place) -> None:
-        """Raise unless each old position is exactly once in a run or among the removed members."""
         runs = [item for item in sequence if isinstance(item, range)]
         runs += [range(position, position + 1) for position in removed]
         expected = 0

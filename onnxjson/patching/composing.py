@@ -123,14 +123,12 @@ class _Lists:
         return self._keep_returned(c.join_runs(sequence), dict(sorted(removed.items())))
 
     def _check_positions(self, length: int) -> None:
-        """Raise unless the positions that the first patch changes exist in a list of the length the second expects."""
         for key in self.before.changes:
             if isinstance(key, int) and key >= length:
                 place = f"{self.address}/{c.segment(key, is_named=self.plan.is_named)}"
                 raise inapplicable(place, f"the list has {counted(length, 'member')}")
 
     def _origin(self, position: int) -> int | None:
-        """Return the old position of a member by its position between the two; None if the first patch added it."""
         if self.before.sequence is None:
             return position
         index = bisect_right(self.places, position) - 1
@@ -169,10 +167,7 @@ class _Lists:
                 self.changes[origin] = both
 
     def _check_names(self) -> None:
-        """Raise if a member that the first added and the second keeps has a name that the second adds or removes.
-
-        See `changes` for the rule.
-        """
+        """Raise if a member that the first added and the second keeps has a name that the second adds or removes."""
         if not self.plan.is_named or self.after.sequence is None:
             return
         moving = [*self.after.removed.values(), *self.after.sequence]
@@ -205,7 +200,6 @@ class _Lists:
         removed[origin] = record if earlier is None else _undo(record, earlier, place)
 
     def _kept(self, positions: range) -> tuple[range | Record, ...]:
-        """Return the items at positions between the two patches, in terms of the base."""
         if self.before.sequence is None:
             return (positions,)
         found: list[range | Record] = []
@@ -241,7 +235,6 @@ class _Lists:
 
 
 def _match_returned(removed: dict[int, Record], coming: dict[int, Any], is_named: bool) -> list[tuple[int, int]]:
-    """Pair old positions of removed members with the places of equal members that are added."""
     removed_by_label: dict[Any, list[int]] = {}
     added_by_label: dict[Any, list[int]] = {}
     for position, record in removed.items():

@@ -5,6 +5,7 @@ Records that are the same object are never entered, so a small edit of a big mod
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Listing
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec.structs import astuple
@@ -57,7 +58,7 @@ def _list_difference(
     else:
         message = plan.field.message
         assert message is not None
-        origins = _origins_by_key(base, target, KEYS.get(message, _no_key))
+        origins = _origins_by_key(base, target, KEYS.get(message, lambda record: None))
     changes: dict[int | str, Fields] = {}
     for new, position in zip(target, origins, strict=True):
         if position < 0:
@@ -158,30 +159,17 @@ def _by_key(members: Iterable[tuple[int, Any]], key: Callable[[Any], Any]) -> di
     return found
 
 
-def _no_key(record: Any) -> None:
-    """Return one key for all members, for records without a name."""
-
-
-def _name(record: Any) -> str | None:
-    name: str | None = record.name
-    return name
-
+_name: Final = attrgetter("name")
 
 KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
-    d.StringStringEntry: lambda entry: entry.key,
+    **dict.fromkeys((d.ValueInfo, d.Tensor, d.Graph, d.Attribute, d.DeviceConfiguration), _name),
+    **dict.fromkeys((d.StringStringEntry, d.IntIntListEntry), attrgetter("key")),
+    **dict.fromkeys((d.TensorAnnotation, d.ShardingSpec), attrgetter("tensor_name")),
+    d.NodeDeviceConfiguration: attrgetter("configuration_id"),
+    d.ShardedDim: attrgetter("axis"),
     d.OperatorSetId: lambda entry: entry.domain or "",
-    d.ValueInfo: _name,
-    d.Tensor: _name,
-    d.Graph: _name,
     d.Node: lambda node: node.name or node.output,
-    d.TensorAnnotation: lambda annotation: annotation.tensor_name,
     d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
     d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
-    d.Attribute: _name,
-    d.DeviceConfiguration: _name,
-    d.NodeDeviceConfiguration: lambda configuration: configuration.configuration_id,
-    d.ShardingSpec: lambda spec: spec.tensor_name,
-    d.IntIntListEntry: lambda entry: entry.key,
-    d.ShardedDim: lambda dim: dim.axis,
 }
 """The key by which members of a list without pairs are recognised, by message."""

@@ -89,7 +89,6 @@ def _additions_and_removals(change: c.Members, plan: c.FieldPlan, base: str, tar
 
 
 def _segments(members: dict[int, Record], is_named: bool) -> Iterator[str]:
-    """Yield the address segments of members that are added or removed, each in its own model."""
     if not is_named:
         for position in members:
             yield str(position)
@@ -122,11 +121,7 @@ class AddressMap:
         self._positions: dict[int, c.Positions] = {}
 
     def after(self, address: str) -> str | None:
-        """Return the new address of the element at `address`; None if it is removed.
-
-        Raises:
-            AddressError: `address` is not an address, or no model can have an element there.
-        """
+        """Return the new address of an element, None if it is removed; raise AddressError if none can exist."""
         passed: list[str] = []
         change: c.Change | None = self._fields
         message: type[Record] | None = Model

@@ -164,9 +164,11 @@ class Patch(PatchRecord, frozen=True):
 
     def dumps(self) -> str:
         """Return the patch as text, ``onnxjson-patch/1``; see `save` for the errors."""
-        from onnxjson.patching.patch_text import patch_bytes
+        from onnxjson.patching.patch_text import write_patch
 
-        return patch_bytes(self).decode("utf-8")
+        parts: list[bytes] = []
+        write_patch(self, parts.append)
+        return b"".join(parts).decode("utf-8")
 
     def __bool__(self) -> bool:
         return self.root is not None

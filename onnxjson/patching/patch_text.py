@@ -46,13 +46,6 @@ def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
     PatchWriter(write).patch(patch)
 
 
-def patch_bytes(patch: PatchRecord) -> bytes:
-    """Return the text of a patch in one piece, UTF-8; see `write_patch` for the errors."""
-    parts: list[bytes] = []
-    write_patch(patch, parts.append)
-    return b"".join(parts)
-
-
 class PatchWriter(TextWriter):
     """Writes one patch by calls of `write` with bytes; payloads that the reader has `elsewhere` are left out."""
 
@@ -76,7 +69,6 @@ class PatchWriter(TextWriter):
         self.flush()
 
     def _block(self, start: bytes, items: Any, write: Callable[[Any], None], end: bytes) -> None:
-        """Write a member of the patch; each item begins on a new line."""
         self.key(start, b"\n")
         line = INDENTS[_ITEM]
         separator = line
@@ -134,7 +126,6 @@ class PatchWriter(TextWriter):
         self.out.append(INDENTS[indent] + b"}")
 
     def _record(self, record: Any, indent: int) -> None:
-        """Write a record on a line that starts at `indent`."""
         match record:
             case d.Node():
                 self._rare_node(record, indent, bool(record.metadata_props))
@@ -197,7 +188,6 @@ class PatchWriter(TextWriter):
 
 
 def _run(positions: range) -> bytes:
-    """Return positions as text: the first and the last."""
     return b"[%d, %d]" % (positions.start, positions.stop - 1)
 
 
@@ -216,13 +206,9 @@ P = TypeVar("P", bound=PatchRecord)
 def load_patch(patch_type: type[P], path: str | Path, elsewhere: dict[str, Data] | None = None) -> P:
     """Load the patch in a file; big payloads stay there until they are needed.
 
-    Args:
-        patch_type: the class of the result, usually `onnxjson.Patch`.
-        path: the file.
-        elsewhere: payloads by their sha256 that the file may leave out; those in the file are added.
+    `elsewhere` has payloads by their sha256 that the file may leave out; those in the file are added.
 
     Raises:
-        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it is not a patch; `findings` have the reasons and places.
     """
     return read_patch(patch_type, open_source(Path(path)), elsewhere)
@@ -245,10 +231,7 @@ def parse_patch(
     cuts: Mapping[str, Payload] | None = None,
     elsewhere: dict[str, Data] | None = None,
 ) -> P:
-    """Parse the patch in a text, UTF-8; see `load_patch`.
-
-    `file` is the name of the text in findings; `cuts` are payloads whose base64 was cut out, by what replaces it.
-    """
+    """Parse the patch in a text; see `load_patch`. `cuts` are payloads that were cut out, by what replaces them."""
     known = {} if elsewhere is None else elsewhere
     context = Context(cuts=cuts)
     read = partial(_read_patch, patch_type, known=known)
@@ -277,7 +260,6 @@ def _read_patch(patch_type: type[P], tree: Tree, context: Context, *, known: dic
 
 
 def _items(tree: dict[str, Tree], key: str, fits: str, context: Context) -> Iterator[tuple[Tree, Place]]:
-    """Yield the items of an optional list with their places."""
     items = tree.get(key, [])
     place = ROOT.at(key)
     if not isinstance(items, list):
@@ -321,7 +303,6 @@ def _read_hash(tree: dict[str, Tree], key: str, place: Place, context: Context) 
 
 
 def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, Data]:
-    """Return the table of payloads, each checked against its sha256."""
     found: dict[str, Data] = {}
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, "an object of payloads by their sha256")

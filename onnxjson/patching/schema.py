@@ -133,7 +133,6 @@ def _fields() -> list[tuple[str, Field]]:
 
 
 def _members() -> dict[str, Schema]:
-    """Return the schemas of the members of every list, by the name of its field."""
     found: dict[str, list[Schema]] = {}
     for _, field in _fields():
         if field.message is not None and field.repeated:
@@ -144,7 +143,6 @@ def _members() -> dict[str, Schema]:
 
 
 def _field_values(document: Schema) -> dict[str, Schema]:
-    """Return the schemas of the values of every field that is set as a whole, by its name."""
     found: dict[str, list[Schema]] = {"unknown_fields": [reference("base64")]}
     for message, field in _fields():
         if field.message is not None and field.repeated:

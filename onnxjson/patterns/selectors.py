@@ -70,7 +70,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     if not found:
         raise search.nothing()
     if one and len(found) > 1:
-        raise _too_many(parsed, "nodes", "node", [_node_text(ref) for ref in found])
+        raise _too_many(parsed, "node", [_node_text(ref) for ref in found])
     return tuple(found)
 
 
@@ -90,10 +90,6 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
     """Return the one tensor that a selector finds: an initializer, input, output of a node, constant in an attribute.
 
     For a Constant node, the constant itself is found. Terms other than ``in:main`` are for nodes.
-
-    Raises:
-        SelectorError: it is misspelled, finds nothing, or several tensors.
-        LimitError: its pattern takes too long.
     """
     parsed = terms.parse(selector)
     if parsed.address is not None:
@@ -101,27 +97,17 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
     if parsed.terms is not None:
         raise SelectorError(f"{_called(parsed)} selects nodes; name a tensor, or give its address with @")
     search = _Search(index, parsed)
-    found = search.tensors(of_nodes=True)
-    if not found:
-        raise search.nothing()
-    if len(found) > 1:
-        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in found])
-    return found[0]
+    return search.only(search.tensors(of_nodes=True))
 
 
 def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | TensorRef:
-    """Return nodes as `select_nodes` finds them, or the one tensor that no node produces (`select_tensor`).
-
-    Raises:
-        SelectorError: it is misspelled, finds nothing, or both a node and another tensor.
-        LimitError: its pattern takes too long.
-    """
+    """Return nodes as `select_nodes` finds them, or the one tensor that no node produces (`select_tensor`)."""
     parsed = terms.parse(selector)
     if parsed.address is not None:
         element = find_element(model, parsed.address)
-        if isinstance(element.value, Node):
-            return (_node_at(index, element.address),)
-        return _tensor_at(model, index, parsed)
+        is_node = isinstance(element.value, Node)
+        return (_node_at(index, element.address),) if is_node else _tensor_at(model, index, parsed)
+
     search = _Search(index, parsed)
     nodes = search.nodes()
     tensors = [] if parsed.terms is not None else search.tensors(of_nodes=False)
@@ -132,13 +118,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
             key = "name" if nodes[0].node.name == parsed.name.text else "output"
             choices = f"{visible(terms.spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
             raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
-    if nodes:
-        return tuple(nodes)
-    if len(tensors) > 1:
-        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in tensors])
-    if not tensors:
-        raise search.nothing()
-    return tensors[0]
+    return tuple(nodes) if nodes else search.only(tensors)
 
 
 class _Search:
@@ -267,13 +247,22 @@ class _Search:
                 return found
         return []
 
+    def only(self, found: Sequence[TensorRef]) -> TensorRef:
+        """Return the only tensor that was found; raise SelectorError if there is none, or if there are several."""
+        if not found:
+            raise self.nothing()
+        if len(found) > 1:
+            raise _too_many(self._selector, "tensor", [_tensor_text(ref) for ref in found])
+        return found[0]
+
     def nothing(self) -> NoMatchError:
         """Return the error for a selector that finds nothing, with suggestions."""
         selector = self._selector
         where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
         if selector.regex is not None:
-            message = f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
-            return NoMatchError(message)
+            names = f"name of a node or tensor{where}, from its start to its end"
+            return NoMatchError(f"{_called(selector)} fits no {names}")
+
         if selector.name is not None:
             called = visible(selector.name.text)
             return NoMatchError(f'nothing is called "{called}"{where}; {self._near(selector.name)}')
@@ -286,13 +275,11 @@ class _Search:
     def _near(self, value: terms.Value) -> str:
         names = {name for scope in self._index.scopes for name in scope.defined_names}
         names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
-        if value.text in names and self._selector.in_main is None:
-            return "it is an input or a constant, not a node"
         if value.text in names:
-            return "there is one elsewhere"
-        return (
-            suggest(value.text, names) or "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
-        )
+            is_limited = self._selector.in_main is not None
+            return "there is one elsewhere" if is_limited else "it is an input or a constant, not a node"
+        overview = "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
+        return suggest(value.text, names) or overview
 
     def _near_term(self, term: terms.Term) -> str:
         if not term.key:
@@ -340,18 +327,17 @@ def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
 
 def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
     """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
+    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
     if isinstance(scope.graph, Function):
-        return {}
+        return found
     dense, sparse_ones = scope.initializers, scope.sparse_initializers
     counts = (len(scope.graph.initializer), len(scope.graph.sparse_initializer))
-    if counts == (len(dense), len(sparse_ones)) and dense.keys().isdisjoint(sparse_ones):
-        return {}
-    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
-    for position, tensor in enumerate(scope.graph.initializer):
-        found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
-    for position, sparse in enumerate(scope.graph.sparse_initializer):
-        name = sparse.values.name if sparse.values is not None else None
-        found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
+    if counts != (len(dense), len(sparse_ones)) or not dense.keys().isdisjoint(sparse_ones):
+        for position, tensor in enumerate(scope.graph.initializer):
+            found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
+        for position, sparse in enumerate(scope.graph.sparse_initializer):
+            name = sparse.values.name if sparse.values is not None else None
+            found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
     return {name: constants for name, constants in found.items() if len(constants) > 1}
 
 
@@ -432,6 +418,6 @@ def _tensor_text(ref: TensorRef) -> str:
     return f'@{visible(ref.address, 200)} ("{visible(ref.name)}")'
 
 
-def _too_many(selector: terms.Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
+def _too_many(selector: terms.Selector, what: str, found: Sequence[str]) -> SelectorError:
     shown = listed(found, _SHOWN)
-    return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is expected: {shown}")
+    return SelectorError(f"{_called(selector)} finds {len(found):,} {what}s where one {what} is expected: {shown}")

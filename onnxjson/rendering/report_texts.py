@@ -1,4 +1,4 @@
-"""The report of any result as a text, for the methods of `onnxjson.model.reported` and for notebooks."""
+"""The report of any result as a text, for the methods of `onnxjson.model.methods` and for notebooks."""
 
 import html
 from typing import Literal

@@ -51,12 +51,7 @@ class Encoded(NamedTuple):
 
 
 def parse_kind(text: str) -> Kind:
-    """Parse dtype and dims, as in ``float32[2,3]``, or a dtype, as in ``float32``.
-
-    Raises:
-        TypeSyntaxError: the text does not follow the grammar of types.
-        EncodeError: elements of the dtype are not known.
-    """
+    """Parse dtype and dims, as in ``float32[2,3]``, or a dtype; raise TypeSyntaxError or EncodeError for any other."""
     data_type, dims = parse_tensor_type(text) if "[" in text else (parse_data_type(text.strip(" ")), None)
     if data_type not in BITS and data_type != STRING:
         raise EncodeError(f"elements of the dtype {visible(text)} are not known")
@@ -64,12 +59,7 @@ def parse_kind(text: str) -> Kind:
 
 
 def parse_json(text: str | bytes, source: str = "the values") -> object:
-    """Parse JSON, with numbers as exact as `elements.pack` needs them; the words NaN and Infinity are allowed.
-
-    Raises:
-        DecodeError: it is not JSON, or not UTF-8.
-        LimitError: it nests too deep.
-    """
+    """Parse JSON, with numbers as exact as `elements.pack` needs them; the words NaN and Infinity are allowed."""
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, parse_float=_decimal, parse_int=_integer, parse_constant=str)
@@ -97,13 +87,9 @@ def _integer(text: str) -> int | float | str:
 
 
 def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool = False) -> Encoded:
-    """Build a constant from nested or flat JSON values, as `parse_json` returns them.
+    """Build a constant from JSON values, nested or, if `kind` has dims, flat; EncodeError if they do not fit.
 
-    If `kind` has dims, the values may also be the flat list of all elements. With `lossy`, a value that the dtype
-    cannot represent becomes the nearest finite one.
-
-    Raises:
-        EncodeError: the values do not have that shape, or the dtype cannot represent them.
+    With `lossy`, a value that the dtype cannot represent becomes the nearest finite one.
     """
     flat, dims = _flatten(tree, is_complex=kind.data_type in COMPLEX_PARTS)
     count = len(flat)
@@ -122,11 +108,7 @@ def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool 
 
 
 def _flatten(tree: object, *, is_complex: bool) -> tuple[list[object], tuple[int, ...]]:
-    """The elements of nested lists in order, and their shape.
-
-    Raises:
-        EncodeError: lists of one level differ in length, or values and lists are mixed.
-    """
+    """The elements of nested lists in order, and their shape; EncodeError if lists differ in length or kind."""
     dims: list[int] = []
     level: list[object] = [tree]
     while level and isinstance(level[0], list) and not (is_complex and _is_pair(level[0])):
@@ -179,12 +161,9 @@ def _string(item: object, where: str) -> bytes:
 
 
 def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Tensor:
-    """Build a constant from the base64 of its elements, laid out as ``raw_data``; line breaks are ignored.
+    """Build a constant from the base64 of its elements, laid out as ``raw_data``; DecodeError if they do not fit.
 
     Without dims the constant is one list, and elements of the dtype must fill whole bytes.
-
-    Raises:
-        DecodeError: it is not canonical base64, or the bytes are not elements of that type.
     """
     dtype = DATA_TYPE_NAMES[kind.data_type]
     if kind.data_type == STRING:
@@ -229,27 +208,17 @@ _FLOAT: Final = 1
 
 
 def find_tensor(model: Model, selector: str) -> Tensor:
-    """Find the one constant that a selector names, in any graph or function.
+    """Find the one constant that a selector names, in any graph or function; MissingInputError if it is not one.
 
-    Args:
-        model: the model.
-        selector: see `onnxjson.patterns.selectors`. The output of a Constant selects its value. An address can also be
-            that of an attribute whose value is a tensor, a number, a string or a list of those, such as
-            ``@/graph/node/0/attribute/pads``.
-
-    Returns:
-        The tensor as it is stored; numbers, strings and lists of attributes as tensors of float32, int64 and string. A
-        tensor without a name is named after the selector.
-
-    Raises:
-        MissingInputError: the selector finds no constant, or several.
-        AddressError: nothing is at the address.
+    The output of a Constant selects its value; an address can also be that of an attribute whose value is a tensor, a
+    number, a string or a list of those. A tensor without a name is named after the selector.
     """
     if selector.startswith("@"):
         address = selector[1:]
         found = addresses.resolve(model, address)
-        tensor = _dense(found) if isinstance(found, Tensor | Attribute) else None
-        if tensor is None:
+        tensor = attribute_tensor(found) if isinstance(found, Attribute) else found
+
+        if not isinstance(tensor, Tensor):
             raise MissingInputError(f"{visible(address, 200)} is not a tensor{_sparse_hint(found, address)}")
         return _named(tensor, address)
     try:
@@ -284,10 +253,6 @@ def _value_of_constant(model: Model, address: str) -> Tensor | None:
     return attribute_tensor(node.attribute[0]) if len(node.attribute) == 1 else None
 
 
-def _dense(held: Tensor | Attribute) -> Tensor | None:
-    return held if isinstance(held, Tensor) else attribute_tensor(held)
-
-
 def array_of(tensor: Tensor, folder: str | Path | None = None) -> "NDArray[Any]":
     """Return the elements of a tensor as an array; see `onnxjson.Tensor.numpy`."""
     if not tensors.is_external(tensor):
@@ -307,7 +272,6 @@ def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:
     Raises:
         DecodeError: the elements do not fit dtype and dims.
         WeightsMissingError: only the sha256 of the elements is available.
-        MissingInputError, UntrustedError, AccessDeniedError, FileError: external data cannot be used.
     """
     require_whole(Model(graph=Graph(initializer=(tensor,))))
     plain = Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name)

@@ -101,11 +101,7 @@ def _base64(data: bytes) -> bytes:
 
 
 def write_base64(tensor: Tensor, write: Write) -> None:
-    """Write the base64 of the elements, without a line break.
-
-    Raises:
-        DecodeError: the elements are strings, which cannot be written as one base64.
-    """
+    """Write the base64 of the elements, without a line break; raise DecodeError for strings."""
     if tensor.data_type == STRING:
         raise DecodeError("strings cannot be written as one base64; --json writes them as values")
     for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
@@ -142,11 +138,7 @@ def _nested(dims: tuple[int, ...], tokens: list[str]) -> str:
 
 
 def write_proto_json(tensor: Tensor, write: Write) -> None:
-    """Write the TensorProto in protobuf's JSON on one line: ``dims``, ``dataType``, ``name``, ``rawData``.
-
-    Raises:
-        DecodeError: its name is not UTF-8, which protobuf's JSON cannot represent.
-    """
+    """Write the TensorProto in protobuf's JSON on one line: ``dims``, ``dataType``, ``name``, ``rawData``."""
     message: dict[str, object] = {"dims": [str(dim) for dim in tensor.dims]} if tensor.dims else {}
     message["dataType"] = tensor.data_type
     if tensor.data_type == STRING and tensor.string_data:
@@ -171,11 +163,7 @@ def write_npy(tensor: Tensor, sink: Sink) -> None:
 
 
 def write_npz(tensors: Sequence[Tensor], sink: Sink) -> None:
-    """Write a .npz file, uncompressed as by `numpy.savez`: an array for each tensor, named after it.
-
-    Raises:
-        EncodeError: numpy cannot represent a string, a name occurs twice, or it is unsafe in an archive.
-    """
+    """Write a .npz file as `numpy.savez`: an array for each tensor, named after it; EncodeError if numpy cannot."""
     names = [tensor.name or "" for tensor in tensors]
     for name in names:
         if names.count(name) > 1:
@@ -220,7 +208,6 @@ def _npy(tensor: Tensor) -> Iterator[bytes]:
 
 
 def _unpacked(data: Data, count: int, size: int, data_type: int) -> Iterator[bytes]:
-    """Unpack elements of 2, 4 or 6 bits to one byte each."""
     for piece in even_pieces(data):
         here = min(count, len(piece) * 8 // size)
         yield unpack(piece, here, size, numpy_dtype(data_type)).tobytes()

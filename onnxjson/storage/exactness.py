@@ -41,13 +41,10 @@ class Packed(NamedTuple):
 def pack(
     data_type: int, values: list[object], place: Callable[[int], str], *, lossy: bool = False, exact: bool = False
 ) -> Packed:
-    """Encode a flat list of JSON values; complex numbers are lists of two.
+    """Encode a flat list of JSON values, or raise EncodeError; complex numbers are lists of two.
 
     `place` names the value at an index. With `lossy`, a value that the dtype cannot represent becomes the nearest
     finite one; with `exact`, decimals are not rounded either.
-
-    Raises:
-        EncodeError: the dtype cannot represent a value, and `lossy` is false or does not help.
     """
     if data_type in COMPLEX_PARTS:
         parts = _parts(data_type, values, place)
@@ -122,7 +119,6 @@ def _number(value: object) -> int | float | None:
 def _compared(
     data_type: int, values: list[object], data: bytes, place: Callable[[int], str], *, lossy: bool, exact: bool
 ) -> Packed:
-    """Compare the encoded values with the given ones; raise or count those that differ."""
     if data_type == BOOL or (data_type not in FLOATS and not lossy):
         return Packed(data)  # Integers, encoded exactly.
     changed, first = 0, ""
@@ -198,6 +194,5 @@ def _loss(data_type: int, where: str, value: object, becomes: object) -> EncodeE
 
 
 def _spelled(value: object) -> str:
-    """A value for a message, as it is spelled in its text."""
     text = found_text(value)
     return text.replace('"', "") if isinstance(value, BeyondBinary64) else text

@@ -42,10 +42,7 @@ class Entries(tuple[StringStringEntry, ...]):
 
 
 def with_file(model: Model, file: Path) -> Model:
-    """Return the same model, whose external tensors know the file from which it was loaded.
-
-    Models without external initializers stay as they are, so that their nodes need not be searched.
-    """
+    """Return the same model, whose external tensors know its file if some initializers are external."""
     if not any([is_external(tensor) for tensor in _initializers(model)]):
         return model
 
@@ -118,15 +115,13 @@ class Resolver:
     def resolve(
         self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = "", where: str = ""
     ) -> ExternalSlice:
-        """Open the bytes that `external_data` of a tensor names.
+        """Open the bytes that `external_data` of a tensor names, as many as `needed_bytes` if that is known.
 
-        `needed_bytes` is the number that dtype and dims need, None if they do not determine it. `tensor`, or `where`
-        for data that is not that of a tensor, begins messages.
+        `tensor`, or `where` for data that is not that of a tensor, begins messages.
 
         Raises:
             UntrustedError: a model must not name the location, the file or the range.
             MissingInputError: the file, or a folder on its path, is missing.
-            AccessDeniedError, FileError, LimitError: the system cannot open it.
         """
         owner = f"external data of tensor {visible(tensor)!r}"
         entries = _entries(pairs, owner)
@@ -222,11 +217,7 @@ def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
 
 
 def location_parts(location: str, where: str) -> list[str]:
-    """Split a location, in the spelling of a tensor, into its components, without "."; `where` begins messages.
-
-    Raises:
-        UntrustedError: a model must not name such a path.
-    """
+    """Split a location into components, without "."; raise UntrustedError for a path that a model must not name."""
     if not location:
         raise errors.UntrustedError(f"{where}: it names no file")
     if any(character in location for character in "\0\\:"):

@@ -90,16 +90,10 @@ def internalize(
 ) -> Model:
     """Load all external data of a model into ``raw_data``; big tensors stay in their files until they are used.
 
-    See `onnxjson.storage.external.Resolver` for the options.
-
-    Returns:
-        The model with its tensors; `model` itself if it has no external data.
+    See `onnxjson.storage.external.Resolver` for the options and the errors.
 
     Raises:
-        MissingInputError: a file is missing; the message names tensor and file.
-        UntrustedError: a model must not name a location, a file or a range.
         DecodeError: a tensor has elements in a file and in the model.
-        AccessDeniedError, FileError, LimitError: the system cannot open or read a file.
     """
     resolver = Resolver(Path(folder), model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
 
@@ -121,14 +115,12 @@ def internalize(
 def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHOLD) -> Externalized:
     """Move tensors of at least `threshold` bytes to one new data file, which must not exist; empty ones stay.
 
-    When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Each tensor
-    starts at a multiple of 4096 bytes. Strings, tensors in typed fields (``float_data`` ...) and external data stay.
+    When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Strings,
+    tensors in typed fields (``float_data`` ...) and external data stay.
 
     Raises:
         OutputError: the file exists, the model already names it, or its name is not valid as a location.
         WeightsMissingError: only the sha256 of some tensors is available.
-        AccessDeniedError, FileError: the file cannot be written; it does not exist then.
-        ChangedUnderneathError: a file with tensors of `model` was changed.
     """
     data_file = Path(data_file)
     _check_data_file(model, data_file)
@@ -180,19 +172,11 @@ def copy_files(
     trust_links: bool = False,
     allow_sparse: bool = False,
 ) -> tuple[Path, ...]:
-    """Copy the external data of a model in one folder to another folder.
+    """Copy the external data of a model in one folder to another folder; return the new files.
 
-    Every range is checked first, and nothing is copied if another file is in the way. Each copy is all or nothing; a
-    file that exists with the same bytes stays. `taken` is the path of the model itself below `destination`; see
-    `onnxjson.storage.external.Resolver` for the other options.
-
-    Returns:
-        The new files.
-
-    Raises:
-        MissingInputError, UntrustedError: as for `internalize`.
-        OutputError: another file is in the way.
-        AccessDeniedError, FileError, LimitError: the system cannot read or write a file.
+    Every range is checked first, and nothing is copied if another file is in the way (OutputError). Each copy is all or
+    nothing; a file that exists with the same bytes stays. `taken` is the path of the model itself below `destination`;
+    see `onnxjson.storage.external.Resolver` for the other options and errors.
     """
     resolver = Resolver(Path(folder), model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
     there = Resolver(Path(destination), allow_sparse=True)
@@ -221,11 +205,7 @@ def _whole_file(resolver: Resolver, location: str, owner: str) -> Data:
 
 
 def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool:
-    """Whether a file exists and has exactly these bytes.
-
-    Raises:
-        OutputError: another file is there, or the path has a link.
-    """
+    """Whether a file has exactly these bytes; raise OutputError if another file, or a link, is there."""
     try:
         found = _whole_file(there, location, "")
     except MissingInputError:
@@ -263,7 +243,6 @@ def _movable(tensor: Tensor) -> Data | None:
 
 
 def _size(tensor: Tensor) -> int:
-    """Size in bytes of the elements that are inside a tensor; strings are not counted."""
     return len(tensor.raw_data or b"") + sum(
         len(getattr(tensor, field)) for field in typed_fields(tensor) if field != "string_data"
     )

@@ -61,11 +61,9 @@ def load(
     Raises:
         ConflictError: the text has conflicts, and `conflicted` is false.
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
-        UntrustedError: a text must not name the file of a blob.
-        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         OtherJsonError: it is JSON of another program.
         DecodeError: it is not a model; ``findings`` has all reasons with their places.
-        LimitError: it is too big or nests too deep.
+        OnnxJsonError: the file cannot be read, a text must not name the file of a blob, or it is too big or too deep.
     """
     path = Path(path)
     source = open_source(path)
@@ -101,12 +99,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def bind_digests(model: Model, *, folder: Path | None, weights_from: str | Path | Model | None) -> Model:
-    """Bind the digests of a model to their bytes, from blobs in `folder` and from `weights_from`.
-
-    Raises:
-        WeightsMissingError: `weights_from` does not have all of them.
-        MissingInputError, UntrustedError: a blob is missing, or a text must not name its file.
-    """
+    """Bind the digests of a model to their bytes, from blobs in `folder` and from `weights_from`; errors as `bind`."""
     source = load(weights_from).model if isinstance(weights_from, str | Path) else weights_from
     return weights_apart.bind(model, folder=folder, source=source)
 
@@ -120,7 +113,6 @@ def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[errors.Fin
 
 @contextmanager
 def _content(source: SourceFile) -> Iterator[Buffer]:
-    """The bytes of a file that is not empty; a big one is mapped into memory."""
     if source.size < _MAPPED_FROM:
         yield source.read_at(0, source.size)
         return
@@ -150,11 +142,7 @@ def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, t
 
 
 def format_for(path: str | Path) -> Format:
-    """Return the form for a file name: .onnxjson proto-JSON, any other .json onnxjson/1, all else binary.
-
-    Raises:
-        OutputError: the ending is .ort, the own format of onnxruntime.
-    """
+    """Return the form for a file name: .onnxjson proto-JSON, any other .json onnxjson/1, all but .ort binary."""
     name = Path(path).name.lower()
     if name.endswith(".ort"):
         raise errors.OutputError(
@@ -174,10 +162,7 @@ KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
 
 
 def stem_and_ending(path: str | Path) -> tuple[str, str]:
-    """Split the name of a model file, whatever its folder: ``m.onnx.json`` -> ``("m", ".onnx.json")``.
-
-    The ending is "" if it is not one of `KNOWN_ENDINGS`; case does not matter.
-    """
+    """Split the name of a model file: ``m.onnx.json`` -> ``("m", ".onnx.json")``; the ending is "" if not known."""
     name = Path(path).name
     length = next((len(each) for each in KNOWN_ENDINGS if name.lower().endswith(each) and len(name) > len(each)), 0)
     return name[: len(name) - length], name[len(name) - length :]
@@ -252,11 +237,7 @@ def save(
 
 
 def verify(path: Path, form: Format) -> None:
-    """Read a written file as a user would load it.
-
-    `saving` has compared the hash of its bytes; this finds a model that was written and cannot be read again, such as
-    one that nests too deep.
-    """
+    """Read a written file as a user would load it, to find a model that cannot be read again, such as one too deep."""
     source = open_source(path)
     if source.size == 0:
         return  # the binary of an empty message

@@ -2,14 +2,16 @@
 
 import hashlib
 import os
+from collections import deque
 from pathlib import Path
-from queue import Queue
-from threading import Thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import CHUNK, SourceFile
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Identity:
@@ -67,11 +69,7 @@ class Identity:
 
 
 def identity(path: Path) -> Identity:
-    """The identity of the file at `path`; links are followed.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: its status cannot be read.
-    """
+    """The identity of the file at `path`; links are followed."""
     try:
         return Identity(path, os.stat(path))
     except OSError as error:
@@ -79,11 +77,7 @@ def identity(path: Path) -> Identity:
 
 
 def sha256_of(path: Path) -> str:
-    """Hexadecimal SHA-256 of the content of a file.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: it cannot be read.
-    """
+    """Hexadecimal SHA-256 of the content of a file."""
     digest = StreamHash()
     try:
         with path.open("rb", buffering=0) as file:
@@ -95,11 +89,7 @@ def sha256_of(path: Path) -> str:
 
 
 def open_source(path: Path) -> SourceFile:
-    """Open a file for reading.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: it cannot be opened, or is not a regular file.
-    """
+    """Open a file for reading; raise an error of this package if it is missing, denied or not a regular file."""
     try:
         return SourceFile(path)
     except (OSError, ValueError) as error:
@@ -123,10 +113,8 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
 THREAD_FROM: Final = 32 * 1024 * 1024
 """Bytes that are hashed before a thread is started."""
 
-_WAITING: Final = 8
+_MOST_WAITING: Final = 8
 """Maximum number of pieces that wait for the thread."""
-
-_Piece = bytes | bytearray
 
 
 class StreamHash:
@@ -139,38 +127,25 @@ class StreamHash:
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._length = 0
-        self._queue: Queue[_Piece | None] | None = None
-        self._thread: Thread | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._waiting: deque[Future[None]] = deque()
 
-    def update(self, piece: _Piece) -> None:
+    def update(self, piece: bytes | bytearray) -> None:
         """Add a piece."""
         self._length += len(piece)
-        if self._queue is None:
-            if self._length < THREAD_FROM:
-                self._digest.update(piece)
-                return
-            self._queue = Queue(_WAITING)
-            self._thread = Thread(target=_work, args=(self._queue, self._digest), daemon=True)
-            self._thread.start()
-        self._queue.put(piece)
+        if self._length < THREAD_FROM:
+            self._digest.update(piece)
+            return
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor  # here, since importing it takes as long as small saves
+
+            self._thread = ThreadPoolExecutor(1)
+        if len(self._waiting) >= _MOST_WAITING:
+            self._waiting.popleft().result()
+        self._waiting.append(self._thread.submit(self._digest.update, piece))
 
     def hexdigest(self) -> str:
         """The hash of all pieces in hexadecimal; no piece can be added afterwards."""
-        self._stop()
+        if self._thread is not None:
+            self._thread.shutdown()
         return self._digest.hexdigest()
-
-    def _stop(self) -> None:
-        if self._queue is not None and self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def __del__(self) -> None:
-        # After a stream that broke off, the thread must not wait forever.
-        if self._queue is not None and self._thread is not None:
-            self._queue.put(None)
-
-
-def _work(queue: "Queue[_Piece | None]", digest: Any) -> None:
-    while (piece := queue.get()) is not None:
-        digest.update(piece)

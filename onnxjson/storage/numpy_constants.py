@@ -42,11 +42,8 @@ _WITHOUT_SIGN: Final = 24
 def read_array(path: Path) -> "NDArray[Any]":
     """Read the array in ``FILE.npy``, the only one in ``FILE.npz``, or the one that ``FILE.npz:NAME`` names.
 
-    Arrays of .npy files stay in the file until they are used.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: the file cannot be read, or has no such array.
-        DecodeError: it does not have an array, or it has Python objects.
+    Arrays of .npy files stay in the file until they are used. DecodeError if there is no array, or one of Python
+    objects.
     """
     import numpy
 
@@ -94,13 +91,10 @@ def _chosen(names: list[str], member: str | None, file: str) -> str:
 def from_array(
     array: "NDArray[Any]", kind: Kind | None = None, *, name: str | None = None, lossy: bool = False
 ) -> Encoded:
-    """Build a constant from an array of a dtype that ONNX has, of ``str``, or of raw bytes of the size of an element.
+    """Build a constant from an array of a dtype that ONNX has, of ``str``, or of raw bytes; EncodeError if none fits.
 
     `kind` has its dtype and dims, by default those of the array; the number of elements must be the same. With `lossy`,
     a value that the dtype cannot represent becomes the nearest finite one.
-
-    Raises:
-        EncodeError: the dtype cannot represent an element, the shape does not fit, or ONNX does not have the dtype.
     """
     dims = array.shape if kind is None or kind.dims is None else kind.dims
     if dims != array.shape:

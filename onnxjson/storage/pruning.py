@@ -30,13 +30,8 @@ _YOUNG_SECONDS: Final = 600
 def prune_blobs(path: Path) -> list[Path]:
     """Remove the blobs of a text that no text names, neither in its folder nor above it in the same git repository.
 
-    Return the removed files.
-
-    Raises:
-        DecodeError: `path` is not a text.
-        OutputError: another document of this package may name blobs, but cannot be read.
-        UntrustedError: the folder of blobs leads elsewhere.
-        MissingInputError, FileError, AccessDeniedError: a file cannot be read or removed.
+    Return the removed files. Nothing is removed, and OutputError is raised, if a document that may name blobs cannot be
+    read.
     """
     own = _digests(path)
     folders = sorted({digest.folder for digest in own if digest.folder is not None})
@@ -95,11 +90,7 @@ def _begins_as_text(path: Path) -> bool:
 
 
 def _names_in(text: Path) -> set[str]:
-    """The names of the blobs that a file names; none if it is not a document of this package.
-
-    Raises:
-        OutputError: it is a document that may name blobs, and cannot be read.
-    """
+    """The names of the blobs that a file names; OutputError if it may name some but cannot be read."""
     try:
         return {digest.sha256 for digest in _digests(text)}
     except OnnxJsonError as error:

@@ -75,10 +75,7 @@ class Output:
             self._digest.update(gathered)
 
     def clone(self, source: int) -> bool:
-        """Become a copy of the file with descriptor `source` that shares its blocks; False if that is impossible.
-
-        Only for an output to which nothing was written.
-        """
+        """Let an empty output become a copy of an open file that shares its blocks; False if that is impossible."""
         if sys.platform != "linux":
             return False
         try:
@@ -215,11 +212,7 @@ def require_savable(path: Path) -> None:
 
 
 def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | None]:
-    """The file that a save of `path` replaces, and its status if it exists.
-
-    Raises:
-        OutputError, AccessDeniedError, FileError: a file cannot be saved there.
-    """
+    """The file that a save of `path` replaces, and its status if it exists; raise if a file cannot be saved there."""
     name = visible(str(path), None)
     if "\0" in str(path):
         raise errors.OutputError(f"{name} cannot be the name of a file: it has a zero byte")

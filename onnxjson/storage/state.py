@@ -59,11 +59,7 @@ class Backup(msgspec.Struct, frozen=True, order=True):
 
 
 def state_folder() -> Path:
-    """The folder of this program in the user's state folder; it may not exist.
-
-    Raises:
-        AccessDeniedError: the user has no home folder.
-    """
+    """The folder of this program in the user's state folder; it may not exist."""
     home = os.environ.get("XDG_STATE_HOME", "")
     if home.startswith("/"):  # Relative paths are ignored: XDG Base Directory Specification 0.8.
         return Path(home, "onnxjson")
@@ -90,11 +86,7 @@ class History(NamedTuple):
     """Of the present content; "" if the file does not exist."""
 
     def neighbour(self, step: int) -> int:
-        """Return the position of the next older (-1) or newer (1) content that differs.
-
-        Raises:
-            MissingInputError: there is none.
-        """
+        """Return the position of the next older (-1) or newer (1) content that differs, or raise MissingInputError."""
         if not self.sha256 and step < 0:
             return self.present
         found = range(self.present + step, len(self.kept) if step > 0 else -1, step)
@@ -106,12 +98,7 @@ class History(NamedTuple):
 
 
 def history(path: Path) -> History:
-    """Return the history of `path`.
-
-    Raises:
-        MissingInputError: there is no backup.
-        FileError, AccessDeniedError: the file cannot be read.
-    """
+    """Return the history of `path`, or raise MissingInputError if it has no backup."""
     kept = tuple(reversed(backups(path)))
     if not kept:
         name = visible(str(path), None)
@@ -126,18 +113,10 @@ def history(path: Path) -> History:
 
 
 def keep_backup(path: Path, known: str | None = None) -> None:
-    """Add a backup of `path`, and remove the oldest backups beyond the limits.
+    """Add a backup of `path`, and remove the oldest backups beyond the limits; the message of an error has ways out.
 
-    Blocks are shared with the file if the file system supports it, else copied. Nothing is added if the newest backup
-    has the same content.
-
-    Args:
-        path: the file.
-        known: SHA-256 of a content that has a backup already, while one is restored.
-
-    Raises:
-        OutputError, FileError, AccessDeniedError: the backup cannot be kept; the message has ways out.
-        MissingInputError: the file does not exist.
+    Blocks are shared with the file if the file system supports it. Nothing is added if the newest backup, or one with
+    the SHA-256 `known` that is restored at the time, has the same content.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -161,9 +140,7 @@ def undo_save(path: Path) -> None:
 def restore(history: History, position: int) -> None:
     """Restore a former content of a path, also of a removed file; the present one becomes a backup unless it is one.
 
-    Raises:
-        FileError: the backup is damaged.
-        OnnxJsonError: as raised by `saving.save_file`.
+    FileError if the backup is damaged, others as `saving.save_file`.
     """
     path, chosen = history.path, history.kept[position]
     damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {visible(str(path), None)} was not changed"
@@ -258,7 +235,6 @@ def _kept_in(folder: Path) -> Iterator[Backup]:
 
 
 def _remove_old() -> None:
-    """Remove the oldest backups beyond the limits, and files that killed processes left."""
     root = state_folder() / "backups"
     kept: list[Backup] = []
     for name in os.listdir(root):

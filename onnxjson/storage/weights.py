@@ -55,12 +55,7 @@ class Blob(Payload):
         return self._resolver.folder / str(self.folder) / self.sha256
 
     def chunks(self) -> Iterator[bytes]:
-        """See `Payload.chunks`.
-
-        Raises:
-            MissingInputError, UntrustedError: the blob is missing, or a model must not name its file.
-            DecodeError: its bytes do not have the hash in its name.
-        """
+        """See `Payload.chunks`; raises DecodeError if the bytes do not have the hash in the name of the blob."""
         found = hashlib.sha256()
         for piece in _open_blob(self, self._resolver).chunks():
             found.update(piece)
@@ -84,11 +79,7 @@ def missing(model: Model) -> list[Tensor]:
 
 
 def require_whole(model: Model) -> None:
-    """Raise unless all bytes of a model are available.
-
-    Raises:
-        WeightsMissingError: only the sha256 of some tensors is available.
-    """
+    """Raise WeightsMissingError unless all bytes of a model are available."""
     tensors = missing(model)
     if tensors:
         raise _missing_error(tensors)
@@ -173,10 +164,7 @@ class _Source:
 def write_blobs(model: Model, folder: Path, name: str) -> int:
     """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay.
 
-    Raises:
-        WeightsMissingError: only the sha256 of a tensor is available, and the folder does not have the blob.
-        UntrustedError: the folder leads elsewhere.
-        OutputError, FileError, AccessDeniedError: a blob cannot be written.
+    WeightsMissingError if only the sha256 of a tensor is available, UntrustedError if the folder leads elsewhere.
     """
     target = checked_folder(folder, name)
     written = 0
@@ -193,10 +181,7 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
 
 
 def bring_blobs(model: Model, folder: Path, name: str) -> int:
-    """Copy the blobs of a model that was read elsewhere to `name`, the folder of blobs of its new text in `folder`.
-
-    Existing blobs, and those whose bytes are not available, are skipped.
-    """
+    """Copy the blobs of a model, as far as they are available, to `name`, the folder of blobs of a text in `folder`."""
     target = checked_folder(folder, name)
     blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
     away = [(target / sha256, data) for sha256, data in blobs.items() if not os.path.lexists(target / sha256)]
@@ -210,11 +195,7 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
 
 
 def require_blobs(model: Model, folder: Path, name: str) -> None:
-    """Raise unless every blob that the text of a model names exists; another process may have removed some.
-
-    Raises:
-        ChangedUnderneathError: a blob is missing.
-    """
+    """Raise ChangedUnderneathError unless every blob of a text exists; another process may have removed some."""
     for data in _distinct(model):
         if not (folder / name / sha256_of(data)).is_file():
             place = visible(f"{name}/{sha256_of(data)}", None)
@@ -240,12 +221,7 @@ def is_blob_of(path: Path, model: Model, folder: Path) -> bool:
 
 
 def checked_folder(folder: Path, name: str) -> Path:
-    """The folder of blobs that a text in `folder` names; it may not exist.
-
-    Raises:
-        UntrustedError: a text must not name such a folder, or its path has a link.
-        OutputError: something else is there.
-    """
+    """The folder of blobs that a text in `folder` names, if it may; it may not exist."""
     place = folder
     for part in location_parts(name, f"the folder of blobs {visible(name)!r}"):
         place = place / part
@@ -257,11 +233,7 @@ def checked_folder(folder: Path, name: str) -> Path:
 
 
 def _holds(place: Path, data: Data) -> bool:
-    """Whether a blob exists and its bytes have the hash in its name; otherwise it is written again.
-
-    Raises:
-        UntrustedError: it is a link or has several names, so that writing it would change a file elsewhere.
-    """
+    """Whether a blob exists and its bytes have the hash in its name; raise UntrustedError if it is a link."""
     try:
         status = place.lstat()
     except OSError:

@@ -17,7 +17,7 @@ from onnxjson.editing.declaration import Edit
 from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.document import Model, Node, Tensor
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.benchmarks.graphs import layers
 from tests.benchmarks.report import table
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson.model import document as d
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.cli.running import run, run_process
 
 

@@ -9,11 +9,11 @@ import collections
 import re
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operator_table import attribute_table
-from onnxjson.model.operators import attribute_types
+from onnxjson.model.operators import attribute_table, attribute_types
 
 FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
 
@@ -29,7 +29,7 @@ def types_in_onnx() -> dict[tuple[str, str], dict[str, set[int]]]:
     return found
 
 
-def settled_types() -> dict[tuple[str, str], dict[str, int]]:
+def settled_types() -> Mapping[tuple[str, str], Mapping[str, int]]:
     """The attributes that have one type in all versions, sorted."""
     settled = {
         operator: {name: next(iter(types)) for name, types in sorted(attributes.items()) if len(types) == 1}
@@ -38,7 +38,7 @@ def settled_types() -> dict[tuple[str, str], dict[str, int]]:
     return {operator: attributes for operator, attributes in settled.items() if attributes}
 
 
-def as_text(table: dict[tuple[str, str], dict[str, int]]) -> str:
+def as_text(table: Mapping[tuple[str, str], Mapping[str, int]]) -> str:
     """The table as the module has it: a line for each operator, attributes by type."""
     lines: list[str] = []
     last = ""
@@ -55,7 +55,7 @@ def as_text(table: dict[tuple[str, str], dict[str, int]]) -> str:
     return "\n".join(lines)
 
 
-def as_markdown(table: dict[tuple[str, str], dict[str, int]]) -> str:
+def as_markdown(table: Mapping[tuple[str, str], Mapping[str, int]]) -> str:
     """Section 12 of the format: one line an operator, the domains in turn."""
     lines: list[str] = []
     domain = None

@@ -12,7 +12,7 @@ from onnxjson.editing.spelling import parse_line, spell_line
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.structure import check_structure
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.editing.graphs import EXPORTED, exported
 from tests.editing.random_models import bytes_of, random_edit, random_model
 

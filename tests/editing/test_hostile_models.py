@@ -20,7 +20,7 @@ from onnxjson.editing.tensor_values import CastTensor
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.generation.messages import generate, size_of
 
 

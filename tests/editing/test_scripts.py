@@ -10,7 +10,7 @@ from onnxjson import edits
 from onnxjson.editing.python_script import PythonScript
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import DecodeError, EditError, SelectorError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.editing.graphs import EXPORTED, exported, model_of
 
 CHAIN = "g (float[N] x) => (float[N] y) { a = Relu(x) b = LeakyRelu<alpha=0.5>(a) y = Identity(b) }"

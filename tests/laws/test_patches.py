@@ -13,7 +13,7 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model import document as d
 from onnxjson.model.addresses import resolve, walk
 from onnxjson.model.errors import AddressError, LimitError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.generation.messages import generate, generate_from
 from tests.patching.mutating import mutated
 

@@ -7,8 +7,7 @@ import onnx
 from onnx import defs
 
 from onnxjson.model.messages import ATTRIBUTE_TYPES
-from onnxjson.model.operator_table import PATH
-from onnxjson.model.operators import newest_version
+from onnxjson.model.operators import PATH, newest_version
 
 
 def table() -> bytes:

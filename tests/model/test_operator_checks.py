@@ -10,8 +10,7 @@ import pytest
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.operator_checks import check_operators
-from onnxjson.model.operator_table import PATH
-from onnxjson.model.operators import all_operators, newest_version, operator_signature, table_signature, type_of
+from onnxjson.model.operators import PATH, all_operators, newest_version, operator_signature, table_signature, type_of
 from tests.model.operator_table import table
 
 MODELS = sorted((Path(__file__).parents[1] / "models").rglob("*.onnx"))

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from onnxjson.model import document as d
 from onnxjson.model.errors import PatchError
 from onnxjson.model.payloads import Payload
-from onnxjson.patching import Fields, Members, Patch, Replace
+from onnxjson.patching.changes import Fields, Members, Replace
+from onnxjson.patching.patch import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from onnxjson.model import document as d
 from onnxjson.model.errors import PatchError
-from onnxjson.patching import ExternalFile, Patch, Set
+from onnxjson.patching.changes import ExternalFile, Set
+from onnxjson.patching.patch import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 

@@ -13,7 +13,8 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model import document as d
 from onnxjson.model.messages import FIELDS, Field, Kind
 from onnxjson.model.payloads import Digest
-from onnxjson.patching import ListChange, Patch, Set
+from onnxjson.patching.changes import ListChange, Set
+from onnxjson.patching.patch import Patch
 from tests.corpus.collection import file_models
 from tests.patching.wrapping import first_pairs, model_with
 

@@ -8,7 +8,7 @@ import pytest
 
 from onnxjson.model import document as d
 from onnxjson.model.errors import DecodeError, OnnxJsonError, PatchError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
 from tests.patching.mutating import mutated

@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson.model import document as d
-from onnxjson.patching import ExternalFile, Patch
+from onnxjson.patching.changes import ExternalFile
+from onnxjson.patching.patch import Patch
 from onnxjson.patching.schema import patch_schema
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of

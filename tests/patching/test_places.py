@@ -4,7 +4,7 @@ import pytest
 
 from onnxjson.model import document as d
 from onnxjson.model.errors import AddressError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 MOVED = Patch.between(graph_of("a", "b", "c", "d"), graph_of("c", "new", "a", "d"))

@@ -10,7 +10,8 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model import document as d
 from onnxjson.model.errors import ChangedUnderneathError, WeightsMissingError
 from onnxjson.model.payloads import Digest, FileSlice, SourceFile
-from onnxjson.patching import ExternalFile, Patch
+from onnxjson.patching.changes import ExternalFile
+from onnxjson.patching.patch import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 

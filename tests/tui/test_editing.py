@@ -12,7 +12,7 @@ from onnxjson.editing.edits import NameNodes, SetDoc, SetName, apply
 from onnxjson.editing.spelling import parse_line, spell_line
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson_tui.actions import moving
 from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows

@@ -13,7 +13,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
 from onnxjson.model.index import Index
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.storage.external_files import externalize
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from onnxjson.codecs.reading import strings
 from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
-from onnxjson.codecs.wire_format import NotCanonicalError, varint_text
+from onnxjson.codecs.wire_format import NotCanonicalError
 from onnxjson.codecs.wire_generic import check_varints
 from onnxjson.model import document as d
 from onnxjson.model import elements
@@ -46,6 +46,7 @@ OWNERS: Final[dict[type[d.Record], str]] = {
 """The names of messages in findings; others are named after their record."""
 
 _INTEGERS: Final = {Kind.INT64: (-(2**63), 2**63 - 1), Kind.UINT64: (0, 2**64 - 1), Kind.INT32: (-(2**31), 2**31 - 1)}
+_FLOATS: Final = {Kind.FLOAT: 1, Kind.DOUBLE: 11}
 _ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
     Kind.ATTRIBUTE_TYPE: (ATTRIBUTE_TYPES, "an AttributeType"),
     Kind.DATA_LOCATION: (DATA_LOCATIONS, "a DataLocation"),
@@ -67,12 +68,9 @@ def read_message(
     given: Mapping[str, Any] | None = None,
     others: Collection[str] = (),
 ) -> R | None:
-    """Read the record of an object of fields; report and leave out what cannot be read.
+    """Read the record of an object of fields; report and leave out what cannot be read. None if it is not an object.
 
     `given` are fields that the caller has already read; `others` are keys of the object that are not fields.
-
-    Returns:
-        The record; None, after a report, if the tree is not an object.
     """
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, f"an object ({owner_of(record)})")
@@ -262,39 +260,30 @@ def _single_reader(field: Field) -> Reader:
 
 
 def _packed_reader(kind: Kind) -> Reader:
-    if kind in (Kind.FLOAT, Kind.DOUBLE):
-        data_type = 1 if kind is Kind.FLOAT else 11
-        return lambda tree, place, context: _read_packed_floats(data_type, tree, place, context)
-    return lambda tree, place, context: _read_varints(kind, tree, place, context)
+    def read(tree: Tree, place: Place, context: Context) -> Data | None:
+        if strings.is_by_sha256(tree, context):
+            return _read_stored(kind, tree, place, context)
+        if kind in _FLOATS:
+            return read_numbers(_FLOATS[kind], tree, place, context)
+        fits = "a list of numbers"
+        numbers = read_list(tree, place, context, lambda item, at, context: read_integer(item, at, context, kind), fits)
+        return None if numbers is None else elements.varints(numbers)
+
+    return read
 
 
-def _read_packed_floats(data_type: int, tree: Tree, place: Place, context: Context) -> Data | None:
-    if strings.is_by_sha256(tree, context):
-        data = strings.read_by_sha256(tree, place, context)
-        size = 4 if data_type == 1 else 8
-        if data is not None and len(data) % size:
-            context.error(
-                place, "wrong-length", f"{len(data):,} bytes are not a whole number of elements of {size} bytes"
-            )
-            return None
-        return data
-    return read_numbers(data_type, tree, place, context)
-
-
-def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> Data | None:
-    if strings.is_by_sha256(tree, context):
-        return _read_stored_varints(kind, tree, place, context)
-    numbers = read_list(
-        tree, place, context, lambda item, at, context: read_integer(item, at, context, kind), "a list of numbers"
-    )
-    return None if numbers is None else "".join(map(varint_text, numbers)).encode("latin-1")
-
-
-def _read_stored_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> bytes | None:
+def _read_stored(kind: Kind, tree: Tree, place: Place, context: Context) -> Data | None:
     """Read packed numbers from the table of payloads, where they are serialised."""
     data = strings.read_by_sha256(tree, place, context)
     if data is None:
         return None
+    if kind in _FLOATS:
+        size = elements.byte_length(_FLOATS[kind], 1) or 0
+        if len(data) % size:
+            message = f"{len(data):,} bytes are not a whole number of elements of {size} bytes"
+            context.error(place, "wrong-length", message)
+            return None
+        return data
     try:
         packed = whole_bytes(data)
         if packed:

@@ -32,7 +32,7 @@ COMMENTS_CODE: Final = "comments-not-kept"
 def read_document(
     text: bytes, read: Callable[[Tree, Context], T | None], context: Context, *, file: str = ""
 ) -> tuple[T, tuple[Finding, ...]]:
-    """Parse a text and read its tree -> the value, and the warnings; locate everything that is wrong with it.
+    """Parse a text and read its tree -> the value, and the warnings.
 
     Args:
         text: UTF-8, JSON with ``//`` comments and trailing commas.
@@ -41,7 +41,7 @@ def read_document(
         file: the name of the text in findings.
 
     Raises:
-        DecodeError: the text has an error, or `read` reported one; ``findings`` has all, in the order of the text.
+        DecodeError: ``findings`` has all mistakes of the text and all reports, in the order of the text.
     """
     is_clean, tree = json_tree.parse(text)
     scanned = None if is_clean else scan(text)
@@ -73,13 +73,10 @@ def read(
     cuts: Mapping[str, Payload] | None = None,
     conflicts: list[Conflict] | None = None,
 ) -> tuple[Model, tuple[Finding, ...]]:
-    """Read the model in a document of the format onnxjson/1 -> the model, and the warnings.
+    """Read the model in a document of the format onnxjson/1 -> the model, and the warnings; errors as `read_document`.
 
-    Lines of ``element_metadata`` without an owner are left out with a warning if `drop_orphans` is set. `cuts` are the
-    payloads whose base64 was cut out of the text, by their markers; merge conflicts are added to `conflicts`.
-
-    Raises:
-        DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.
+    With `drop_orphans`, lines of ``element_metadata`` without an owner are left out. `cuts` are the payloads that were
+    cut out of the text, by their markers; merge conflicts are added to `conflicts`.
     """
     context = Context(cuts=cuts, drop_orphans=drop_orphans)
     model, findings = read_document(text, read_model, context, file=file)
@@ -247,7 +244,6 @@ class _Walk:
         return True
 
     def _into_side_table(self) -> bool:
-        """Go to the lines of `element_metadata` that belong to the element."""
         if self.holder is None or not isinstance(self.holder[0], dict):
             return False
         lines = self.holder[0].get("element_metadata")

@@ -53,10 +53,7 @@ _Metadata = dict[str, dict[str, tuple[d.StringStringEntry, ...]]]
 
 
 def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
-    """Read a canonical text; None if the text is not canonical.
-
-    `cuts` are base64 values that were cut out of the text, by the markers that replace them.
-    """
+    """Read a canonical text, or return None; `cuts` are base64 values that were cut out of it, by their markers."""
     if not text.startswith(b'{\n"format": "onnxjson/1"'):
         return None
     try:
@@ -294,7 +291,6 @@ class _Reader:
         texts: list[shapes.TensorText],
         built: list[d.Tensor | None],
     ) -> None:
-        """Read the values of many tensors of one dtype at once."""
         code, kind = NUMBERS[data_type]
         joined = b",".join([raw for _, raw, _ in batch])
         if _BARE_NEGATIVE_ZERO.search(joined):

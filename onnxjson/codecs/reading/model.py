@@ -22,8 +22,7 @@ from onnxjson.model.addresses import Slot, slot_at
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AddressError, Conflict
 from onnxjson.model.messages import FIELDS, Field, Kind
-from onnxjson.model.operator_table import operator_table
-from onnxjson.model.operators import attribute_types, plain_domain
+from onnxjson.model.operators import attribute_types, operator_table, plain_domain
 
 FORMAT = "onnxjson/1"
 """The value of the key "format" of a document."""

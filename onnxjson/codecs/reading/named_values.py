@@ -46,13 +46,9 @@ _FITS: Final = {
 def read_attributes(
     tree: Tree, table: Mapping[str, int], place: Place, context: Context, *, op_type: str = ""
 ) -> tuple[Attribute, ...] | None:
-    """Read the attributes of a node: an object name -> value, or a list of attributes in full.
+    """Read the attributes of a node: an object name -> value, or a list in full; None, after a report, for neither.
 
-    `table` has the types of the operator's attributes (`onnxjson.model.operators.attribute_types`); it is empty for
-    functions.
-
-    Returns:
-        The readable attributes; None, after a report, if the tree is neither an object nor a list.
+    `table` has the types of the operator's attributes (`onnxjson.model.operators.attribute_types`).
     """
     if not isinstance(tree, dict):
         fits = "an object of attributes, or a list of them in full"
@@ -68,7 +64,6 @@ def _read_full(tree: Tree, place: Place, context: Context) -> Attribute | None:
 def _read_value(
     name: str, tree: Tree, place: Place, context: Context, table: Mapping[str, int], op_type: str
 ) -> Attribute | None:
-    """Read one attribute of the object form."""
     if isinstance(tree, dict):
         tag = next((key for key in tree if key in TAGS or key == FULL), None)
         if tag is not None:

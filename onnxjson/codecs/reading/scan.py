@@ -263,7 +263,6 @@ class _Scanner:
         return True
 
     def _unclosed(self, top: _Open, before: int, what: str) -> None:
-        """Report an open bracket, at that bracket."""
         if self.is_sound:
             message = f"this `{top.bracket}` is not closed before {what}"
             self.tokens.mistakes.append(
@@ -304,12 +303,8 @@ class _Scanner:
         if top.bracket and self._lacks(_CLOSING[top.bracket]):
             self._unclosed(top if self._suspect is None else self._suspect, token.start, f"`{token.kind}`")
         elif top.bracket:
-            self._structure(
-                token.start,
-                "wrong-bracket",
-                f"`{token.kind}` closes nothing here; the open `{top.bracket}` needs `{_CLOSING[top.bracket]}`",
-                first=top.start,
-            )
+            message = f"`{token.kind}` closes nothing here; the open `{top.bracket}` needs `{_CLOSING[top.bracket]}`"
+            self._structure(token.start, "wrong-bracket", message, first=top.start)
         else:
             self._structure(token.start, "wrong-bracket", f"`{token.kind}` closes nothing here")
         self.is_sound = False
@@ -317,18 +312,12 @@ class _Scanner:
     def _finish(self, token: Token) -> None:
         if len(self._stack) > 1:
             top = self._stack[-1]
-            self._structure(
-                token.start,
-                "cut-off",
-                f"the text ends before `{_CLOSING[top.bracket]}` closes the open `{top.bracket}`",
-                "the file may be cut off",
-                first=top.start,
-            )
+            message = f"the text ends before `{_CLOSING[top.bracket]}` closes the open `{top.bracket}`"
+            self._structure(token.start, "cut-off", message, "the file may be cut off", first=top.start)
             self.is_sound = False
         elif self._stack[0].state == "value" and not self.tokens.mistakes:
-            self._structure(
-                token.start, "empty-text", "the text is empty", 'a document begins with {"format": "onnxjson/1", ...'
-            )
+            hint = 'a document begins with {"format": "onnxjson/1", ...'
+            self._structure(token.start, "empty-text", "the text is empty", hint)
 
     def _skip_conflict(self, token: Token) -> None:
         """Continue with our side of a conflict, so that other mistakes are found too."""
@@ -345,9 +334,8 @@ class _Scanner:
                 line_end = text.find("\n", end + 1)
                 self.tokens.skip_to(len(text) if line_end < 0 else line_end)
         if self.is_sound and marker != "<<<<<<<" and not any(m.code == "git-conflict" for m in self.tokens.mistakes):
-            self._structure(
-                token.start, "git-conflict", f"`{marker}` is left over from a git conflict", "delete the line"
-            )
+            message = f"`{marker}` is left over from a git conflict"
+            self._structure(token.start, "git-conflict", message, "delete the line")
         self.is_sound = False
 
     def _structure(self, offset: int, code: str, message: str, hint: str = "", *, first: int | None = None) -> None:

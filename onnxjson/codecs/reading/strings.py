@@ -20,11 +20,8 @@ def read_string(tree: Tree, place: Place, context: Context) -> str | None:
     """Read a string field: a JSON string, or ``{"base64": ...}`` if not UTF-8. None, after a report, if neither."""
     if isinstance(tree, str):
         return tree
-    if isinstance(tree, dict):
-        data = read_base64_object(tree, place, context, "a string")
-        return None if data is None else data.decode("utf-8", "surrogateescape")
-    context.wrong_type(tree, place, "a string")
-    return None
+    data = read_bytes(tree, place, context)
+    return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
 def read_bytes(tree: Tree, place: Place, context: Context) -> bytes | None:
@@ -174,12 +171,9 @@ def read_unknown_fields(tree: Tree, fields: tuple[Field, ...], place: Place, con
 
 
 def base64_bytes(text: str | bytes, source: str = "") -> bytes:
-    """Decode canonical base64 (RFC 4648 section 4), which may be broken into lines as by `base64` and in mail.
+    """Decode canonical base64 (RFC 4648 section 4), which may be broken into lines, or raise DecodeError.
 
     `source` begins the messages of errors.
-
-    Raises:
-        DecodeError: it is not canonical base64; the message has the character.
     """
     import pybase64
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from onnxjson.codecs.reading import strings
 from onnxjson.codecs.reading.context import Context, Place
-from onnxjson.codecs.reading.exact import has_unreadable, read_message, report_number
+from onnxjson.codecs.reading.exact import field_readers, has_unreadable, read_message, report_number
 from onnxjson.codecs.reading.named_values import read_pairs
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.model import elements
@@ -50,7 +50,8 @@ MAXIMUM_RANK: Final = 8
 
 _PRINTED_BELOW: Final = 10**30
 _PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
-_SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
+_ORDINARY_KEYS: Final = ("name", "doc_string", "metadata_props", "unknown_fields")
+_SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, *_ORDINARY_KEYS[1:])
 _WITHOUT_DIGEST: Final = ("int32_data", "int64_data", "uint64_data")
 """Typed fields without a digest, since their bytes are not those of the tensor."""
 
@@ -89,24 +90,18 @@ def _read_short(tree: dict[str, Tree], place: Place, context: Context) -> Tensor
 
 
 def _read_ordinary_keys(tree: dict[str, Tree], place: Place, context: Context) -> dict[str, Any]:
-    """Read name, doc_string, metadata_props and unknown fields; report unknown keys."""
     fields: dict[str, Any] = {}
     for key, member in tree.items():
         at = place.at(key)
-        match key:
-            case "name":
-                fields[key] = strings.read_string(member, at, context)
-            case "doc_string":
-                fields[key] = strings.read_text_or_lines(member, at, context)
-            case "metadata_props":
-                fields[key] = read_pairs(member, at, context, lines=True) or ()
-            case "unknown_fields":
-                fields[key] = strings.read_unknown_fields(member, FIELDS[Tensor], at, context) or b""
-            case _ if key not in _SHORT_KEYS:
-                full = any(field.name == key for field in FIELDS[Tensor])
-                hint = '"type" belongs to the short form; the full form has "data_type" and "dims"' if full else ""
-                message = f'a tensor with "type" has no key "{visible(key)}"'
-                context.error(at, "unknown-key", message, hint or context.nearest(key, _SHORT_KEYS), on_key=True)
+        if key in _ORDINARY_KEYS:
+            value = field_readers(Tensor)[key](member, at, context)
+            if value is not None:
+                fields[key] = value
+        elif key not in _SHORT_KEYS:
+            full = any(field.name == key for field in FIELDS[Tensor])
+            hint = '"type" belongs to the short form; the full form has "data_type" and "dims"' if full else ""
+            message = f'a tensor with "type" has no key "{visible(key)}"'
+            context.error(at, "unknown-key", message, hint or context.nearest(key, _SHORT_KEYS), on_key=True)
     return fields
 
 
@@ -124,7 +119,6 @@ def _read_shape(tree: Tree, place: Place, context: Context) -> tuple[int, tuple[
 def _read_elements(
     tree: dict[str, Tree], key: str, data_type: int, dims: tuple[int, ...], place: Place, context: Context
 ) -> dict[str, Any] | None:
-    """Read the elements of a tensor -> the fields that hold them."""
     at = place.at(key)
     if key == "external_data":
         if "storage" in tree:

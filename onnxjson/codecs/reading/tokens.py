@@ -154,12 +154,8 @@ class Tokenizer:
         if (half := _SURROGATE.search(value)) is None:
             return Token("value", start, end, value, True)
         if _BYTE_THAT_IS_NO_UTF8.search(raw) is None:
-            self.report(
-                start,
-                "half-surrogate",
-                f"the string has \\u{ord(half.group()):04x}, half of a surrogate pair",
-                'bytes that are not UTF-8 are written {"base64": "..."}',
-            )
+            message = f"the string has \\u{ord(half.group()):04x}, half of a surrogate pair"
+            self.report(start, "half-surrogate", message, 'bytes that are not UTF-8 are written {"base64": "..."}')
         return Token("value", start, end, UNREADABLE, True)
 
     def _number(self, match: re.Match[str], start: int) -> Tree:
@@ -193,11 +189,8 @@ class Tokenizer:
             self.report(start, "bare-word", "None is not JSON", "leave out the key of an absent field")
         elif word[0] in "+-." or word[0].isdigit():
             decimal = self.decimal_comma(start, end)
-            hint = (
-                f"write a number with a decimal point: {decimal}; else {_number_hint(word)}"
-                if decimal
-                else _number_hint(word)
-            )
+            hint = _number_hint(word)
+            hint = f"write a number with a decimal point: {decimal}; else {hint}" if decimal else hint
             self.report(start, "bad-number", f"{shown} is not a JSON number", hint)
         else:
             self.report(start, "bare-word", f"{shown} has no quotes", f'write "{shown}"')
@@ -234,12 +227,8 @@ class Tokenizer:
         end = rest.end() if rest else start + 1
         if self.text[end : end + 1] != '"':
             line = self.text[start:end]
-            self.report(
-                start,
-                "unterminated-string",
-                "the string that begins here is not closed on its line",
-                'close it with `"`',
-            )
+            message = "the string that begins here is not closed on its line"
+            self.report(start, "unterminated-string", message, 'close it with `"`')
             # Brackets and commas at the end of the line belong after the missing quote.
             end = start + max(1, len(line.rstrip(" \t\r,]}")))
             self._position = end
@@ -251,13 +240,9 @@ class Tokenizer:
             self.report(control.start(), "control-character", f"{name} is in a string", f"write {escape}")
         for escape_match in _BAD_ESCAPE.finditer(self.text, start + 1, end):
             if escape_match.group("good") is None:
-                shown = visible(self.text[escape_match.start() : escape_match.start() + 2])
-                self.report(
-                    escape_match.start(),
-                    "bad-escape",
-                    f"`{shown}` is not an escape of JSON",
-                    "write a backslash as `\\\\`",
-                )
+                at = escape_match.start()
+                message = f"`{visible(self.text[at : at + 2])}` is not an escape of JSON"
+                self.report(at, "bad-escape", message, "write a backslash as `\\\\`")
         return Token("value", start, end + 1, UNREADABLE, True)
 
 

@@ -32,11 +32,10 @@ UNREADABLE: Final = Unreadable()
 
 
 def parse(text: bytes) -> tuple[bool, Tree]:
-    """Parse a text; ``//`` comments and trailing commas are allowed.
+    """Parse a text -> (True, tree); ``//`` comments and trailing commas are allowed.
 
-    Returns:
-        (True, tree) for a text without syntax mistakes, duplicate keys or numbers beyond a float. (False, None) for a
-        text that must be scanned: it has a mistake, or might have one (a lone surrogate, ``-0``).
+    (False, None) for a text that must be scanned: it has a mistake, a duplicate key or a number beyond a float, or
+    might have a mistake (a lone surrogate, ``-0``).
     """
     if _SUSPICIOUS.search(text):
         return False, None
@@ -44,12 +43,11 @@ def parse(text: bytes) -> tuple[bool, Tree]:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError:
         return False, None
-    for prepare in (_as_it_is, _without_comments):
+    for may_have_comments in (False, True):
         try:
-            prepared = prepare(decoded)
-            if _nests_too_deep(prepared):
-                continue
-            return True, _DECODER.decode(prepared)
+            prepared = _COMMENT_OR_COMMA.sub(_blank, decoded) if may_have_comments else decoded
+            if not _nests_too_deep(prepared):
+                return True, _DECODER.decode(prepared)
         except (ValueError, RecursionError):
             continue
     return False, None
@@ -57,10 +55,6 @@ def parse(text: bytes) -> tuple[bool, Tree]:
 
 _SUSPICIOUS = re.compile(rb"\\u[dD][89a-fA-F]|-0(?:[\s,\]}/]|\Z)|\A\xef\xbb\xbf")
 """Escapes of surrogates, which may be halves; a minus zero, which json reads as 0; a byte order mark."""
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 _COMMENT_OR_COMMA = re.compile(
@@ -72,10 +66,6 @@ _COMMENT_OR_COMMA = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-
-
-def _without_comments(text: str) -> str:
-    return _COMMENT_OR_COMMA.sub(_blank, text)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -213,10 +203,7 @@ _STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|(?P<open>[\[{
 
 
 def skim(text: str, paths: Iterable[Sequence[Key]]) -> Span | int:
-    """Find the spans on `paths`, as the scanner does, without building a tree of the whole text.
-
-    The text must be valid JSON, apart from comments and trailing commas.
-    """
+    """Find the spans on `paths` in valid JSON, as the scanner does, without building a tree of the whole text."""
     wanted: _Wanted = {}
     for path in paths:
         level = wanted

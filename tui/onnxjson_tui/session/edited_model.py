@@ -16,7 +16,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import AccessDeniedError, EditError, Finding, OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.session.following import follow
 from onnxjson_tui.session.history import Changed, Exported, History, Preview, Step

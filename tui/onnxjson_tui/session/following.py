@@ -11,9 +11,9 @@ from onnxjson.model.addresses import parse_address, resolve
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, Scope
-from onnxjson.patching import Patch
 from onnxjson.patching.changes import Change, Fields, Members, keeps_order, segment
 from onnxjson.patching.listing import change_at
+from onnxjson.patching.patch import Patch
 
 _NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"}
 """Fields of a graph that define no names except through nodes."""

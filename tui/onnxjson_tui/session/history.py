@@ -11,7 +11,7 @@ from onnxjson.editing.declaration import Edit
 from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import spell_line
 from onnxjson.model.document import Tensor
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson_tui.session.opening import Opened
 
 if TYPE_CHECKING:

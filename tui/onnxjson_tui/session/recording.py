@@ -13,7 +13,7 @@ from onnxjson.editing.script import write_edit
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, Digest, Payload
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import PatchWriter
 from onnxjson.storage.identity import Identity
 from onnxjson_tui.session.history import Step

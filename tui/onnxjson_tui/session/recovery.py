@@ -18,7 +18,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import DecodeError, OnnxJsonError
 from onnxjson.model.payloads import Data, Digest
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import parse_patch
 from onnxjson.storage.identity import Identity
 from onnxjson_tui.session.history import Step

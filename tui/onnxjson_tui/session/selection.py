@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from onnxjson.model.addresses import parse_address
 from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson_tui.session.following import place_after
 

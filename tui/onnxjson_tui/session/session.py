@@ -26,7 +26,7 @@ from onnxjson.editing.applying import Result, files_written
 from onnxjson.model.display import counted
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError
-from onnxjson.patching import Patch
+from onnxjson.patching.patch import Patch
 from onnxjson.storage import files
 from onnxjson.storage.external_files import copy_files, locations
 from onnxjson.storage.files import Format, format_for
