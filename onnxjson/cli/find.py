@@ -1,5 +1,6 @@
 """``onnxjson find``: the places of models that match a pattern, or why none does."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -112,13 +113,13 @@ def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tupl
     """Return models, rules and the node of --why; the word that follows --why may also be a model or the pattern."""
     given = list(words)
     if why not in (None, _ALL):
-        if Path(why).is_file():
+        if os.path.isfile(why):
             given, why = [why, *given], _ALL
-        elif rules is None and (len(given) < 2 or Path(given[-1]).is_file()):
+        elif rules is None and (len(given) < 2 or os.path.isfile(given[-1])):
             given, why = [*given, why], _ALL
     if rules is not None:
         wanted = read_rules(rules)
-    elif len(given) < 2:
+    elif len(given) < 2 or os.path.isfile(given[-1]):
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:
         wanted = [Rule(id="", message="", pattern=given.pop())]

@@ -16,6 +16,7 @@ r"""The grammar of patterns: text to `onnxjson.patterns.expression.Pattern`.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -51,7 +52,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
-_OUTPUT: Final = re.compile(r"\s*\.(\d+)")
+_DIGITS: Final = 9
+_OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
 _SIZES: Final = re.compile(r"[kMG]\b")
 _SIZE: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
@@ -119,17 +121,22 @@ class _Parser:
         return value
 
     def _value(self) -> ValuePattern:
-        self._depth += 1
-        if self._depth > PATTERN_DEPTH:
-            raise LimitError(f"the pattern is nested more than {PATTERN_DEPTH} levels deep")
+        depth = self._depth
+        self._deeper()
         value = self._start()
         while self._is("->"):
+            self._deeper()
             self._next()
             least, most = self._gap()
             end = self._call()
             value = Path(value, least, most, end)
-        self._depth -= 1
+        self._depth = depth
         return value
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > PATTERN_DEPTH:
+            raise LimitError(f"the pattern is nested more than {PATTERN_DEPTH} levels deep")
 
     def _gap(self) -> tuple[int, int | None]:
         if not self._is("..."):
@@ -321,7 +328,8 @@ class _Parser:
         if sizes and (unit := _SIZES.match(self._text, self._at)):
             self._at = unit.end()
             self._next()
-            return int(float(text) * _SIZE[unit[0]])
+            size = float(text) * _SIZE[unit[0]]
+            return int(size) if math.isfinite(size) else size
         self._next()
         try:
             return int(text)
@@ -340,7 +348,7 @@ class _Parser:
         return value
 
     def _count(self) -> int:
-        if not self._token.text.isdecimal():
+        if not self._token.text.isdecimal() or len(self._token.text) > _DIGITS:
             self._fail("a number of nodes")
         return int(self._next())
 

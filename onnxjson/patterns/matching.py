@@ -131,16 +131,19 @@ class Matcher:
             elif after is not None:
                 waiting.append(after)
 
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > PATTERN_STEPS:
+            raise LimitError(
+                f"the search for the pattern stops after {PATTERN_STEPS:,} comparisons; name more operators, or limit "
+                "the nodes between two of them, as in ...{0,3}"
+            )
+
     def _advance(self, state: State) -> State | Iterator[State] | None:
         """Follow the goals of a branch to the end, to a choice (the branches are returned), or until one is missed."""
         goals = state.goals
         while goals is not None:
-            self._steps += 1
-            if self._steps > PATTERN_STEPS:
-                raise LimitError(
-                    f"the search for the pattern stops after {PATTERN_STEPS:,} comparisons; name more operators, or "
-                    "limit the nodes between two of them, as in ...{0,3}"
-                )
+            self._step()
             (kind, want, ref, place), goals = goals
             after: State | Iterator[State] | None
             if kind == _INPUT:
@@ -308,7 +311,7 @@ class Matcher:
                         continue
                     if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref)):
                         yield state._replace(goals=((_INPUT, want.start, ref, slot), rest), slack=0)
-                    self._steps += 1
+                    self._step()
                     producer = self._index.producer(ref.scope, name)
                     if producer is not None and (producer not in seen or depth < want.least):
                         seen.add(producer)

@@ -11,6 +11,7 @@ import onnxjson
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_DEPTH
+from onnxjson.patterns import matching
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -54,6 +55,11 @@ agraph (float[2,8] x, float[8,8] w, bool c) => (float[2,8] y, float[2,8] z, floa
     >
 }
 """.replace("ZEROS", ", ".join(["0"] * 64))
+
+
+CYCLE = """
+<ir_version: 9, opset_import: ["" : 19]> g (float[2] x) => (float[2] y) { a = Add(x, b) b = Neg(a) y = Tanh(b) }
+"""
 
 
 def model_of(text: str) -> Model:
@@ -155,9 +161,17 @@ def test_mistake_in_a_pattern_is_located(text: str, place: str, hint: str) -> No
     assert hint in str(caught.value)
 
 
-def test_patterns_are_bounded(model: Model) -> None:
+def test_patterns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "PATTERN_STEPS", 20_000)
     with pytest.raises(LimitError, match="nested"):
         parse("Relu(" * (PATTERN_DEPTH + 1) + "$x" + ")" * (PATTERN_DEPTH + 1))
+    with pytest.raises(LimitError, match="nested"):
+        parse(" -> ".join(["Relu"] * 1000))
+    with pytest.raises(SelectorError, match="a number of nodes"):
+        parse("Relu -> ...{" + "9" * 5000 + ",} -> Relu")
+    assert str(parse("Relu($x) where size($x) > 1e400M").conditions[0]).endswith("> inf")
+    with pytest.raises(LimitError, match="comparisons"):
+        find(model_of(CYCLE), "Relu -> ...{999999999,} -> Tanh")
     with pytest.raises(LimitError, match="characters"):
         parse("Relu($x)" + " " * 30_000)
 
@@ -255,3 +269,5 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert why.exit_code == 1
     assert "the pattern wants Tanh" in why.stdout
     assert run("find", path, "Softmax(").exit_code == 2
+    assert "then the pattern" in run("find", path, path).stderr
+    assert run("find", path, "--why", "Relu(" * 50 + "$x" + ")" * 50).exit_code == 1
