@@ -14,7 +14,8 @@ from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
-from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.resolving import resolve
+from onnxjson.model.addresses import Choice
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
 from onnxjson.rendering.conflict_text import conflict_lines, headline, side_values

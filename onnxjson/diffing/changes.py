@@ -126,7 +126,8 @@ class Ledger:
         self.changes: list[Change] = []
         self._base: dict[str, Change] = {}
         self._target: dict[str, Change] = {}
-        self._fallbacks: list[Callable[[Unit], Change | None]] = []
+        self.fallback: Callable[[Unit], Change | None] = lambda unit: None
+        """Explains units that no change claims: for changes at too many places to list each one."""
 
     def add(self, change: Change, base: Iterable[str] = (), target: Iterable[str] = ()) -> Change:
         """Add a change with its claims: addresses in the base, and in the target for added elements."""
@@ -170,10 +171,6 @@ class Ledger:
         found = (self._target if side else self._base).get(address)
         return None if found is None else found.cause()
 
-    def add_fallback(self, find: Callable[[Unit], Change | None]) -> None:
-        """Add a function that explains unclaimed units: for changes at too many places to list each one."""
-        self._fallbacks.append(find)
-
     def explains(self, unit: Unit) -> Change | None:
         """Return the change that explains a unit of the patch."""
         found: Change | None = None
@@ -182,10 +179,7 @@ class Ledger:
             found = _nearest(self._base, start)
         elif unit.target is not None:
             found = _nearest(self._target, unit.target)
-        for fallback in self._fallbacks:
-            if found is not None:
-                break
-            found = fallback(unit)
+        found = found or self.fallback(unit)
         return None if found is None else found.cause()
 
 
@@ -211,13 +205,6 @@ def one_sided_addresses(side: int, address: str) -> tuple[tuple[str, ...], tuple
 def one_sided_detail(side: int, what: str, text: str | None, other: str | None = None) -> Detail:
     """Return a detail about an element that only one side (0 or 1) has; `other` is its replacement in the other."""
     return Detail(what, other, text) if side else Detail(what, text, other)
-
-
-def limit_details(details: list[Detail], count: int, noun: str) -> tuple[Detail, ...]:
-    """Return the first details, and a last one with the number of the others."""
-    shown = details[:EXAMPLES]
-    more = count - len(shown)
-    return (*shown, Detail(f"and {more:,} more {noun}")) if more > 0 else tuple(shown)
 
 
 class Grouped(NamedTuple):
@@ -249,7 +236,7 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
             Event(
                 kind,
                 pattern,
-                tuple([_member(change) for change in members]),
+                tuple([Member(each.base, each.target, each.place, each.details, each.count) for each in members]),
                 "not-run" if any(change.region is not None for change in members) else None,
             )
         )
@@ -258,10 +245,6 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
             if change.region is not None:
                 regions[number, place] = change.region
     return Grouped(tuple(events), regions, numbers, tuple(kept))
-
-
-def _member(change: Change) -> Member:
-    return Member(change.base, change.target, change.place, change.details, change.count)
 
 
 def _is_ignored(change: Change, ignore: Collection[str]) -> bool:

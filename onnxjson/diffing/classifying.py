@@ -12,12 +12,11 @@ from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.region_changes import RegionDraft, cut_region
 from onnxjson.diffing.region_constants import constant_details
 from onnxjson.model.dataflow import producers_among, topological_order
-from onnxjson.model.document import Node
+from onnxjson.model.document import Attribute, Node
 from onnxjson.model.operators import is_commutative, operator_key, operator_name
 
 _CASTS: Final = frozenset({"Cast", "CastLike"})
 _LAYOUT: Final = frozenset({"Transpose", "ReorderInput", "ReorderOutput"})
-_ALIASES: Final = frozenset({"Identity"})
 _QUANTIZING: Final = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "MatMulNBits"}
 )
@@ -30,7 +29,6 @@ class Classification:
     """Sets kind, pattern, place and details of the change of a region."""
 
     def __init__(self, draft: RegionDraft) -> None:
-        self._context = draft.graph.context
         self._graph = draft.graph
         self._region = draft.region
         self._change = draft.change
@@ -41,11 +39,13 @@ class Classification:
     def run(self) -> None:
         """Classify the region."""
         change, region = self._change, self._region
-        texts = [pattern_text(ordered_operators(self._graph, side, region)) for side in (BASE, TARGET)]
-        change.kind, change.pattern, details = self._kind(texts)
+        (operators, key), (its_operators, its_key) = [
+            _computation(self._graph, side, region) for side in (BASE, TARGET)
+        ]
+        change.kind, change.pattern, details = self._kind([_pattern(operators), _pattern(its_operators)])
         change.details, change.place = tuple(details), self._place()
         if len(self._base) + len(self._target) > 2:
-            change.key = signature(self._graph, region, self._context.labels)
+            change.key = key, its_key
 
     def _place(self) -> str:
         """Return the place of the nodes; new nodes without a scope are at the place of their consumers."""
@@ -89,12 +89,12 @@ class Classification:
             return "dead-code-removed", text, []
         aliases = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]
-        if all(_bare_name(node) in _ALIASES for node in self._base):
+        if all(node.op_type == "Identity" for node in self._base):
             return "eliminated", text, aliases
         constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
         if constants and len(constants) == len(region.outputs):
             return "folded", f"{text} -> constant", aliases
-        if kept := find_originals(graph, BASE, region):
+        if kept := _find_originals(graph, BASE, region):
             self._with_originals(BASE, kept)
             return "merged", text, aliases
         if _is_quantizing(self._base):
@@ -112,7 +112,7 @@ class Classification:
             return "cast-inserted", text, outputs
         if region.outputs and names <= _LAYOUT and (len(self._target) > 1 or names != {"Transpose"}):
             return "layout-changed", text, outputs
-        if region.outputs and (kept := find_originals(graph, TARGET, region)):
+        if region.outputs and (kept := _find_originals(graph, TARGET, region)):
             self._with_originals(TARGET, kept)
             return "inserted", f"{text}, computed again", outputs
         return "inserted", text, outputs
@@ -146,12 +146,11 @@ class Classification:
         return details + self._constants()
 
     def _functions(self, both: str) -> tuple[Kind, str, list[Detail]] | None:
-        """Return the change if a call of a function replaces its body, or the other way round."""
-        functions = self._context.function_keys, self._context.target_function_keys
+        context = self._graph.context
         old, new = [[operator_key(node) for node in nodes] for nodes in (self._base, self._target)]
-        if len(old) == 1 and old[0] in functions[BASE] and old[0] not in new:
+        if len(old) == 1 and old[0] in context.function_keys and old[0] not in new:
             return "function-inlined", both, []
-        if len(new) == 1 and new[0] in functions[TARGET] and new[0] not in old:
+        if len(new) == 1 and new[0] in context.target_function_keys and new[0] not in old:
             return "function-outlined", both, []
         return None
 
@@ -191,7 +190,7 @@ def _without(names: Counter[str], left_out: frozenset[str]) -> Counter[str]:
     return Counter({name: count for name, count in names.items() if name not in left_out})
 
 
-def pattern_text(names: Sequence[str]) -> str:
+def _pattern(names: Sequence[str]) -> str:
     """Return operators as a pattern: ``MatMul+Add``, ``Gemm+2 Reshape``; repetitions are counted."""
     runs = [(name, len(list(members))) for name, members in groupby(names)]
     shown = [name if count == 1 else f"{count} {name}" for name, count in runs[:_MOST_OPERATORS]]
@@ -199,50 +198,28 @@ def pattern_text(names: Sequence[str]) -> str:
     return "+".join([*shown, f"{left} more"] if left else shown)
 
 
-def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list[str]:
-    """Return the operators of one side, each after its producers; ties in alphabetical order."""
-    depths = _depths(graph, side, region)
-    nodes = [(depth, graph.nodes(side)[position]) for position, depth in depths.items()]
-    return [name for _, name in sorted((depth, operator_name(node.domain, node.op_type)) for depth, node in nodes)]
+def _computation(graph: GraphComparison, side: int, region: Region) -> tuple[list[str], Hashable]:
+    """Return the operators of one side, each after its producers, ties in alphabetical order; and a key.
 
-
-def _by_dependence(graph: GraphComparison, side: int, region: Region) -> tuple[list[int], dict[str, tuple[int, int]]]:
-    """Return the nodes of one side, producers first; and their outputs: name -> position and output slot."""
-    positions = region.nodes(side)
-    nodes = graph.nodes(side)
+    The key is equal for regions with the same operators, wired in the same way; attributes are ignored.
+    """
+    positions, nodes, known = region.nodes(side), graph.nodes(side), graph.context.labels
     made = {
         name: (position, slot) for position in positions for slot, name in enumerate(nodes[position].output) if name
     }
+    constants = set(region.constants(side))
     needs = producers_among([nodes[position] for position in positions])
     order = topological_order(needs)
     order += sorted(set(range(len(needs))) - set(order))  # nodes on a cycle
-    return [positions[each] for each in order], made
-
-
-def _depths(graph: GraphComparison, side: int, region: Region) -> dict[int, int]:
-    order, made = _by_dependence(graph, side, region)
     depths: dict[int, int] = {}
-    for position in order:
+    labels: dict[int, int] = {}
+    operators = []
+    for position in [positions[each] for each in order]:
+        node = nodes[position]
+        operator = operator_name(node.domain, node.op_type)
         before = [depths.get(made[name][0], -1) for name in graph.consumed(side, position) if name in made]
         depths[position] = 1 + max(before, default=-1)
-    return depths
-
-
-def signature(graph: GraphComparison, region: Region, known: dict[Hashable, int]) -> Hashable:
-    """Return a key that is equal for regions with the same operators, wired in the same way; attributes are ignored.
-
-    `known` numbers the computations seen before: one mapping for all regions that are compared.
-    """
-    return _side_signature(graph, BASE, region, known), _side_signature(graph, TARGET, region, known)
-
-
-def _side_signature(graph: GraphComparison, side: int, region: Region, known: dict[Hashable, int]) -> Hashable:
-    order, made = _by_dependence(graph, side, region)
-    nodes = graph.nodes(side)
-    labels: dict[int, int] = {}
-    constants = set(region.constants(side))
-    for position in order:
-        node = nodes[position]
+        operators.append((depths[position], operator))
         parts: list[tuple[int, int]] = []
         for name in node.input:
             if name in made:
@@ -252,68 +229,54 @@ def _side_signature(graph: GraphComparison, side: int, region: Region, known: di
                 parts.append((-3 if not name else -2 if name in constants else -1, 0))
         if is_commutative(node.domain, node.op_type):
             parts.sort()
-        label = (operator_name(node.domain, node.op_type), tuple(parts))
-        labels[position] = known.setdefault(label, len(known))
-    return frozenset(Counter(labels.values()).items())
+        labels[position] = known.setdefault((operator, tuple(parts)), len(known))
+    return [name for _, name in sorted(operators)], frozenset(Counter(labels.values()).items())
 
 
-_DEEPEST = 200
+_DEEPEST: Final = 200
 """Maximum depth of compared computations, in nodes."""
 
 
-def find_originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
+def _find_originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
     """Return paired nodes that compute the same as the nodes of a region, all of one side; [] for none.
 
     This finds common subexpressions that were merged: the nodes also produce the region's outputs in the other model.
     """
-    search = _DuplicateSearch(graph, side, set(region.nodes(side)))
-    for old, new in region.outputs:
-        kept = graph.translate(old) if side else graph.translate_back(new)
-        if not kept or not search.is_same_value(new if side else old, kept, _DEEPEST):
-            return []
-    return sorted(set(search.found.values())) if len(search.found) == len(region.base or region.target) else []
+    nodes, inside = graph.nodes(side), set(region.nodes(side))
+    partners = graph.pair.base_of if side else graph.pair.target_of
+    found: dict[int, int] = {}
 
-
-class _DuplicateSearch:
-    def __init__(self, graph: GraphComparison, side: int, inside: set[int]) -> None:
-        self._side = side
-        self._nodes = graph.nodes(side)
-        self._graph = graph
-        self._partners = graph.pair.base_of if side else graph.pair.target_of
-        self._inside = inside
-        self.found: dict[int, int] = {}
-        """Positions in the region -> positions of the nodes with the same computation."""
-
-    def is_same_value(self, one: str, other: str, depth: int) -> bool:
-        """Whether a value of the region is computed in the same way as another value."""
+    def is_same_value(one: str, other: str, depth: int) -> bool:
         if one == other:
             return True
-        mine, its = self._graph.producer(self._side, one), self._graph.producer(self._side, other)
+        mine, its = graph.producer(side, one), graph.producer(side, other)
         if depth == 0 or mine is None or its is None:
             return False
         (position, slot), (original, its_slot) = mine, its
-        if position not in self._inside or slot != its_slot or self._partners[original] < 0:
+        if position not in inside or slot != its_slot or partners[original] < 0:
             return False
-        if self.found.get(position) == original:
-            return True
-        if not self._is_same_call(self._nodes[position], self._nodes[original], depth - 1):
-            return False
-        self.found[position] = original
+        if found.get(position) != original:
+            if not is_same_call(nodes[position], nodes[original], depth - 1):
+                return False
+            found[position] = original
         return True
 
-    def _is_same_call(self, one: Node, other: Node, depth: int) -> bool:
+    def is_same_call(one: Node, other: Node, depth: int) -> bool:
         if operator_key(one) != operator_key(other) or len(one.input) != len(other.input):
             return False
         if one.attribute != other.attribute and sorted(one.attribute, key=_name) != sorted(other.attribute, key=_name):
             return False
-        orders = [other.input]
-        if is_commutative(one.domain, one.op_type):
-            orders.append(other.input[::-1])
+        orders = [other.input, other.input[::-1]] if is_commutative(one.domain, one.op_type) else [other.input]
         return any(
-            all(self.is_same_value(mine, its, depth) for mine, its in zip(one.input, order, strict=True))
-            for order in orders
+            all(is_same_value(mine, its, depth) for mine, its in zip(one.input, order, strict=True)) for order in orders
         )
 
+    for old, new in region.outputs:
+        kept = graph.translate(old) if side else graph.translate_back(new)
+        if not kept or not is_same_value(new if side else old, kept, _DEEPEST):
+            return []
+    return sorted(set(found.values())) if len(found) == len(region.base or region.target) else []
 
-def _name(attribute: object) -> str:
-    return str(getattr(attribute, "name", ""))
+
+def _name(attribute: Attribute) -> str:
+    return attribute.name or ""

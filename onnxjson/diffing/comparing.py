@@ -15,7 +15,7 @@ from onnxjson.diffing.changes import Change, Components, Ledger
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.diffing.weight_changes import ConstantComparer
-from onnxjson.model.constants import constant_output, value_of_node
+from onnxjson.model.constants import constant_output, own_constant, value_of_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Function, Node, SparseTensor, Tensor
 from onnxjson.model.operators import OperatorKey, function_key, plain_domain
@@ -100,9 +100,6 @@ class GraphComparison:
         self._consumed: tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]] = ({}, {})
         self._constants: tuple[dict[str, GraphConstant | None], dict[str, GraphConstant | None]] = ({}, {})
 
-    def __repr__(self) -> str:
-        return f"<GraphComparison {self.address}>"
-
     def chain(self) -> "Iterator[GraphComparison]":
         """Yield this pair and the outer ones, innermost first."""
         found: GraphComparison | None = self
@@ -175,19 +172,11 @@ class GraphComparison:
 
     def translate(self, name: str) -> str | None:
         """Translate a name of the base to the target; None if it has no counterpart."""
-        for each in self.chain():
-            found = each.values.get(name)
-            if found is not None:
-                return found
-        return None
+        return next((each.values[name] for each in self.chain() if name in each.values), None)
 
     def translate_back(self, name: str) -> str | None:
         """Translate a name of the target to the base; None if it has no counterpart."""
-        for each in self.chain():
-            found = each.inverse.get(name)
-            if found is not None:
-                return found
-        return None
+        return next((each.inverse[name] for each in self.chain() if name in each.inverse), None)
 
     def producer(self, side: int, name: str) -> tuple[int, int] | None:
         """Return the node that produces a value of this graph, and the position among its outputs."""
@@ -211,17 +200,7 @@ class GraphComparison:
         if translated is not None:
             return translated == new
         # A name that is used but not defined: the removal of its definition is another change.
-        return old == new and not (self._is_defined(BASE, old) and self._is_defined(TARGET, new))
-
-    def _is_defined(self, side: int, name: str) -> bool:
-        """Whether a value is defined, here or in an outer graph."""
-        for each in self.chain():
-            scope = each.scopes[side]
-            if name in each.produced[side] or name in each.lone_constants[side] or scope.initializer(name) is not None:
-                return True
-            if name in scope.inputs or name in (each.inverse if side else each.values):
-                return True
-        return False
+        return old == new and None in (self.defining_graph(BASE, old), self.defining_graph(TARGET, new))
 
     def defining_graph(self, side: int, name: str) -> "GraphComparison | None":
         """Return the pair of graphs whose graph on one side defines a name."""
@@ -245,36 +224,18 @@ class GraphComparison:
         return known[name]
 
     def _constant(self, side: int, name: str) -> "GraphConstant | None":
-        for each in self.chain():
-            scope = each.scopes[side]
-            found = scope.initializer(name)
-            if found is not None:
-                if isinstance(found, Tensor):
-                    address = f"{scope.address}/initializer/{scope.initializers[name]}"
-                else:
-                    address = f"{scope.address}/sparse_initializer/{scope.sparse_initializers[name]}"
-                return GraphConstant(each, name, address, found, None)
-            position = each.constant_producers[side].get(name)
-            if position is not None:
-                tensor = value_of_node(scope.graph.node[position])
-                if tensor is not None:
-                    return GraphConstant(each, name, each.node_address(position, side), tensor, position)
-            if each.outer is not None and scope.defines(name):
-                return None
-        return None
-
-    @cached_property
-    def constant_producers(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Outputs of Constant nodes by side: name -> position."""
-        return self._constant_producers(BASE), self._constant_producers(TARGET)
-
-    def _constant_producers(self, side: int) -> dict[str, int]:
-        nodes = self.nodes(side)
-        return {
-            output: position
-            for position, node in enumerate(nodes)
-            if node.op_type == "Constant" and (output := constant_output(node)) is not None
-        }
+        graph = self.defining_graph(side, name)
+        found = None if graph is None else own_constant(graph.scopes[side], name)
+        if graph is None or found is None or (value := found.value) is None:
+            return None
+        scope = graph.scopes[side]
+        if isinstance(found.held, Node):
+            position = scope.producers[name][0]
+            return GraphConstant(graph, name, graph.node_address(position, side), value, position)
+        is_sparse = isinstance(value, SparseTensor)
+        place = (scope.sparse_initializers if is_sparse else scope.initializers)[name]
+        address = f"{scope.address}/{'sparse_initializer' if is_sparse else 'initializer'}/{place}"
+        return GraphConstant(graph, name, address, value, None)
 
     def consumed(self, side: int, position: int) -> tuple[str, ...]:
         """Return the values that a node consumes, each once."""
@@ -317,12 +278,8 @@ class DiffContext:
             comparison = GraphComparison(self, pair, outer, number)
             self.graphs.append(comparison)
             self.by_base[comparison.address] = comparison
-        self.opsets = tuple(
-            [
-                {plain_domain(each.domain): each.version for each in model.opset_import}
-                for model in (alignment.base.model, alignment.target.model)
-            ]
-        )
+        models = alignment.base.model, alignment.target.model
+        self.opsets = [{plain_domain(each.domain): each.version for each in model.opset_import} for model in models]
 
         self.region_changes: dict[tuple[GraphComparison, int, int], Change] = {}
         """The change of each node in a region, by graph, side and position."""
@@ -332,24 +289,18 @@ class DiffContext:
         """Rewired inputs and outputs with their changes."""
         self.explained_names: dict[tuple[GraphComparison, str], Change] = {}
         """Values of the base whose renaming is a consequence of another change."""
-        self.function_keys = {function_key(each) for each in alignment.base.model.functions}
-        """Domain, name and overload of the functions of the base."""
-        self.target_function_keys = {function_key(each) for each in alignment.target.model.functions}
+        self.function_keys, self.target_function_keys = [
+            {function_key(each) for each in one.functions} for one in models
+        ]
+        """Domain, name and overload of the functions."""
         self.labels: dict[Hashable, int] = {}
-        """Numbers of computations in regions (`onnxjson.diffing.classifying.signature`)."""
+        """Numbers of the computations in all regions (`onnxjson.diffing.classifying`)."""
         self.changed_constants: list[tuple[GraphComparison, str, Change]] = []
-        """Changed constants, with their names in the base; their events are named after their consumers."""
-
-    def constants_changed(self, graph: GraphComparison, name: str, change: Change) -> None:
-        """Record that a constant changed; its pattern is found later, from its consumers."""
-        self.changed_constants.append((graph, name, change))
+        """Changed constants, with their names in the base; their patterns are found later, from their consumers."""
 
     @cached_property
     def functions(self) -> dict[OperatorKey, OperatorKey]:
         """Renamed functions: key in the base -> key in the target."""
-        found = {}
-        for base, target in self.alignment.functions:
-            one, other = self.alignment.base.model.functions[base], self.alignment.target.model.functions[target]
-            if function_key(one) != function_key(other):
-                found[function_key(one)] = function_key(other)
-        return found
+        mine, its = self.alignment.base.model.functions, self.alignment.target.model.functions
+        pairs = [(function_key(mine[here]), function_key(its[there])) for here, there in self.alignment.functions]
+        return {one: other for one, other in pairs if one != other}

@@ -81,7 +81,7 @@ def _change(
     graph: GraphComparison, found: TensorChange, name: str, paths: tuple[str, str], fields: tuple[str, ...] = ("",)
 ) -> Change:
     change = graph.report(found.kind, found.pattern, paths, found.details, place=name, fields=fields)
-    graph.context.constants_changed(graph, name, change)
+    graph.context.changed_constants.append((graph, name, change))
     return change
 
 
@@ -97,9 +97,12 @@ def _sparse(graph: GraphComparison, base: tuple[SparseTensor, ...], target: tupl
     for position, there in sorted(found.items()):
         one, other = base[position], target[there]
         paths = f"/sparse_initializer/{position}", f"/sparse_initializer/{there}"
+        if one.values and other.values and graph.values.get(one.values.name or "") == other.values.name:
+            # A renaming is reported with the other names.
+            one = msgspec.structs.replace(one, values=msgspec.structs.replace(one.values, name=other.values.name))
         if details := _sparse_details(graph, one, other):
             _change(graph, TensorChange("weights-changed", "", tuple(details)), names[0][position] or "", paths)
-        elif one != other and not _is_renamed(graph, one, other):
+        elif one != other:
             details = list(field_details(one, other, "sparse initializer"))
             graph.report("field-changed", "sparse initializer", paths, details, place=names[0][position])
     finish_list(graph, "sparse_initializer", "sparse initializers", found.items())
@@ -119,29 +122,19 @@ def _sparse_details(graph: GraphComparison, one: SparseTensor, other: SparseTens
     return details
 
 
-def _is_renamed(graph: GraphComparison, one: SparseTensor, other: SparseTensor) -> bool:
-    """Whether only the names differ, which is reported with the other names."""
-    its_name = other.values.name if other.values is not None else None
-    if one.values is None or one.values.name == its_name or graph.values.get(one.values.name or "") != its_name:
-        return False
-    return msgspec.structs.replace(one, values=msgspec.structs.replace(one.values, name=its_name)) == other
-
-
 def _report_moved(graph: GraphComparison) -> None:
     """Report constants that are a node in one model and an initializer (or an unpaired node) in the other."""
-    scopes = graph.scopes
-    for name, position in graph.lone_constants[BASE].items():
-        there = graph.values.get(name)
-        if there is not None:
-            place = graph.lone_constants[TARGET].get(there)
-            if place is not None:
-                _move(graph, name, there, (f"/node/{position}", f"/node/{place}"))
-            elif there in scopes[TARGET].initializers:
-                _move(graph, name, there, (f"/node/{position}", f"/initializer/{scopes[TARGET].initializers[there]}"))
-    for there, position in graph.lone_constants[TARGET].items():
+    lone, initializers = graph.lone_constants, [scope.initializers for scope in graph.scopes]
+    for name, position in lone[BASE].items():
+        there = graph.values.get(name, "")
+        if there in lone[TARGET]:
+            _move(graph, name, there, (f"/node/{position}", f"/node/{lone[TARGET][there]}"))
+        elif there in initializers[TARGET]:
+            _move(graph, name, there, (f"/node/{position}", f"/initializer/{initializers[TARGET][there]}"))
+    for there, position in lone[TARGET].items():
         name = graph.inverse.get(there, "")
-        if name in scopes[BASE].initializers:
-            _move(graph, name, there, (f"/initializer/{scopes[BASE].initializers[name]}", f"/node/{position}"))
+        if name in initializers[BASE]:
+            _move(graph, name, there, (f"/initializer/{initializers[BASE][name]}", f"/node/{position}"))
 
 
 def _move(graph: GraphComparison, name: str, its_name: str, paths: tuple[str, str]) -> None:
@@ -167,17 +160,11 @@ def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None
     for defining_graph, name, change in context.changed_constants:
         if defining_graph is graph and not change.pattern and change.into is None:
             wanted.setdefault(name, []).append(change)
-    if not wanted:
-        return
     uses: dict[str, tuple[str, int]] = {}
     is_elsewhere = wanted.keys().isdisjoint
-    for each in context.graphs:
-        if graph not in each.chain():
-            continue
-        for node in each.nodes(BASE):
-            if is_elsewhere(node.input):
-                continue
-            for place, name in enumerate(node.input):
+    for each in context.graphs if wanted else ():
+        for node in each.nodes(BASE) if graph in each.chain() else ():
+            for place, name in enumerate(() if is_elsewhere(node.input) else node.input):
                 if name in wanted:
                     use = (operator_name(node.domain, node.op_type), place)
                     uses[name] = min(uses.get(name, use), use)
@@ -189,26 +176,23 @@ def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None
 
 def compare_unpaired_constants(graph: GraphComparison) -> None:
     """Report constants that only one graph has and that no rewrite explains: they are unused."""
-    for side, path, name, tensor in _unpaired_constants(graph):
+    for side, path, text in _unpaired_constants(graph):
         if graph.context.ledger.claimed(graph.scopes[side].address + path, side) is None:
             noun = "Constant" if path.startswith("/node/") else "initializer"
-            text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
             detail = one_sided_detail(side, noun, text)
             graph.report("inserted" if side else "dead-code-removed", noun, one_sided(side, path), [detail])
 
 
-def _unpaired_constants(graph: GraphComparison) -> Iterator[tuple[int, str, str, Tensor | None]]:
-    """Yield side, path, name and tensor of unpaired constants; no tensor for sparse ones and nodes."""
+def _unpaired_constants(graph: GraphComparison) -> Iterator[tuple[int, str, str]]:
+    """Yield side, path and text of unpaired constants: the name, for initializers with the value."""
     moved = graph.moved_constants, {graph.values[name] for name in graph.moved_constants}
-    bodies = [None if isinstance(scope.graph, Function) else scope.graph for scope in graph.scopes]
     for field in ("initializer", "sparse_initializer"):
-        lists = [() if body is None else getattr(body, field) for body in bodies]
-        for side, position, each in unpaired(
-            lists[0], lists[1], graph.context.pairs.get(f"{graph.address}/{field}", ())
-        ):
+        lists = [getattr(scope.graph, field, ()) for scope in graph.scopes]
+        known = graph.context.pairs.get(f"{graph.address}/{field}", ())
+        for side, position, each in unpaired(lists[0], lists[1], known):
             if isinstance(each, SparseTensor):
-                yield side, f"/{field}/{position}", (each.values.name if each.values else None) or "", None
+                yield side, f"/{field}/{position}", (each.values.name if each.values else None) or ""
             elif each.name not in moved[side]:
-                yield side, f"/{field}/{position}", each.name or "", each
+                yield side, f"/{field}/{position}", f"{each.name or ''}: {tensor_value_text(each)}"
     for side, nodes in enumerate(graph.lone_constants):
-        yield from [(side, f"/node/{place}", name, None) for name, place in nodes.items() if name not in moved[side]]
+        yield from [(side, f"/node/{place}", name) for name, place in nodes.items() if name not in moved[side]]

@@ -29,13 +29,7 @@ class TensorSource:
     """The constants of one model; external files are opened on first use, and problems are collected."""
 
     def __init__(self, path: Path | None, what: str, *, trust_links: bool = False) -> None:
-        """Prepare the constants of a model.
-
-        Args:
-            path: its file, since locations are relative to its folder; None for a model without a file.
-            what: name of the model in messages.
-            trust_links: see `onnxjson.storage.external.Resolver`.
-        """
+        """Prepare the constants of a model, called `what`, in a file; external data is relative to its folder."""
         self._path = path
         self._called = visible(what, None)
         self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
@@ -49,7 +43,7 @@ class TensorSource:
             stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None) if tensor.data_location else tensor)
             return None if stored is None else stored[0]
         if self._resolver is None:
-            self._refuse(tensor, "the model has no file, so the place of its weights is unknown")
+            self.fail(tensor, "the model has no file, so the place of its weights is unknown")
             return None
         try:
             return self._resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
@@ -70,20 +64,16 @@ class TensorSource:
         data = self.data(tensor)
         if data is None:
             return content(tensor)
-        inside = msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None)
         try:
-            return content(inside)
+            return content(msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None))
         except OnnxJsonError as error:
             self.fail(tensor, error)
             return content(tensor)
 
-    def fail(self, tensor: Tensor, error: OnnxJsonError) -> None:
+    def fail(self, tensor: Tensor, reason: object) -> None:
         """Record that the bytes of a tensor could not be read."""
-        self._refuse(tensor, str(error))
-
-    def _refuse(self, tensor: Tensor, reason: str) -> None:
         of_file = self._refused.setdefault(location_of(tensor) or tensor.name or "", {})
-        of_file.setdefault((tensor.name, tensor.external_data), reason)
+        of_file.setdefault((tensor.name, tensor.external_data), str(reason))
 
     def problems(self) -> list[str]:
         """Return one message for each file whose tensors could not be read."""
@@ -156,7 +146,6 @@ def measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0
 def _side_by_side(
     ones: "Iterator[NDArray[Any]]", others: "Iterator[NDArray[Any]]"
 ) -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
-    """Yield both in pieces of equal lengths."""
     import numpy
 
     left: NDArray[Any] = numpy.empty(0)

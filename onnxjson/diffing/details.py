@@ -5,11 +5,10 @@ types) are compared with deepdiff, which is imported on first use; lists of entr
 key. Texts are escaped for display later.
 """
 
-import ast
 import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -70,30 +69,6 @@ def unknown_field_details(base: Any, target: Any, what: str = "unknown fields") 
     if base.unknown_fields == target.unknown_fields:
         return ()
     return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)
-
-
-def element_details(base: Sequence[object], target: Sequence[object], dims: Sequence[int], atol: float) -> list[Detail]:
-    """Return one detail for each element of two small constants that differs by more than `atol`.
-
-    Args:
-        base: the elements, flat.
-        target: the same number of elements.
-        dims: the dims of both.
-        atol: the largest absolute difference that is ignored.
-    """
-    from deepdiff import DeepDiff
-
-    found = DeepDiff(list(base), list(target), view="tree", math_epsilon=atol or None, ignore_numeric_type_changes=True)
-    places = sorted(level.path(output_format="list")[0] for level in found.get("values_changed", ()))
-    return [Detail(f"element {_place(place, dims)}", str(base[place]), str(target[place])) for place in places]
-
-
-def _place(flat: int, dims: Sequence[int]) -> str:
-    indices: list[int] = []
-    for dim in reversed(dims):
-        flat, index = divmod(flat, max(dim, 1))
-        indices.append(index)
-    return f"[{', '.join(map(str, reversed(indices)))}]"
 
 
 def _plain(value: object) -> Any:
@@ -209,9 +184,7 @@ def tensor_value_text(tensor: Tensor) -> str:
 
 def value_type_text(value: Type | None) -> str | None:
     """Return the type of a value as readable text; None if there is none."""
-    if value is None:
-        return None
-    return format_type(value) or "a type without a short form"
+    return None if value is None else format_type(value) or "a type without a short form"
 
 
 def info_text(value: ValueInfo) -> str:
@@ -220,45 +193,19 @@ def info_text(value: ValueInfo) -> str:
     return f"{value.name or ''}: {kind}" if kind else value.name or ""
 
 
-_NAME_SCOPES: Final = "pkg.torch.onnx.name_scopes"
-"""The key of metadata_props in which PyTorch's exporter keeps the scopes of a node, as a Python list of texts."""
-
-_LONGEST_SCOPES: Final = 20_000
-"""Maximum length of such a list in characters."""
-
 _SEPARATORS: Final = re.compile(r"[/.]+")
 
 
 def scope_parts(node: Node) -> tuple[str, ...]:
     """Return the name scopes around a node, outermost first; none if they are unknown."""
-    for entry in node.metadata_props:
-        if entry.key == _NAME_SCOPES and entry.value and len(entry.value) <= _LONGEST_SCOPES:
-            scopes = _parse_list(entry.value)
-            if scopes:
-                return _split(scopes[-2]) if len(scopes) > 1 else ()
-    scopes = scopes_of(node)
-    return _split(scopes[-1]) if scopes else ()
-
-
-def _split(text: str) -> tuple[str, ...]:
-    # A number belongs to the name before it: "layer.0" is one place in the names of torch.
     parts: list[str] = []
-    for part in _SEPARATORS.split(text):
+    for part in _SEPARATORS.split(next(iter(scopes_of(node)[-1:]), "")):
+        # A number belongs to the name before it: "layer.0" is one place in the names of torch.
         if part.isdecimal() and parts:
             parts[-1] += f".{part}"
         elif part:
             parts.append(part)
     return tuple(parts)
-
-
-def _parse_list(text: str) -> Sequence[str]:
-    if "\\" in text:  # no name needs an escape, and Python prints a warning with the text of an invalid one
-        return ()
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return ()
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else ()
 
 
 def node_label(node: Node) -> str:

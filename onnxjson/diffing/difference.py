@@ -20,7 +20,7 @@ from onnxjson.diffing.matching.alignment import Alignment, align_by_names, same_
 from onnxjson.diffing.model_changes import compare_annotations, compare_models, graph_fields
 from onnxjson.diffing.node_changes import NodeComparison, compare_metadata, join_attributes
 from onnxjson.diffing.region_changes import RegionDraft, RegionFinder, claim_region, report_rewiring
-from onnxjson.diffing.region_constants import absorb_neighbours, claim_constants
+from onnxjson.diffing.region_constants import Absorption, claim_constants
 from onnxjson.diffing.value_changes import compare_interface, compare_outputs, compare_value_infos
 from onnxjson.diffing.weight_changes import ConstantComparer
 from onnxjson.model.display import counted
@@ -190,15 +190,9 @@ def diff(
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
     (base, path), (target, its_path) = _load(base), _load(target)
+    paths = path, its_path
     return diff_models(
-        base,
-        target,
-        paths=(path, its_path),
-        ignore=ignore,
-        weights=weights,
-        rtol=rtol,
-        atol=atol,
-        trust_links=trust_links,
+        base, target, paths=paths, ignore=ignore, weights=weights, rtol=rtol, atol=atol, trust_links=trust_links
     )
 
 
@@ -222,20 +216,15 @@ def diff_models(
         target: the model after.
         paths: their files, to find external weights.
         names: names of the models in messages; None for their paths.
-        ignore: see `diff`, also for the other arguments.
-        weights: how elements of constants are compared.
-        rtol: for "tolerance".
-        atol: for "tolerance".
-        trust_links: see `onnxjson.storage.external.Resolver`.
-        is_edited: whether `target` is an edited `base`; then unambiguous names are sufficient, which is
-            faster.
+        ignore, weights, rtol, atol, trust_links: see `diff`.
+        is_edited: whether `target` is an edited `base`; then unambiguous names are sufficient, which is faster.
     """
     if "weights" in ignore:
         weights = "skip"
-    if base is target or (weights != "skip" and base == target and not _has_external(base)):
+    if base is target or (weights != "skip" and base == target and not any(map(is_external, tensors_of(base)))):
         return Diff(base, target, group((), ()), None)
-    from onnxjson.diffing.matching.aligning import align
     from onnxjson.diffing.matching.contents import layout
+    from onnxjson.diffing.matching.models import align
 
     names = names or (str(paths[0] or "base"), str(paths[1] or "target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
@@ -246,10 +235,6 @@ def diff_models(
     context = _describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems, names)
-
-
-def _has_external(model: Model) -> bool:
-    return any(is_external(tensor) for tensor in tensors_of(model))
 
 
 def _load(model: Model | str | Path) -> tuple[Model, Path | None]:
@@ -286,7 +271,7 @@ def _describe(alignment: Alignment, weights: ConstantComparer) -> DiffContext:
             NodeComparison(graph, position).run()
         outputs[graph] = compare_outputs(graph)
     finder = RegionFinder(context)
-    drafts, plain = absorb_neighbours(context, finder.find(), finder.plain)
+    drafts, plain = Absorption(context, finder.plain).run(finder.find())
     claim_constants(context, drafts)
     plain = join_attributes(context, plain)
     for draft in drafts:
@@ -320,7 +305,6 @@ def _node_order(context: DiffContext, graph: GraphComparison) -> None:
 
 
 def _counterparts(drafts: list[RegionDraft]) -> dict[GraphComparison, dict[str, tuple[str, Change]]]:
-    """Return the values that rewrites replaced: base name -> target name and the rewrite."""
     found: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
     for draft in drafts:
         for old, new in draft.region.outputs:

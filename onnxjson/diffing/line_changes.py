@@ -69,7 +69,7 @@ def find_common_runs(
     return CommonRuns(runs, base_start + x, target_start + x - best_diagonal, work)
 
 
-def common_length(base: Sequence[int], target: Sequence[int], base_start: int, target_start: int) -> int:
+def common_length(base: Sequence[object], target: Sequence[object], base_start: int, target_start: int) -> int:
     """Return the number of equal members from two start positions on."""
     count = min(len(base) - base_start, len(target) - target_start)
     done, step = 0, 1
@@ -136,8 +136,6 @@ def changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[LineChange]:
 
 
 class _Stretch(NamedTuple):
-    """Ranges of numbered lines of both texts."""
-
     old_start: int
     old_end: int
     new_start: int
@@ -145,11 +143,9 @@ class _Stretch(NamedTuple):
 
 
 class _LineMatcher:
-    """Finds for each line whether it is changed."""
-
     def __init__(self, old: Sequence[bytes], new: Sequence[bytes]) -> None:
-        start = _common_start(old, new)
-        end = _common_end(old, new, start)
+        start = common_length(old, new, 0, 0)
+        end = common_length(old[start:][::-1], new[start:][::-1], 0, 0)
         numbers: dict[bytes, int] = {}
         old_numbers = [numbers.setdefault(line, len(numbers)) for line in old[start : len(old) - end]]
         new_numbers = [numbers.setdefault(line, len(numbers)) for line in new[start : len(new) - end]]
@@ -179,16 +175,12 @@ class _LineMatcher:
         return list(self._collected())
 
     def _trimmed(self, part: _Stretch) -> _Stretch:
-        """Return `part` without common lines at its start and end, and mark these as equal."""
-        old, new = self._old, self._new
         old_start, old_end, new_start, new_end = part
-        while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
+        while old_start < old_end and new_start < new_end and self._old[old_start] == self._new[new_start]:
             self._same(old_start, new_start)
-            old_start += 1
-            new_start += 1
-        while old_start < old_end and new_start < new_end and old[old_end - 1] == new[new_end - 1]:
-            old_end -= 1
-            new_end -= 1
+            old_start, new_start = old_start + 1, new_start + 1
+        while old_start < old_end and new_start < new_end and self._old[old_end - 1] == self._new[new_end - 1]:
+            old_end, new_end = old_end - 1, new_end - 1
             self._same(old_end, new_end)
         return _Stretch(old_start, old_end, new_start, new_end)
 
@@ -221,42 +213,27 @@ class _LineMatcher:
         new = self._new[part.new_start : part.new_end]
         found = find_common_runs(old, new, _MAX_EDITS)
         self._work -= found.work
-        for run in found.runs:
-            for at in range(run.length):
-                self._same(part.old_start + run.base + at, part.new_start + run.target + at)
-        rest = _Stretch(part.old_start + found.base_end, part.old_end, part.new_start + found.target_end, part.new_end)
-        return [] if rest.old_start == rest.old_end or rest.new_start == rest.new_end else [rest]
+        for base, target, length in found.runs:
+            for at in range(length):
+                self._same(part.old_start + base + at, part.new_start + target + at)
+        return [
+            _Stretch(part.old_start + found.base_end, part.old_end, part.new_start + found.target_end, part.new_end)
+        ]
 
     def _collected(self) -> Iterator[LineChange]:
         old_flags, new_flags = self._old_changed, self._new_changed
         old_at = new_at = 0
         while old_at < len(old_flags) or new_at < len(new_flags):
-            old_end = _run_end(old_flags, old_at)
-            new_end = _run_end(new_flags, new_at)
+            old_end, new_end = _next(old_flags, 0, old_at), _next(new_flags, 0, new_at)
             if old_end > old_at or new_end > new_at:
                 yield LineChange(old_at, old_end, new_at, new_end)
-            same = min(_next_change(old_flags, old_end) - old_end, _next_change(new_flags, new_end) - new_end)
+            same = min(_next(old_flags, 1, old_end) - old_end, _next(new_flags, 1, new_end) - new_end)
             old_at, new_at = old_end + same, new_end + same
 
 
-def _run_end(flags: bytearray, start: int) -> int:
-    found = flags.find(0, start)
+def _next(flags: bytearray, flag: int, start: int) -> int:
+    found = flags.find(flag, start)
     return len(flags) if found < 0 else found
-
-
-def _next_change(flags: bytearray, start: int) -> int:
-    found = flags.find(1, start)
-    return len(flags) if found < 0 else found
-
-
-def _common_start(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    most = min(len(old), len(new))
-    return next((at for at in range(most) if old[at] != new[at]), most)
-
-
-def _common_end(old: Sequence[bytes], new: Sequence[bytes], start: int) -> int:
-    most = min(len(old), len(new)) - start
-    return next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

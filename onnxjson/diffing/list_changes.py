@@ -5,7 +5,7 @@ from itertools import islice
 from operator import gt, ne
 from typing import Final, TypeVar
 
-from onnxjson.diffing.changes import EXAMPLES, ORDER, Change, limit_details
+from onnxjson.diffing.changes import EXAMPLES, ORDER, Change
 from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
 from onnxjson.diffing.details import field_details
 from onnxjson.diffing.events import Detail, Kind
@@ -24,12 +24,9 @@ class Bulk:
 
     def __init__(self, context: DiffContext) -> None:
         self._context = context
-        self._by_base = {graph.address: graph for graph in context.graphs}
         self._by_target = {graph.target_address: graph for graph in context.graphs}
-        self._found: dict[tuple[GraphComparison, Kind, str], list[Detail]] = {}
-        self._counts: dict[tuple[GraphComparison, Kind, str], int] = {}
         self._changes: dict[tuple[GraphComparison, Kind, str], Change] = {}
-        self._fields: dict[tuple[GraphComparison, str, str], tuple[GraphComparison, Kind, str]] = {}
+        self._places: dict[tuple[GraphComparison, str, str], Change] = {}
 
     def add(
         self,
@@ -44,11 +41,13 @@ class Bulk:
 
         They explain a list and a field of its members (`place`), unless another change explains them.
         """
-        key = (graph, kind, pattern)
-        found = self._found.setdefault(key, [])
-        found += details[: EXAMPLES - len(found)]
-        self._counts[key] = self._counts.get(key, 0) + (len(details) if count is None else count)
-        self._fields.setdefault((graph, *place), key)
+        change = self._changes.get((graph, kind, pattern))
+        if change is None:
+            change = Change(kind, pattern, (graph.address,), (graph.target_address,), order=(graph.number, -1), count=0)
+            self._changes[graph, kind, pattern] = change
+        change.details += tuple(details[: EXAMPLES - len(change.details)])
+        change.count += len(details) if count is None else count
+        self._places.setdefault((graph, *place), change)
 
     def add_documentation(
         self, graph: GraphComparison, field: str, noun: str, one: Tensor | ValueInfo, other: Tensor | ValueInfo
@@ -63,33 +62,26 @@ class Bulk:
 
     def cover(self, graph: GraphComparison, kind: Kind, patterns: Sequence[str], place: tuple[str, str]) -> None:
         """Let the first of `patterns` that has changes explain another place, unless another change explains it."""
-        found = [pattern for pattern in patterns if (graph, kind, pattern) in self._counts]
+        found = [pattern for pattern in patterns if (graph, kind, pattern) in self._changes]
         if found:
-            self._fields.setdefault((graph, *place), (graph, kind, found[0]))
+            self._places.setdefault((graph, *place), self._changes[graph, kind, found[0]])
 
     def prefer(self, graph: GraphComparison, kind: Kind, pattern: str, place: tuple[str, str]) -> None:
         """Let a pattern explain a place, even if another change explains it."""
-        self._fields[graph, *place] = (graph, kind, pattern)
+        self._places[graph, *place] = self._changes[graph, kind, pattern]
 
     def finish(self) -> None:
         """Add the collected changes to the ledger."""
-        for key, count in self._counts.items():
-            graph, kind, pattern = key
-            self._changes[key] = self._context.ledger.add(
-                Change(
-                    kind,
-                    pattern,
-                    base=(graph.address,),
-                    target=(graph.target_address,),
-                    details=limit_details(self._found[key], count, pattern),
-                    order=(graph.number, -1),
-                    count=count,
-                )
-            )
-        self._context.ledger.add_fallback(self._explains)
+        for change in self._changes.values():
+            if (more := change.count - len(change.details)) > 0:
+                change.details = (*change.details, Detail(f"and {more:,} more {change.pattern}"))
+            self._context.ledger.add(change)
+        self._context.ledger.fallback = self._explains
 
     def _explains(self, unit: Unit) -> Change | None:
-        address, graphs = (unit.base, self._by_base) if unit.base is not None else (unit.target, self._by_target)
+        address, graphs = unit.target, self._by_target
+        if unit.base is not None:
+            address, graphs = unit.base, self._context.by_base
         end = len(address or "")
         while address is not None and (end := address.rfind("/", 0, end)) > 0:
             graph = graphs.get(address[:end])
@@ -102,9 +94,8 @@ class Bulk:
         for each in graph.chain():
             # A subgraph uses the names of the outer graph for the values that it captures.
             for place in ((parts[0], field), (parts[0], "*")):
-                key = self._fields.get((each, *place))
-                if key in self._changes:
-                    return self._changes[key]
+                if (change := self._places.get((each, *place))) is not None:
+                    return change
             if parts[0] != "node" or field != "input":
                 return None
         return None
@@ -186,7 +177,6 @@ def compare_names(graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]
 
 
 def _passed_out(graph: GraphComparison, outputs: Mapping[int, int]) -> set[str]:
-    """Return the names of values that are outputs, at the same place in both graphs."""
     names, its_names = [scope.output_names for scope in graph.scopes]
     get = graph.pair.values.get
     return {name for position, there in outputs.items() if (name := names[position]) and get(name) == its_names[there]}

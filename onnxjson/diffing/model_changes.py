@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,7 @@ def compare_models(context: DiffContext, base: Model, target: Model) -> None:
             texts = [None if each is None else str(each) for each in (old, new)]
             _add(context, "info-changed", name, f"/{name}", (Detail(name, *texts),))
     for name in ("doc_string", "metadata_props"):
-        _metadata(context, f"model {name}", f"/{name}", f"/{name}", getattr(base, name), getattr(target, name))
+        _metadata(context, name, getattr(base, name), getattr(target, name))
     if details := unknown_field_details(base, target):
         _add(context, "field-changed", "model.unknown_fields", "/unknown_fields", details)
     if (base.graph is None) != (target.graph is None):
@@ -35,42 +36,22 @@ def compare_models(context: DiffContext, base: Model, target: Model) -> None:
     compare_opsets(context, ("", ""), base.opset_import, target.opset_import, "", _calls(context))
     if base.configuration != target.configuration:
         details = field_details(base.configuration, target.configuration, "configuration")
-        if not details:
-            details = (Detail("order of configurations"),)
+        details = details or (Detail("order of configurations"),)
         _add(context, "field-changed", "device configurations", "/configuration", details)
     _functions(context, base.functions, target.functions)
     _training(context, base.training_info, target.training_info)
 
 
-def _add(
-    context: DiffContext,
-    kind: Kind,
-    pattern: str,
-    address: str,
-    details: Sequence[Detail],
-    place: str = "",
-    its_address: str | None = None,
-) -> None:
-    context.ledger.report(kind, pattern, address, its_address or address, details, place=place)
+def _add(context: DiffContext, kind: Kind, pattern: str, address: str, details: Sequence[Detail]) -> None:
+    context.ledger.report(kind, pattern, address, address, details)
 
 
-def _metadata(context: DiffContext, pattern: str, address: str, its_address: str, old: object, new: object) -> None:
-    if old == new:
-        return
-    if isinstance(old, str | None) and isinstance(new, str | None):
-        details: tuple[Detail, ...] = (Detail("doc_string", old, new),)
-    else:
-        details = field_details(old, new, "metadata")
-        if (
-            not details
-            and isinstance(old, tuple)
-            and isinstance(new, tuple)
-            and sorted(old, key=repr) == sorted(new, key=repr)
-        ):
-            add_reordering(context, address, its_address, "metadata_props", 1, -1)
-            return
-        details = details or (Detail("metadata"),)
-    _add(context, "metadata-changed", pattern, address, details, its_address=its_address)
+def _metadata(context: DiffContext, name: str, old: Any, new: Any) -> None:
+    details = (Detail(name, old, new),) if name == "doc_string" else field_details(old, new, "metadata")
+    if not details and old != new and sorted(old, key=repr) == sorted(new, key=repr):
+        add_reordering(context, f"/{name}", f"/{name}", name, 1, -1)
+    elif old != new:
+        _add(context, "metadata-changed", f"model {name}", f"/{name}", details or (Detail("metadata"),))
 
 
 def compare_opsets(
@@ -126,18 +107,20 @@ def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[
     for position, there in pairs:
         one, other = base[position], target[there]
         address, its_address = f"/functions/{position}", f"/functions/{there}"
+        report = partial(context.ledger.report, place=one.name)
         if function_key(one) != function_key(other):
             _renamed_function(context, address, its_address, one, other)
         for name in ("domain", "overload"):
             if function_key(one) == function_key(other) and getattr(one, name) != getattr(other, name):
                 detail = Detail(name, getattr(one, name), getattr(other, name))
-                _add(context, "storage-changed", f"{name} of functions", f"{address}/{name}", (detail,), one.name or "")
+                report(
+                    "storage-changed", f"{name} of functions", f"{address}/{name}", f"{its_address}/{name}", [detail]
+                )
         for name in ("attribute", "attribute_proto"):
             old, new = getattr(one, name), getattr(other, name)
             if old != new:
                 details = field_details(old, new, f"function {name}") or (Detail(f"order of function {name}"),)
-                path, its_path = f"{address}/{name}", f"{its_address}/{name}"
-                _add(context, "field-changed", f"function {name}", path, details, one.name or "", its_path)
+                report("field-changed", f"function {name}", f"{address}/{name}", f"{its_address}/{name}", details)
         compare_opsets(context, (address, its_address), one.opset_import, other.opset_import, one.name or "")
     calls = _calls(context)
     for side, position, function in unpaired(base, target, pairs):
@@ -170,17 +153,12 @@ def _renamed_function(context: DiffContext, address: str, its_address: str, one:
     keys = function_key(one), function_key(other)
     detail = Detail("function", *[operator_name(*key) for key in keys])
     fields = ["/name", "/domain", "/overload"]
-    change = context.ledger.report(
-        "renamed", "functions", address, its_address, [detail], place=one.name, fields=fields
-    )
-    claims: list[str] = []
+    report, claim = context.ledger.report, context.ledger.claim
+    change = report("renamed", "functions", address, its_address, [detail], place=one.name, fields=fields)
     for graph in context.graphs:
-        for position in graph.suspects:
-            node = graph.nodes(0)[position]
-            if (node.op_type or "") == keys[0][1] and graph.pair.target_of[position] >= 0:
-                place = graph.node_address(position)
-                claims += [f"{place}/{name}" for name in ("op_type", "domain", "overload")]
-    context.ledger.claim(change, claims)
+        calls = [place for place in graph.suspects if (graph.nodes(0)[place].op_type or "") == keys[0][1]]
+        for place in calls:
+            claim(change, [f"{graph.node_address(place)}/{name}" for name in ("op_type", "domain", "overload")])
 
 
 def _training(context: DiffContext, base: Sequence[TrainingInfo], target: Sequence[TrainingInfo]) -> None:
@@ -250,18 +228,14 @@ def compare_annotations(
             details, paths = field_details(renamed, other, "annotation"), (f"/{field}/{position}", f"/{field}/{there}")
             graph.report("field-changed", pattern, paths, details, place=one.tensor_name)
     for side, position, each in unpaired(base, target, pairs.items()):
-        detail, paths_of_one = (
-            one_sided_detail(side, "annotation", each.tensor_name),
-            one_sided(side, f"/{field}/{position}"),
-        )
-        graph.report("field-changed", pattern, paths_of_one, [detail], place=each.tensor_name)
+        detail = one_sided_detail(side, "annotation", each.tensor_name)
+        where = one_sided(side, f"/{field}/{position}")
+        graph.report("field-changed", pattern, where, [detail], place=each.tensor_name)
     finish_list(graph, field, f"{pattern}s", pairs.items())
 
 
 def _counterpart(
-    graph: GraphComparison,
-    counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]],
-    name: str,
+    graph: GraphComparison, counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]], name: str
 ) -> tuple[str | None, Change | None]:
     """Return the name of a value in the target, and the rewrite that replaced the value, if any."""
     for each in graph.chain():
@@ -278,12 +252,8 @@ def _renamed_annotation(graph: GraphComparison, one: TensorAnnotation, other: Te
     If a name stays but refers to another tensor, then the tensors changed names.
     """
     its = {entry.key: entry.value for entry in other.quant_parameter_tensor_names}
-    entries = tuple(
-        [
-            entry
-            if entry.value == its.get(entry.key)
-            else msgspec.structs.replace(entry, value=graph.translate(entry.value or "") or entry.value)
-            for entry in one.quant_parameter_tensor_names
-        ]
-    )
-    return msgspec.structs.replace(one, tensor_name=other.tensor_name, quant_parameter_tensor_names=entries)
+    entries = []
+    for entry in one.quant_parameter_tensor_names:
+        value = entry.value if entry.value == its.get(entry.key) else graph.translate(entry.value or "") or entry.value
+        entries.append(msgspec.structs.replace(entry, value=value))
+    return msgspec.structs.replace(one, tensor_name=other.tensor_name, quant_parameter_tensor_names=tuple(entries))

@@ -1,6 +1,5 @@
 """Compare paired nodes: operator, attributes, inputs, outputs, documentation and metadata."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +13,7 @@ from onnxjson.diffing.weight_changes import without_elements
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.constants import constant_value, is_constant_node
 from onnxjson.model.display import counted
-from onnxjson.model.document import Attribute, Node, NodeDeviceConfiguration, StringStringEntry
+from onnxjson.model.document import Attribute, Node, StringStringEntry
 from onnxjson.model.operators import attribute_defaults, is_commutative, operator_key, operator_name
 
 
@@ -34,7 +33,8 @@ class NodeComparison:
 
     def run(self) -> None:
         """Report the differences."""
-        if self._is_other_operator():
+        key, its_key = operator_key(self._node), operator_key(self._other)
+        if key != its_key and self._context.functions.get(key) != its_key:
             # This is a rewrite that includes the attributes; other inputs can be a separate change.
             self._graph.replaced.append(self._position)
             self._inputs(is_replaced=True)
@@ -48,10 +48,6 @@ class NodeComparison:
         if details := unknown_field_details(self._node, self._other):
             path = "/unknown_fields"
             self._add("field-changed", f"{self._operator}.unknown_fields", details, [path])
-
-    def _is_other_operator(self) -> bool:
-        mine, its = operator_key(self._node), operator_key(self._other)
-        return mine != its and self._context.functions.get(mine) != its
 
     def _add(
         self,
@@ -81,22 +77,16 @@ class NodeComparison:
 
     def _device_configurations(self) -> None:
         old, new = self._node.device_configurations, self._other.device_configurations
-        if old == new or self._renamed_configurations() == new:
-            return
-        details, path = field_details(old, new, "device_configurations"), "/device_configurations"
-        self._add("field-changed", f"{self._operator}.device_configurations", details, [path])
-
-    def _renamed_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
-        """Return the device configurations of the base with the tensor names of the target."""
-        translate = self._graph.translate
-        found = []
-        for each in self._node.device_configurations:
+        translate, renamed = self._graph.translate, []
+        for each in old:
             specs = [
                 msgspec.structs.replace(spec, tensor_name=translate(spec.tensor_name or "") or spec.tensor_name)
                 for spec in each.sharding_spec
             ]
-            found.append(msgspec.structs.replace(each, sharding_spec=tuple(specs)))
-        return tuple(found)
+            renamed.append(msgspec.structs.replace(each, sharding_spec=tuple(specs)))
+        if old != new and tuple(renamed) != new:
+            details, path = field_details(old, new, "device_configurations"), "/device_configurations"
+            self._add("field-changed", f"{self._operator}.device_configurations", details, [path])
 
     # Attributes
 
@@ -106,12 +96,8 @@ class NodeComparison:
         if any(name.startswith("#") for name in (*segments, *its_segments)):
             # Attributes without unique names cannot be paired.
             texts = [", ".join(map(attribute_value_text, each)) for each in (mine, its)]
-            self._add(
-                "attribute-changed",
-                f"{self._operator} attributes",
-                [Detail("attributes", *texts)],
-                ["/attribute"],
-            )
+            detail = Detail("attributes", *texts)
+            self._add("attribute-changed", f"{self._operator} attributes", [detail], ["/attribute"])
             return
         old, new = dict(zip(segments, mine, strict=True)), dict(zip(its_segments, its, strict=True))
         for name in dict.fromkeys((*segments, *its_segments)):
@@ -171,21 +157,13 @@ class NodeComparison:
         self._add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path])
 
     def _without_pairs(self, path: str, one: Attribute, other: Attribute) -> tuple[Attribute, Attribute]:
-        """Return both without the subgraphs that are compared as pairs of graphs."""
         by_base = self._context.by_base
         if one.g is not None and other.g is not None and f"{self._address}{path}/g" in by_base:
             one, other = msgspec.structs.replace(one, g=None), msgspec.structs.replace(other, g=None)
         if one.graphs and len(one.graphs) == len(other.graphs):
             start = f"{self._address}{path}/graphs"
-            paired = [f"{start}/{place}" in by_base for place in range(len(one.graphs))]
-            graphs = [
-                tuple([graph for graph, skip in zip(each.graphs, paired, strict=True) if not skip])
-                for each in (one, other)
-            ]
-            if all(paired):
-                one, other = [
-                    msgspec.structs.replace(each, graphs=left) for each, left in zip((one, other), graphs, strict=True)
-                ]
+            if all([f"{start}/{place}" in by_base for place in range(len(one.graphs))]):
+                one, other = msgspec.structs.replace(one, graphs=()), msgspec.structs.replace(other, graphs=())
         return one, other
 
     def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
@@ -200,7 +178,7 @@ class NodeComparison:
         found = self._context.weights.compare(mine, its)
         if found is not None and is_constant_node(self._node):
             change = self._add(found.kind, found.pattern, found.details, [path])
-            self._context.constants_changed(self._graph, self._node.output[0], change)
+            self._context.changed_constants.append((self._graph, self._node.output[0], change))
         elif found is not None:
             self._add("attribute-changed", f"{self._operator}.{name}", found.details, [path])
         elif one.t is not None and other.t is not None:
@@ -209,10 +187,8 @@ class NodeComparison:
                 self._add("metadata-changed", "names and documentation of constants", details, [path])
         else:
             # For example value_int 1 and value [1] of Constant.
-            texts = attribute_value_text(one), attribute_value_text(other)
-            self._add(
-                "storage-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path]
-            )
+            detail = Detail(f"attribute {name}", attribute_value_text(one), attribute_value_text(other))
+            self._add("storage-changed", f"{self._operator}.{name}", [detail], [path])
 
     # Inputs and outputs
 
@@ -242,34 +218,26 @@ class NodeComparison:
 
     def _swapped(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
         """Return for each input the place of its value in the target; inputs without a match get a free place."""
-        free = Counter(range(len(new)))
-        places: list[int] = [-1] * len(old)
-        for choose_same in (True, False):
-            for place, name in enumerate(old):
-                if places[place] >= 0:
-                    continue
-                candidates = [place] if choose_same else sorted(free)
-                for other in candidates:
-                    if free[other] and self._graph.is_same_name(name, new[other]):
-                        places[place] = other
-                        del free[other]
-                        break
-        left = sorted(free)
+        is_same = self._graph.is_same_name
+        places = [place if is_same(name, new[place]) else -1 for place, name in enumerate(old)]
+        free = [place for place, found in enumerate(places) if found < 0]
+        for place, name in enumerate(old):
+            there = next((each for each in free if is_same(name, new[each])), -1)
+            if places[place] < 0 <= there:
+                places[place] = there
+                free.remove(there)
         for place, found in enumerate(places):
             if found < 0:
-                own = place if place in left else left[0]
-                places[place] = own
-                left.remove(own)
+                places[place] = place if place in free else free[0]
+                free.remove(places[place])
         return places
 
     def _outputs(self) -> None:
         mine, its = self._node.output, self._other.output
         if len(mine) == len(its) and [not each for each in mine] == [not each for each in its]:
             return
-        names = [", ".join(each or '""' for each in node.output) for node in (self._node, self._other)]
-        count = max(len(mine), len(its))
-        there = [[bool(each) for each in (*outputs, *[""] * (count - len(outputs)))] for outputs in (mine, its)]
-        details = [Detail("outputs", *names)]
+        details = [Detail("outputs", *[", ".join(each or '""' for each in outputs) for outputs in (mine, its)])]
+        there = [[place for place, each in enumerate(outputs) if each] for outputs in (mine, its)]
         if there[0] == there[1]:
             change = self._add("storage-changed", "optional outputs left out or empty", details, ["/output"])
         else:
@@ -315,14 +283,13 @@ def join_attributes(context: DiffContext, plain: list[ChangedSlot]) -> list[Chan
     """
     left = []
     for slot in plain:
-        change = None if slot.base is None else _attribute_change(slot)
+        change = _attribute_change(slot)
         if change is None:
             left.append(slot)
             continue
         side, name = (BASE, slot.old) if slot.old else (TARGET, slot.new)
         constant = slot.graph.constant(side, name)
-        new = slot.new if side == TARGET else None
-        change.details = (*change.details, Detail(f"input {slot.place}", slot.old or None, new))
+        change.details = (*change.details, Detail(f"input {slot.place}", slot.old or None, slot.new or None))
         change.pattern = change.pattern.removesuffix(", now an input").removesuffix(", was an input")
         change.pattern += ", now an input" if side == TARGET else ", was an input"
         context.ledger.take(change, [slot.address])
@@ -336,7 +303,7 @@ def _attribute_change(slot: ChangedSlot) -> Change | None:
     if bool(slot.old) == bool(slot.new) or slot.base is None:
         return None
     for change in slot.graph.changes.get(slot.base, ()):
-        if change.kind != "attribute-changed" or len(change.details) == 0:
+        if change.kind != "attribute-changed" or not change.details:
             continue
         detail = change.details[0]
         is_removed = detail.base is not None and not _is_given(detail.target)

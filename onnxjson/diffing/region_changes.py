@@ -76,18 +76,12 @@ class RegionFinder:
             components.join((BASE, position), (TARGET, partner))
 
     def _place(self, slot: ChangedSlot) -> None:
-        """Join the old producer of a slot with the new one."""
         old = slot.graph.unmatched_producer(BASE, slot.old)
         new = slot.graph.unmatched_producer(TARGET, slot.new)
         if old is not None and new is not None and old[0] is new[0]:
             old[0].components.join((BASE, old[1]), (TARGET, new[1]))
-            self._outputs[old[0]].append(slot)
-        elif new is not None:
-            self._outputs[new[0]].append(slot)
-        elif old is not None:
-            self._outputs[old[0]].append(slot)
-        else:
-            self.plain.append(slot)
+        maker = new or old
+        (self.plain if maker is None else self._outputs[maker[0]]).append(slot)
 
     def _drafts(self, graph: GraphComparison) -> list[RegionDraft]:
         slots: dict[tuple[int, int], list[ChangedSlot]] = {}
@@ -116,9 +110,8 @@ class RegionFinder:
                 order=(graph.number, anchor, 0 if base else 1),
                 region=region,
             )
-            for side, positions in ((BASE, base), (TARGET, target)):
-                for position in positions:
-                    self._context.region_changes[graph, side, position] = change
+            members = [(graph, side, place) for side, places in enumerate((base, target)) for place in places]
+            self._context.region_changes.update(dict.fromkeys(members, change))
             drafts.append(RegionDraft(graph, region, mine, change))
         return drafts
 
@@ -167,19 +160,15 @@ def cut_region(
 
     `slots` are inputs outside that consume their outputs, `own` further pairs of outputs that are consumed outside.
     """
-    made = [
-        {name for position in positions for name in graph.nodes(side)[position].output if name}
-        for side, positions in ((BASE, base), (TARGET, target))
-    ]
-    outputs: dict[tuple[str, str], None] = {(slot.old, slot.new): None for slot in slots if slot.old and slot.new}
-    outputs.update(dict.fromkeys([(old, new) for old, new in own if old and new]))
+    crossing = [(slot.old, slot.new) for slot in slots] + list(own)
+    outputs = dict.fromkeys([(old, new) for old, new in crossing if old and new])
     inputs: dict[tuple[str | None, str | None], None] = {}
     constants: tuple[dict[str, None], dict[str, None]] = ({}, {})
-    passed = [old for old, _ in outputs], [new for _, new in outputs]
     for side, positions in ((BASE, base), (TARGET, target)):
+        made = {name for position in positions for name in graph.nodes(side)[position].output}
         taken = [name for position in positions for name in graph.consumed(side, position)]
-        for name in dict.fromkeys((*taken, *passed[side])):
-            if not name or name in made[side]:
+        for name in dict.fromkeys((*taken, *[pair[side] for pair in outputs])):
+            if not name or name in made:
                 continue
             if graph.constant(side, name) is not None:
                 constants[side][name] = None
@@ -187,9 +176,8 @@ def cut_region(
                 inputs[name, graph.cuts[BASE].get(name) or graph.translate(name)] = None
             else:
                 inputs[graph.cuts[TARGET].get(name) or graph.translate_back(name), name] = None
-    base_constants, target_constants = tuple(constants[BASE]), tuple(constants[TARGET])
-    pair = graph.pair
-    return Region(pair, tuple(base), tuple(target), tuple(inputs), tuple(outputs), base_constants, target_constants)
+    values, results = tuple(inputs), tuple(outputs)
+    return Region(graph.pair, tuple(base), tuple(target), values, results, tuple(constants[0]), tuple(constants[1]))
 
 
 def claim_region(draft: RegionDraft) -> None:
@@ -216,12 +204,10 @@ def report_rewiring(slots: list[ChangedSlot]) -> None:
         by_node.setdefault((slot.graph, slot.base), []).append(slot)
     for (graph, position), found in by_node.items():
         rewired = [slot for slot in found if not _take_other_constant(slot)]
-        if not rewired:
-            continue
         if position is None:
             for slot in rewired:
                 _add_rewired(graph, "graph output", slot.address, [slot], "")
-        else:
+        elif rewired:
             node = graph.nodes(BASE)[position]
             places = ", ".join(str(slot.place) for slot in rewired)
             pattern = f"{operator_name(node.domain, node.op_type)} input{'s' if len(rewired) > 1 else ''} {places}"
@@ -259,16 +245,10 @@ def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
     defining_graph = graph.defining_graph(side, name)
     if defining_graph is None:
         return name
-    scope = defining_graph.scopes[side]
     if graph.constant(side, name) is not None:
         return f"{name} (constant)"
-    if name in scope.inputs:
-        return f"{name} (input)"
-    producer = defining_graph.producer(side, name)
-    if producer is None:
-        return name
-    made_by = scope.graph.node[producer[0]]
-    return f"{name} ({operator_name(made_by.domain, made_by.op_type)})"
+    producer = defining_graph.scopes[side].producer(name)
+    return f"{name} ({operator_name(producer.node.domain, producer.node.op_type) if producer else 'input'})"
 
 
 def _take_other_constant(slot: ChangedSlot) -> bool:
@@ -277,22 +257,17 @@ def _take_other_constant(slot: ChangedSlot) -> bool:
     old, new = graph.constant(BASE, slot.old), graph.constant(TARGET, slot.new)
     if old is None or new is None or (old.is_paired(BASE) and new.is_paired(TARGET)):
         return False
-    claims = [(each, side) for side, each in enumerate((old, new)) if not each.is_paired(side)]
-    known = next(filter(None, [context.ledger.claimed(each.address, side) for each, side in claims]), None)
-    claim = slot.claim
-    if known is not None:
-        context.ledger.claim(known, [claim])
+    claims = [[] if each.is_paired(side) else [each.address] for side, each in enumerate((old, new))]
+    known = [context.ledger.claimed(address, side) for side, addresses in enumerate(claims) for address in addresses]
+    change = next(filter(None, known), None)
+    if change is not None:
+        context.ledger.claim(change, [slot.claim])
         return True
     change = _constant_change(graph, old, new)
     change.base, change.target = (old.address,), (new.address,)
-    change.place = old.name
-    change.order = (graph.number, -1)
-    context.ledger.add(
-        change,
-        [claim] + ([] if old.is_paired(BASE) else [old.address]),
-        [] if new.is_paired(TARGET) else [new.address],
-    )
-    context.constants_changed(graph, old.name, change)
+    change.place, change.order = old.name, (graph.number, -1)
+    context.ledger.add(change, [slot.claim, *claims[BASE]], claims[TARGET])
+    context.changed_constants.append((graph, old.name, change))
     return True
 
 

@@ -46,7 +46,6 @@ def _find_own_constants(context: DiffContext, drafts: list[RegionDraft]) -> Owne
 
 
 def _leave_out_shared(context: DiffContext, wanted: Owned) -> None:
-    """Remove constants that nodes outside of their region also consume."""
     for side in (BASE, TARGET):
         names: dict[str, list[GraphComparison]] = {}
         origin: dict[tuple[GraphComparison, str], tuple[GraphComparison, str]] = {}
@@ -61,27 +60,20 @@ def _leave_out_shared(context: DiffContext, wanted: Owned) -> None:
                     continue
                 for name in node.input:
                     defining_graph = next((each for each in graph.chain() if each in names.get(name, ())), None)
-                    key = None if defining_graph is None else origin[defining_graph, name]
-                    if key in wanted and not _is_inside(wanted[key], graph, side, position):
-                        del wanted[key]
+                    if defining_graph is None:
+                        continue
+                    draft = wanted.get(origin[defining_graph, name])
+                    if draft is not None and not (graph is draft.graph and position in draft.region.nodes(side)):
+                        del wanted[origin[defining_graph, name]]
 
 
-def _is_inside(draft: RegionDraft, graph: GraphComparison, side: int, position: int) -> bool:
-    return graph is draft.graph and position in draft.region.nodes(side)
-
-
-def absorb_neighbours(
-    context: DiffContext, drafts: list[RegionDraft], plain: list[ChangedSlot]
-) -> tuple[list[RegionDraft], list[ChangedSlot]]:
-    """Join regions with a neighbour whose constants absorbed their nodes: a BatchNormalization in a Conv's weights.
+class Absorption:
+    """Joins regions with a neighbour whose constants absorbed their nodes: a BatchNormalization in a Conv's weights.
 
     The neighbour itself has a counterpart, so it is in no region. But if its constants changed and the adjacent region
-    had its own constants, the two are one rewrite. Returns the regions and the remaining inputs.
+    had its own constants, the two are one rewrite. `plain` are inputs that consume another value, outside of rewrites.
     """
-    return _Absorption(context, plain).run(drafts)
 
-
-class _Absorption:
     def __init__(self, context: DiffContext, plain: list[ChangedSlot]) -> None:
         self._context = context
         self._plain = plain
@@ -92,25 +84,21 @@ class _Absorption:
                 self._changes[graph, name] = change
         self._new_constants: dict[tuple[GraphComparison, int], list[ChangedSlot]] = {}
         for slot in plain:
-            if slot.base is not None and self._is_constant_only(slot):
+            # The input has a constant or no value, before and after.
+            names = enumerate((slot.old, slot.new))
+            if slot.base is not None and all(not name or slot.graph.constant(side, name) for side, name in names):
                 self._new_constants.setdefault((slot.graph, slot.base), []).append(slot)
 
-    @staticmethod
-    def _is_constant_only(slot: ChangedSlot) -> bool:
-        """Whether the input has a constant or no value, before and after."""
-        mine = not slot.old or slot.graph.constant(BASE, slot.old) is not None
-        its = not slot.new or slot.graph.constant(TARGET, slot.new) is not None
-        return mine and its
-
     def run(self, drafts: list[RegionDraft]) -> tuple[list[RegionDraft], list[ChangedSlot]]:
-        if self._changes or self._new_constants:
-            drafts = [self._with_neighbour(draft) for draft in drafts]
-        plain = [slot for slot in self._plain if (slot.graph, slot.base) not in self._absorbed]
-        return drafts, plain
+        """Return the regions and the remaining inputs."""
+        drafts = [self._with_neighbour(draft) for draft in drafts]
+        return drafts, [slot for slot in self._plain if (slot.graph, slot.base) not in self._absorbed]
 
     def _with_neighbour(self, draft: RegionDraft) -> RegionDraft:
         region, graph = draft.region, draft.graph
         if bool(region.base) == bool(region.target) or not region.outputs:
+            return draft
+        if not self._changes and not self._new_constants:
             return draft
         side = BASE if region.base else TARGET
         if not self._all_have_constants(graph, side, region.base or region.target):
@@ -200,10 +188,10 @@ def constant_details(graph: GraphComparison, region: Region) -> list[Detail]:
         found = _find_counterpart(graph, constant, left)
         if found is None:
             computed.append((constant, use))
-            continue
-        left.remove(found)
-        if (constant.name, use) != (found[0].name, found[1]):
-            details.append(Detail(f"constant {constant.name}", use, found[1]))
+        else:
+            left.remove(found)
+            if (constant.name, use) != (found[0].name, found[1]):
+                details.append(Detail(f"constant {constant.name}", use, found[1]))
     into = ", ".join(use for _, use in left)
     for constant, use in computed:
         details.append(Detail(f"constant {constant.name}", use, f"in {into}" if into else None))
@@ -231,14 +219,11 @@ def _uses(
     graph: GraphComparison, side: int, positions: tuple[int, ...], names: tuple[str, ...]
 ) -> list[tuple[GraphConstant, str]]:
     """Return the constants that nodes consume with their use: ``input 1 of Conv``."""
-    found = []
+    found: dict[str, tuple[GraphConstant, str]] = {}
     known = set(names)
     for position in positions:
         node = graph.nodes(side)[position]
         for place, name in enumerate(node.input):
-            if name in known:
-                known.discard(name)
-                constant = graph.constant(side, name)
-                if constant is not None:
-                    found.append((constant, f"input {place} of {operator_name(node.domain, node.op_type)}"))
-    return found
+            if name in known and name not in found and (constant := graph.constant(side, name)) is not None:
+                found[name] = constant, f"input {place} of {operator_name(node.domain, node.op_type)}"
+    return list(found.values())

@@ -94,9 +94,7 @@ def _hunk(
 def _range(start: int, end: int) -> str:
     """Return a range of lines as in a hunk header: counted from 1, an empty range by the line before it."""
     length = end - start
-    if length == 1:
-        return str(start + 1)
-    return f"{start + 1 if length else start},{length}"
+    return str(start + 1) if length == 1 else f"{start + 1 if length else start},{length}"
 
 
 _MARKS: Final[dict[LineKind, str]] = {"context": " ", "removed": "-", "added": "+"}

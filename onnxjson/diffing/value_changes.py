@@ -1,6 +1,6 @@
 """Compare declared values: inputs, outputs and value_info of graphs with types and order; signatures of functions."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from onnxjson.diffing.changes import Change, one_sided, one_sided_addresses, one_sided_detail
@@ -25,10 +25,10 @@ def compare_outputs(graph: GraphComparison) -> dict[int, int]:
 
 def compare_interface(graph: GraphComparison, bulk: Bulk, outputs: dict[int, int]) -> None:
     """Compare the inputs and outputs of the graphs: added, removed, and their types."""
-    base, target = graph.pair.base.graph, graph.pair.target.graph
+    base, target = [scope.graph for scope in graph.scopes]
+    if isinstance(base, Function) and isinstance(target, Function):
+        _signature(graph, base, target)
     if isinstance(base, Function) or isinstance(target, Function):
-        if isinstance(base, Function) and isinstance(target, Function):
-            _signature(graph, base, target)
         return
     places = graph.pair.target.inputs
     inputs = {
@@ -36,18 +36,12 @@ def compare_interface(graph: GraphComparison, bulk: Bulk, outputs: dict[int, int
         for name, position in graph.pair.base.inputs.items()
         if (there := graph.values.get(name)) is not None and there in places
     }
-    _interface(graph, bulk, "input", inputs, base.input, target.input)
-    _interface(graph, bulk, "output", outputs, base.output, target.output)
+    _interface(graph, bulk, "input", inputs)
+    _interface(graph, bulk, "output", outputs)
 
 
-def _interface(
-    graph: GraphComparison,
-    bulk: Bulk,
-    field: str,
-    pairs: dict[int, int],
-    base: Sequence[ValueInfo],
-    target: Sequence[ValueInfo],
-) -> None:
+def _interface(graph: GraphComparison, bulk: Bulk, field: str, pairs: dict[int, int]) -> None:
+    base, target = [getattr(scope.graph, field) for scope in graph.scopes]
     names = [graph.translate(value.name or "") or value.name for value in base]
     pair_by_name(names, [value.name for value in target], pairs)
     for position, there in pairs.items():
@@ -121,12 +115,12 @@ def compare_value_infos(graph: GraphComparison, bulk: Bulk, counterparts: dict[s
             bulk.add(graph, "renamed", "tensors", ("value_info", "name"), [Detail("tensor", value.name, other.name)])
     for side, position, value in unpaired(base, target, pairs.items()):
         _unpaired_value_info(graph, bulk, position, value, side)
-    _changed_types(graph, bulk, changed)
+    if changed:
+        _changed_types(graph, bulk, changed)
     finish_list(graph, "value_info", "value_info", pairs.items())
 
 
 def _value_info_pairs(graph: GraphComparison, counterparts: dict[str, tuple[str, Change]]) -> dict[int, int]:
-    """Pair the positions of value_info of paired values; the rest is paired by name."""
     base, target = graph.pair.base.graph.value_info, graph.pair.target.graph.value_info
     places: dict[str | None, int] = {}
     for position, value in enumerate(target):
@@ -153,17 +147,15 @@ def _value_info_pairs(graph: GraphComparison, counterparts: dict[str, tuple[str,
 
 
 def _changed_types(graph: GraphComparison, bulk: Bulk, changed: Sequence[tuple[int, int]]) -> None:
-    """Report changed types: as consequences of another change where possible, else on their own."""
-    if not changed:
-        return
+    """Report changed types: as consequences of the nearest upstream change if there is one, else on their own."""
     base, target = graph.pair.base.graph.value_info, graph.pair.target.graph.value_info
-    names = {base[position].name or "" for position, _ in changed}
+    names = {base[position].name for position, _ in changed}
     same = {value.name for value in base if value.name and value.name not in names}
-    causes = _causes(graph, [base[position].name or "" for position, _ in changed], same)
+    found: dict[str, Change | None] = dict.fromkeys(same)
     for position, there in changed:
         one, other = base[position], target[there]
-        cause = causes.get(one.name or "")
-        if cause is not None:
+        _find(graph, one.name or "", found)
+        if (cause := found.get(one.name or "")) is not None:
             addresses = f"{graph.address}/value_info/{position}/type", f"{graph.target_address}/value_info/{there}/type"
             graph.context.ledger.claim(cause, addresses[:1], addresses[1:])
             continue
@@ -194,16 +186,11 @@ _CAUSES: frozenset[Kind] = frozenset({"attribute-changed", "rewired", "field-cha
 """Kinds of changes of a node that can change the types of its outputs."""
 
 
-def _causes(graph: GraphComparison, names: Collection[str], same: Collection[str]) -> dict[str, Change]:
-    """Return the nearest upstream change of each value with another type, up to values of the `same` type."""
-    found: dict[str, Change | None] = dict.fromkeys(set(same) - set(names))
-    for name in names:
-        _find(graph, name, found)
-    return {name: cause for name in names if (cause := found.get(name)) is not None}
-
-
 def _find(graph: GraphComparison, start: str, found: dict[str, Change | None]) -> None:
-    """Follow the inputs depth first, without recursion, since chains can be as long as the graph."""
+    """Find the nearest upstream change, up to values that are in `found`.
+
+    Depth first, without recursion, since chains can be as long as the graph.
+    """
     if start in found:
         return
     pending = [(start, _before(graph, start, found))]

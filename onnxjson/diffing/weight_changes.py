@@ -12,7 +12,7 @@ from onnxjson.diffing.constant_elements import (
     number_arrays,
     order_free_hash,
 )
-from onnxjson.diffing.details import element_details, type_text
+from onnxjson.diffing.details import type_text
 from onnxjson.diffing.events import Detail, Kind, WeightsComparison
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
@@ -32,15 +32,7 @@ class TensorChange(NamedTuple):
 
 
 class ConstantComparer:
-    """Compares constants of two models.
-
-    Args:
-        base: source of the constants of the base.
-        target: source of the constants of the target.
-        mode: how elements are compared.
-        rtol: relative tolerance of mode "tolerance": |base - target| <= atol + rtol * |base|.
-        atol: absolute tolerance.
-    """
+    """Compares constants of two models; in mode "tolerance" |base - target| <= atol + rtol * |base| is equal."""
 
     def __init__(
         self,
@@ -74,11 +66,10 @@ class ConstantComparer:
             return self._unreadable(one, other, shape) or storage
         if one.data_type != other.data_type:
             return self._retyped(one, other, data, its)
-        if self.mode == "skip":
-            return TensorChange("reshaped", "constant", (shape,)) if shape is not None else storage
+        reshaped = None if shape is None else TensorChange("reshaped", "constant", (shape,))
         try:
-            if self._same(data, its):
-                return TensorChange("reshaped", "constant", (shape,)) if shape is not None else storage
+            if self.mode == "skip" or self._same(data, its):
+                return reshaped or storage
             return self._changed(one, other, data, its, shape) or storage
         except OnnxJsonError:
             # Lengths or digests differ, but the elements themselves are not available.
@@ -125,16 +116,12 @@ class ConstantComparer:
     def _unreadable(self, one: Tensor, other: Tensor, shape: Detail | None) -> TensorChange | None:
         """Compare the records alone, for elements that are not available."""
         if shape is not None:
-            return TensorChange(
-                "retyped" if one.data_type != other.data_type else "reshaped", _dtypes(one, other), (shape,)
-            )
-        if is_external(one) or is_external(other) or _payloads(one) == _payloads(other):
+            kind: Kind = "retyped" if one.data_type != other.data_type else "reshaped"
+            return TensorChange(kind, _dtypes(one, other), (shape,))
+        if self.mode == "skip" or is_external(one) or is_external(other) or _payloads(one) == _payloads(other):
             return None
-        if self.mode == "skip":
-            return None
-        return TensorChange(
-            "weights-changed", "", (Detail("elements", "not fitting the type", "not fitting the type"),)
-        )
+        detail = Detail("elements", "not fitting the type", "not fitting the type")
+        return TensorChange("weights-changed", "", (detail,))
 
     def _retyped(self, one: Tensor, other: Tensor, data: Data, its: Data) -> TensorChange:
         details = [Detail("type", type_text(one), type_text(other))]
@@ -158,12 +145,23 @@ class ConstantComparer:
             return None
         details = _numbers(found, same_type=True)
         if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX_PARTS:
-            values = [
-                [each for array in number_arrays(*side) for each in array.tolist()]
-                for side in ((one, data), (other, its))
-            ]
-            details += element_details(values[0], values[1], one.dims, self._atol)
+            details += self._elements(one, other, data, its)
         return TensorChange("weights-changed", "", tuple(details))
+
+    def _elements(self, one: Tensor, other: Tensor, data: Data, its: Data) -> list[Detail]:
+        """Return a detail for each element that differs by more than the absolute tolerance."""
+        import numpy
+
+        before, after = [
+            [each for array in number_arrays(tensor, payload) for each in array.tolist()]
+            for tensor, payload in ((one, data), (other, its))
+        ]
+        indices = numpy.ndindex(*one.dims)
+        return [
+            Detail(f"element {list(index)}", str(old), str(new))
+            for index, old, new in zip(indices, before, after, strict=True)
+            if not (old == new or abs(old - new) <= self._atol or (old != old and new != new))
+        ]
 
 
 _FEW: Final = 64

@@ -17,6 +17,8 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -64,10 +66,16 @@ class _Revision(NamedTuple):
     commit: bytes | None
 
 
+_INDEX: Final = _Revision("", None)
+
+
 class _Entry(NamedTuple):  # one line of git's listing; paths from the top
     status: bytes
     old: bytes | None
     new: bytes | None
+
+    def paths(self) -> list[bytes]:
+        return [path for path in (self.old, self.new) if path is not None]
 
 
 def changed(git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool = False) -> list[Change]:
@@ -103,13 +111,11 @@ class _Comparison:
 
     def _find_sides(self, revisions: Sequence[str], *, staged: bool) -> tuple[_Revision, _Revision | None]:
         """Both sides; the second is None for the work tree."""
-        index = _Revision("", None)
         if len(revisions) == 1 and (of_parent := PARENT.fullmatch(revisions[0])):
-            revision, number = of_parent[1], int(of_parent[2] or 1)
-            new = self._commit(revision)
-            if number == 1:
-                return self._commit_or_nothing(f"{revision}^1", f"{revision}^"), new
-            return self._commit(f"{revision}^{number}"), new
+            revision, number = of_parent[1], of_parent[2] or "1"
+            if number == "1":
+                return self._commit_or_nothing(f"{revision}^1", f"{revision}^"), self._commit(revision)
+            return self._commit(f"{revision}^{number}"), self._commit(revision)
         if len(revisions) == 1 and is_range(revisions[0]):
             old, new = (self._commit(text) for text in range_ends(revisions[0]))
             if "..." in revisions[0]:
@@ -117,9 +123,9 @@ class _Comparison:
             return old, new
         if len(revisions) == 2:
             return self._commit(revisions[0]), self._commit(revisions[1])
-        if staged:
-            return (self._commit(revisions[0]) if revisions else self._commit_or_nothing("HEAD", "HEAD")), index
-        return (self._commit(revisions[0]) if revisions else index), None
+        if revisions:
+            return self._commit(revisions[0]), _INDEX if staged else None
+        return (self._commit_or_nothing("HEAD", "HEAD"), _INDEX) if staged else (_INDEX, None)
 
     def _commit_or_nothing(self, revision: str, shown: str) -> _Revision:
         """A commit, or the empty tree before the first commit."""
@@ -155,17 +161,17 @@ class _Comparison:
         return b"" if found == b"." else found
 
     def changes(self) -> list[Change]:
-        old, new = self._sides
-        if new is not None:
-            entries = list(self._between(old, new))
-        elif old.commit is None:
-            entries = list(self._of_work_tree())
-        else:
-            entries = _chained(list(self._between(old, _Revision("", None))), list(self._of_work_tree()))
+        between, since = self._entries()
+        entries = _chained(between, since) if between and since else between + since
         wanted = self._wanted() if self._pathspecs else None
         chosen = [entry for entry in entries if self._is_wanted(entry, wanted)]
         self._check_named(entries)
         return [self._change(entry) for entry in sorted(chosen, key=lambda entry: entry.new or entry.old or b"")]
+
+    def _entries(self, *, limited: bool = False) -> tuple[list[_Entry], list[_Entry]]:
+        old, new = self._sides
+        between = [] if old.commit is None else list(self._between(old, new or _INDEX, limited=limited))
+        return between, ([] if new is not None else list(self._of_work_tree(limited=limited)))
 
     def _between(self, old: _Revision, new: _Revision, *, limited: bool = False) -> Iterator[_Entry]:
         # Limited to some files, git would not see that one of them was renamed.
@@ -196,23 +202,16 @@ class _Comparison:
             raise MissingInputError(f"git rejects the arguments after --: {error}; see git help gitglossary") from error
 
     def _wanted(self) -> set[bytes]:
-        old, new = self._sides
-        found: list[_Entry] = []
-        if new is not None or old.commit is not None:
-            found += self._between(old, new or _Revision("", None), limited=True)
-        if new is None:
-            found += self._of_work_tree(limited=True)
-        return {path for entry in found for path in (entry.old, entry.new) if path is not None}
+        return {path for entries in self._entries(limited=True) for entry in entries for path in entry.paths()}
 
     def _is_wanted(self, entry: _Entry, wanted: set[bytes] | None) -> bool:
-        paths = [path for path in (entry.old, entry.new) if path is not None]
-        if wanted is not None and wanted.isdisjoint(paths):
+        if wanted is not None and wanted.isdisjoint(entry.paths()):
             return False
-        return any(path.endswith(ENDINGS) or path in self._named for path in paths)
+        return any(path.endswith(ENDINGS) or path in self._named for path in entry.paths())
 
     def _check_named(self, entries: Sequence[_Entry]) -> None:
         """Raise unless every literal path exists on a side."""
-        touched = [path for entry in entries for path in (entry.old, entry.new) if path is not None]
+        touched = [path for entry in entries for path in entry.paths()]
         for path, written in self._named.items():
             if any(path in (b"", each) or each.startswith(path + b"/") for each in touched) or os.path.lexists(
                 self._top / os.fsdecode(path)
@@ -230,11 +229,11 @@ class _Comparison:
     def _change(self, entry: _Entry) -> Change:
         old, new = self._sides
         stage = 2 if entry.status == b"U" else 0
-        before = self._version(old, entry.old, stage) if entry.old is not None else None
-        after = self._version(new, entry.new, stage) if entry.new is not None else None
-        return Change(before, after)
+        return Change(self._version(old, entry.old, stage), self._version(new, entry.new, stage))
 
-    def _version(self, side: _Revision | None, path: bytes, stage: int) -> Version:
+    def _version(self, side: _Revision | None, path: bytes | None, stage: int) -> Version | None:
+        if path is None:
+            return None
         shown = os.fsdecode(path)
         place = self._top / shown
         if side is None:
@@ -256,7 +255,6 @@ def _without_filters(git: Git) -> list[str]:
 
 
 def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
-    """Parse the output of ``--raw -z``, without submodules."""
     fields = iter(items)
     for head in fields:
         modes_and_status = head.removeprefix(b":").split(b" ")
@@ -285,7 +283,7 @@ _BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
 _MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
 """Ending of the name of a model; git appends the name of a branch if a folder has the name."""
 
-_MARKER: Final = b"\n<<<<<<<"
+_MARKER: Final = b"<<<<<<<"
 
 
 class Leftover(NamedTuple):
@@ -340,30 +338,30 @@ def unmerged(folder: Path) -> Unmerged:
 
 def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int, bytes]) -> Leftover:
     name = visible(shlex.quote(str(path)), None)
-    stages = tuple(sorted(sides))
-    if stages in _ONE_SIDED:
-        return Leftover(path, *_ONE_SIDED[stages], f"git add -- {name} keeps it, git rm -- {name} removes it")
-    if stages == (1,):
-        return Leftover(path, "DD", "both sides removed it, or renamed it", f"git rm -- {name} records the removal")
-    if stages == (2, 3):
-        either = f"git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
-        return Leftover(path, "AA", _what(git, place, sides, "both sides added it"), either)
-    shown = " ".join([visible(shlex.quote(f":{stage}:{from_top}"), None) for stage in (1, 2, 3)])
-    again = f"onnxjson merge {shown} -o {name} merges it by structure; if the file is right: git add -- {name}"
-    return Leftover(path, "UU", _what(git, place, sides, "both sides changed it"), again)
+    spelled = " ".join([visible(shlex.quote(f":{stage}:{from_top}"), None) for stage in (1, 2, 3)])
+    state, what, advice = _STATES[tuple(sorted(sides))]
+    if {2, 3} <= sides.keys():
+        what = _what(git, place, sides, what)
+    return Leftover(path, state, what, advice.format(name=name, sides=spelled))
 
 
-_ONE_SIDED: Final = {
-    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it"),
-    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it"),
-    (2,): ("AU", "ours has it under this name, and theirs does not"),
-    (3,): ("UA", "theirs has it under this name, and ours does not"),
+_KEEP_OR_REMOVE: Final = "git add -- {name} keeps it, git rm -- {name} removes it"
+_CHOOSE: Final = "git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
+_MERGE: Final = "onnxjson merge {sides} -o {name} merges it by structure; if the file is right: git add -- {name}"
+
+_STATES: Final = {
+    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it", _KEEP_OR_REMOVE),
+    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it", _KEEP_OR_REMOVE),
+    (2,): ("AU", "ours has it under this name, and theirs does not", _KEEP_OR_REMOVE),
+    (3,): ("UA", "theirs has it under this name, and ours does not", _KEEP_OR_REMOVE),
+    (1,): ("DD", "both sides removed it, or renamed it", "git rm -- {name} records the removal"),
+    (2, 3): ("AA", "both sides added it", _CHOOSE),
+    (1, 2, 3): ("UU", "both sides changed it", _MERGE),
 }
-"""States of models that only one side has, by the stages in the index."""
+"""State, cause and advice by the stages in the index."""
 
 
 def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
-    """Describe what both sides did, and the file."""
     try:
         if not place.is_file() or place.is_symlink():
             return f"{both}, and there is no file"
@@ -381,26 +379,18 @@ def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
 
 def _has_markers(path: Path) -> bool:
     with path.open("rb") as file:
-        end = b"\n"
-        while piece := file.read(CHUNK):
-            if _MARKER in end + piece:
-                return True
-            end = (end + piece)[-len(_MARKER) :]
-    return False
+        return any(line.startswith(_MARKER) for line in iter(partial(file.readline, CHUNK), b""))
 
 
 def _is_other_json(path: Path) -> bool:
-    try:
+    with suppress(OnnxJsonError):
         return is_other_json(open_source(path))
-    except OnnxJsonError:
-        return False
+    return False
 
 
 def _begins_with_conflicts(path: Path) -> bool:
-    try:
-        if path.is_symlink() or not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_BEGINNING)) == _BEGINNING
-    except OSError:
-        return False
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                return file.read(len(_BEGINNING)) == _BEGINNING
+    return False

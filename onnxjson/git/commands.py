@@ -67,10 +67,6 @@ class Git:
     def items(self, *arguments: bytes | str, seconds: float | None = None) -> list[bytes]:
         """Return the items that git prints, each ended by a zero byte (``-z``).
 
-        Args:
-            arguments: the command and its arguments.
-            seconds: time limit; None for none.
-
         Raises:
             CommandError: git failed, or takes too long.
             OnnxJsonError: git cannot be started, or refuses the repository.

@@ -167,13 +167,7 @@ _MODEL: Final = """{
 
 
 def problems(settings: Mapping[str, str]) -> list[str]:
-    """Try settings as git uses them, in a temporary repository with versions of a small model.
-
-    Args:
-        settings: by key, as `settings_for` builds them; missing ones are not tried.
-
-    Returns:
-        A sentence for each setting that does not work.
+    """Return a sentence for each setting that does not work in a temporary repository with a small model.
 
     Raises:
         OnnxJsonError: git is not installed, or the temporary folder cannot be written.
@@ -187,9 +181,11 @@ def problems(settings: Mapping[str, str]) -> list[str]:
             return [f"git fails: {error}"]
 
 
-class _Trial:
-    """A repository with the small model in both forms."""
+def _text(alpha: str, beta: str) -> str:
+    return _MODEL.replace("ALPHA", alpha).replace("BETA", beta)
 
+
+class _Trial:
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self._text_file, self._binary = folder / "m.onnx.json", folder / "m.onnx"
         self._git = Git(folder, _ALONE)
@@ -203,13 +199,9 @@ class _Trial:
     def _run(self, *arguments: str) -> str:
         return os.fsdecode(self._git.output(*arguments, seconds=_SECONDS))
 
-    @staticmethod
-    def _text(alpha: str, beta: str) -> str:
-        return _MODEL.replace("ALPHA", alpha).replace("BETA", beta)
-
     def _commit(self, alpha: str, beta: str) -> str:
         """Commit a version of the model in both forms; return the name of the commit."""
-        self._text_file.write_text(self._text(alpha, beta))
+        self._text_file.write_text(_text(alpha, beta))
         files.save(files.load(self._text_file).model, self._binary)
         self._run("add", ".")
         self._run("commit", "-q", "--no-gpg-sign", "-m", "a version")
@@ -219,7 +211,7 @@ class _Trial:
         base = self._commit("0.1", "0.5")
         for name, key in (("m.onnx", "diff.onnx.textconv"), ("m.onnx.json", "diff.onnxjson.textconv")):
             shown = self._run("cat-file", "--textconv", f"HEAD:{name}") if key in self._settings else None
-            if shown is not None and shown != self._text("0.1", "0.5"):
+            if shown is not None and shown != _text("0.1", "0.5"):
                 yield f"{key} shows of a small model: {visible(shown.strip(), 200) or 'nothing'}"
         if ALIAS in self._settings and "onnxjson diff" not in self._run("onnxdiff", "--help"):
             yield f"{ALIAS} does not start onnxjson diff"
@@ -251,7 +243,7 @@ class _Trial:
                 text = place if form == "json" else place.with_name("read.onnx.json")
                 if form == "onnx":
                     files.save(loaded.model, text)
-                if loaded.format != form or text.read_text() != self._text("0.2", "0.75"):
+                if loaded.format != form or text.read_text() != _text("0.2", "0.75"):
                     yield f"a merge of two edits of {place.name} loses one of them"
             except OnnxJsonError as error:
                 yield f"a merge of two edits of {place.name} is not a model: {error}"

@@ -5,6 +5,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -30,7 +31,6 @@ class InstallTarget(NamedTuple):
     scope: SettingsScope
     git: Git
     attributes: Path
-    """The file of attributes."""
 
     def settings(self) -> dict[str, str]:
         """All settings of this scope; the first and the last part of their keys in lower case."""
@@ -106,8 +106,7 @@ def uninstall(target: InstallTarget) -> list[str]:
         OnnxJsonError: a file cannot be read or written. The rest was removed, as the error reports.
     """
     changes = []
-    present = target.settings()
-    ours = [key for key in _KEYS if _listed(key) in present and _is_ours(key, present)]
+    ours = installed(target)
     failures: list[OnnxJsonError] = []
     try:
         for key in ours:
@@ -134,7 +133,6 @@ def installed(target: InstallTarget) -> dict[str, str]:
 
 
 def _listed(key: str) -> str:
-    """Spell a key as git lists it."""
     section, _, name = key.rpartition(".")
     return f"{section}.{name.lower()}"
 
@@ -223,12 +221,6 @@ def remove_block(path: Path) -> bool:
     return True
 
 
-def has_block(path: Path) -> bool:
-    """Whether a file has the block. Errors: see `put_block`."""
-    content = _read(path)
-    return content is not None and _BLOCK.search(content) is not None
-
-
 def _read(path: Path) -> bytes | None:
     if os.path.islink(path):
         raise OutputError(f"{visible(str(path), None)} is a link, which git does not follow here; make it a file")
@@ -288,7 +280,10 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
     yield from _versions(git, python)
     if os.environ.get("ONNXJSON_GIT") == "off":
         yield Observation(False, "ONNXJSON_GIT is off: git works without onnxjson; unset ONNXJSON_GIT")
-    places = list(_places(folder))
+    places = []
+    for scope in SCOPES:
+        with suppress(OnnxJsonError):
+            places.append(target_of(scope, folder))
     found = [(place, settings) for place in places if (settings := installed(place))]
     for place, settings in found:
         yield _settings(place, settings, python)
@@ -296,14 +291,21 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
         yield Observation(False, "git has no settings of onnxjson; onnxjson git install writes them")
     for place in places:
         try:
-            if has_block(place.attributes):
+            if _BLOCK.search(_read(place.attributes) or b""):
                 yield Observation(True, f"lines of onnxjson are in {visible(str(place.attributes), None)}")
         except OnnxJsonError as error:
             yield Observation(False, str(error))
-    if _is_in_work_tree(git):
+    is_in_work_tree = False
+    with suppress(CommandError, OnnxJsonError):
+        is_in_work_tree = git.line("rev-parse", "--is-inside-work-tree") == b"true"
+    if is_in_work_tree:
         yield from _attributes(git)
     if found:
-        yield from _trial(git)
+        tried = {key: value for key in settings_for("python") if (value := git.setting(key)) is not None}
+        problems = driver_lines.problems(tried)
+        yield from [Observation(False, problem) for problem in problems]
+        if not problems:
+            yield Observation(True, "the settings work: a small model was shown and merged")
 
 
 def _versions(git: Git, python: str) -> Iterator[Observation]:
@@ -320,14 +322,6 @@ def _versions(git: Git, python: str) -> Iterator[Observation]:
     texts = textconv.cache_folder()
     if texts is not None:
         yield Observation(True, f"texts of big models are kept in {visible(str(texts), None)}")
-
-
-def _places(folder: Path) -> Iterator[InstallTarget]:
-    for scope in SCOPES:
-        try:
-            yield target_of(scope, folder)
-        except OnnxJsonError:
-            continue
 
 
 def _settings(place: InstallTarget, settings: dict[str, str], python: str) -> Observation:
@@ -347,13 +341,6 @@ def _settings(place: InstallTarget, settings: dict[str, str], python: str) -> Ob
     return Observation(True, f"all {place.scope} settings of git are there")
 
 
-def _is_in_work_tree(git: Git) -> bool:
-    try:
-        return git.line("rev-parse", "--is-inside-work-tree") == b"true"
-    except (CommandError, OnnxJsonError):
-        return False
-
-
 def _attributes(git: Git) -> Iterator[Observation]:
     items = [os.fsdecode(item) for item in git.items("check-attr", "-z", "diff", "merge", "filter", "--", *_WANTED)]
     values = {(path, name): value for path, name, value in zip(items[::3], items[1::3], items[2::3], strict=True)}
@@ -370,17 +357,7 @@ def _attributes(git: Git) -> Iterator[Observation]:
 
 
 def _lfs_version(git: Git) -> str:
-    """Version of git-lfs, made visible; "" if it is not installed."""
     try:
         return visible(os.fsdecode(git.line("lfs", "version", seconds=10)).split(" ")[0])
     except CommandError:
         return ""
-
-
-def _trial(git: Git) -> Iterator[Observation]:
-    problems = driver_lines.problems(
-        {key: value for key in settings_for("python") if (value := git.setting(key)) is not None}
-    )
-    yield from [Observation(False, problem) for problem in problems]
-    if not problems:
-        yield Observation(True, "the settings work: a small model was shown and merged")

@@ -40,8 +40,6 @@ _NAMES: Final = ("the base", "ours", "theirs")
 
 
 class _Version(NamedTuple):
-    """One of the three files."""
-
     name: str
     """Name for messages."""
     file: Path
@@ -67,15 +65,12 @@ def main(arguments: Sequence[str]) -> int:
         code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
         _say(f"{visible(name, None)} is not merged: {error}")
         return code
-    except (OSError, MemoryError) as error:
-        _say(f"{visible(name, None)} is not merged: {visible(str(error), None)}")
-        return _SYSTEM
     except Exception as error:
-        _say(
-            f"{visible(name, None)} is not merged: an error in onnxjson itself "
-            f"({type(error).__name__}: {visible(str(error), None)}); please report it"
-        )
-        return _INTERNAL
+        what, is_ours = visible(str(error), None), not isinstance(error, OSError | MemoryError)
+        if is_ours:
+            what = f"an error in onnxjson itself ({type(error).__name__}: {what}); please report it"
+        _say(f"{visible(name, None)} is not merged: {what}")
+        return _INTERNAL if is_ours else _SYSTEM
 
 
 def _say(text: str) -> None:
@@ -113,7 +108,6 @@ def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
 
 
 def _are_other_json(sides: Sequence[_Version]) -> bool:
-    """Whether versions are JSON of other programs, or empty."""
     found = [is_other_json(open_source(side.path)) for side in sides if not side.is_empty]
     return bool(found) and all(found)
 
@@ -136,7 +130,6 @@ def _conflicts(count: int) -> str:
 
 
 def _in_form(side: _Version, as_pointer: bool, folder: Path) -> Path:
-    """Return a file with a version as a pointer, or with its content."""
     if side.is_pointer == as_pointer:
         return side.file
     if as_pointer:
@@ -208,7 +201,6 @@ def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: b
 
 
 def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | None":
-    """Load the model of a version; None if the file is empty."""
     from onnxjson.storage import files
 
     if side.is_empty:

@@ -82,22 +82,17 @@ def open_revision(spec: str) -> Iterator[Checkout]:
 
 
 class _Revision:
-    """The contents of one revision, to read one model from."""
-
     def __init__(self, spec: Spec, folder: Path) -> None:
         self._spec = spec
         self._shown = visible(spec.text, None)
         self._git = Git(folder)
-        self._prefix = self._find_prefix()
+        try:
+            self._prefix = self._git.line("rev-parse", "--show-prefix")
+        except MissingInputError as error:
+            raise MissingInputError(f"{self._shown} does not exist, and {error}") from error
         self._top = self._git.up()
         self._path = self._path_from_top()
         self._contents: Contents = self._find_contents()
-
-    def _find_prefix(self) -> bytes:
-        try:
-            return self._git.line("rev-parse", "--show-prefix")
-        except MissingInputError as error:
-            raise MissingInputError(f"{self._shown} does not exist, and {error}") from error
 
     def _path_from_top(self) -> bytes:
         path = os.fsencode(self._spec.path)
@@ -245,5 +240,4 @@ def _with_user_name(error: OnnxJsonError, private: Path, spec: str) -> None:
 
 
 def _file_name(spec: str) -> str:
-    """Name of the file of a model at a revision in the private folder."""
     return os.path.basename(spec.rpartition(":")[2]) or "model"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.model.display import suggest, visible
@@ -134,25 +134,15 @@ class Entry(NamedTuple):
         return names.get(self.mode, "a file")
 
 
-class Contents(Protocol):
-    """All entries of one revision, by path from the top of the repository, as bytes."""
-
-    def entry(self, path: bytes) -> Entry | None:
-        """Entry at a path; None if there is none."""
-
-    def paths(self) -> Iterable[bytes]:
-        """Paths of all files."""
-
-
 class TreeContents:
-    """Contents of a commit; see `Contents`."""
+    """All entries of a commit, by path from the top of the repository, as bytes."""
 
     def __init__(self, git: Git, tree: bytes) -> None:
         self._git = git
         self._tree = tree
 
     def entry(self, path: bytes) -> Entry | None:
-        """See `Contents`."""
+        """Return the entry at a path; None if there is none."""
         found = _FOLDER, self._tree
         # Only names of objects are arguments: no path can be mistaken for an option or a pattern.
         for part in path.split(b"/"):
@@ -165,12 +155,12 @@ class TreeContents:
         return Entry(*found)
 
     def paths(self) -> Iterable[bytes]:
-        """See `Contents`."""
+        """Return the paths of all files."""
         return self._git.items("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tree, seconds=10)
 
 
 class IndexContents:
-    """Contents of the index; see `Contents`. In an unfinished merge the stages 1 to 3 are base, ours and theirs."""
+    """All entries of the index. In an unfinished merge the stages 1 to 3 are base, ours and theirs."""
 
     def __init__(self, git: Git, stage: int, top: bytes) -> None:
         self._git = git
@@ -187,7 +177,7 @@ class IndexContents:
         return found
 
     def entry(self, path: bytes) -> Entry | None:
-        """See `Contents`; files next to a file in conflict are in stage 0."""
+        """Return the entry at a path; files next to a file in conflict are in stage 0."""
         stages = self._all.get(path, {})
         return stages.get(self._stage) or stages.get(0)
 
@@ -200,8 +190,11 @@ class IndexContents:
         return sorted(self._all.get(path, {}))
 
     def paths(self) -> Iterable[bytes]:
-        """See `Contents`."""
+        """Return the paths of all files."""
         return self._all
+
+
+Contents = TreeContents | IndexContents
 
 
 def follow_links(contents: Contents, git: Git, path: bytes, shown: str) -> tuple[bytes, Entry | None]:

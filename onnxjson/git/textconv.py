@@ -38,12 +38,11 @@ from onnxjson.model.display import visible, whole_texts
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ConflictError, FileError, LimitError, OnnxJsonError, OtherJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
-from onnxjson.model.payloads import CHUNK, Data, Digest
+from onnxjson.model.payloads import Data, Digest
 from onnxjson.storage import files
 
 SECONDS: Final = 120
 """Time limit for one file."""
-
 
 _WORTH_KEEPING: Final = 0.05
 """Minimum time, in seconds, after which a text is kept in the cache."""
@@ -154,21 +153,17 @@ def _readable_lines(path: Path) -> Pieces | None:
     if path.stat().st_size > TEXTCONV_BYTES:
         return None
     content = path.read_bytes()
-    if not text_file.is_printable(content):
-        return None
     try:
         content.decode()
     except UnicodeDecodeError:
         return None
+    if not text_file.is_printable(content):
+        return None
     lines: Pieces = []
     for line in content.splitlines(keepends=True):
         if len(line) > _LONGEST_LINE:
-            digest = hashlib.sha256(line).hexdigest()
-            line = b"%b... %d bytes, sha256 %b\n" % (
-                line[:80].decode(errors="ignore").encode(),
-                len(line),
-                digest.encode(),
-            )
+            start, digest = line[:80].decode(errors="ignore"), hashlib.sha256(line).hexdigest()
+            line = f"{start}... {len(line)} bytes, sha256 {digest}\n".encode()
         lines.append(line)
     if lines and not bytes(lines[-1]).endswith(b"\n"):
         lines.append(b"\n")
@@ -183,11 +178,8 @@ def _from_local_store(wanted: Pointer) -> Path | None:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _line_for(path: Path, error: BaseException) -> Pieces:
@@ -216,7 +208,7 @@ def _reason(path: Path, error: BaseException) -> bytes:
 
 
 class _OutOfTimeError(BaseException):
-    """The time limit is exceeded."""
+    pass
 
 
 def _limit_time() -> None:
@@ -247,8 +239,6 @@ class _Shown(Weights):
 
 
 class _ShownText(TextWriter):
-    """Writer of the text that git shows."""
-
     def element_metadata(self, lines: list[bytes], indent: int) -> None:
         """See `TextWriter.element_metadata`; here one line."""
         digest = hashlib.sha256(b"\n".join(lines)).hexdigest()
@@ -308,17 +298,13 @@ def cache_text(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> N
     place = cache_folder()
     if place is None or sum(map(len, text)) > LARGEST // 4:
         return
-    digest = hashlib.sha256()
-    for piece in text:
-        digest.update(piece)
+    content = b"".join(text)
     temporary = place / f".{sha256[:16]}-{secrets.token_hex(8)}"
     with suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:
-                file.write(digest.hexdigest().encode() + b"\n")
-                for piece in text:
-                    file.write(piece)
+                file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
             temporary.replace(place / sha256)
         finally:
             temporary.unlink(missing_ok=True)
@@ -326,7 +312,6 @@ def cache_text(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> N
 
 
 def _remove_oldest(place: Path) -> None:
-    """Remove the least recently used texts until the cache is within its limit."""
     with os.scandir(place) as entries:
         found = [(entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries]
     total = sum(size for _, size, _ in found)

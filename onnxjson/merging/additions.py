@@ -150,7 +150,6 @@ def replaced_names(base: d.Model, sides: tuple[Side, Side]) -> Sizes:
 
 
 def _changed_names(base: d.Model, changes: Fields | None) -> Iterator[str]:
-    """Yield the dimension names in types of the main graph that a side changes."""
     for field in _LISTS:
         members = change_at(changes, f"/graph/{field}")
         if type(members) is not Members:
@@ -162,13 +161,11 @@ def _changed_names(base: d.Model, changes: Fields | None) -> Iterator[str]:
 
 
 def _shape(info: d.ValueInfo) -> list[int | str | None]:
-    if info.type is None or info.type.tensor_type is None or info.type.tensor_type.shape is None:
-        return []
-    return [each.dim_param or each.dim_value for each in info.type.tensor_type.shape.dim]
+    shape = info.type and info.type.tensor_type and info.type.tensor_type.shape
+    return [each.dim_param or each.dim_value for each in shape.dim] if shape else []
 
 
 def _dimension_names(record: d.Record) -> set[str]:
-    """All names of dimensions, including those within expressions."""
     texts = {each.dim_param for each in walk(record, d.Dimension)}
     texts |= {each.dim_param for each in walk(record, d.SimpleShardedDim)}
     return {name for text in texts if text for name in (text, *IDENTIFIER.findall(text))}
@@ -232,7 +229,6 @@ def dimension_problems(base: d.Model, merged: d.Model, sizes: Sizes, origins: Or
 
 
 def _uses_name(info: Any, name: str) -> bool:
-    """Whether the type of a value has a name among its dimensions, or within an expression there."""
     return isinstance(info, d.ValueInfo) and any(
         isinstance(each, str) and name in (each, *IDENTIFIER.findall(each)) for each in _shape(info)
     )
@@ -258,28 +254,32 @@ def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) 
     here = {int(scope.address.rpartition("/")[2]): at for scope, at in lists.items() if at and scope.kind == "function"}
     now = _imports(merged.model, {place: address.rpartition("/")[0] for place, address in here.items()})
     for address in before:
-        versions = [each.get(address, {}) for each in (before, ours, theirs, now)]
+        then, there = [each.get(address, {}) for each in (ours, theirs)], now.get(address, {})
         differing = {
-            domain
-            for domain, version in versions[3].items()
-            if any(each.get(domain, version) != version for each in versions[1:3])
+            domain for domain, version in there.items() if any(each.get(domain, version) != version for each in then)
         }
-        if differing:
-            refs = [ref for ref in merged.node_refs if lists[ref.scope] == address]
-            for domain, nodes in _misread(address, differing, versions, sides, refs, origins).items():
-                yield [*_import_keys(base, address, domain), *nodes]
+        found: dict[str, Keys] = {}
+        for ref in merged.node_refs if differing else ():
+            domain = plain_domain(ref.node.domain)
+            if lists[ref.scope] != address or domain not in differing:
+                continue
+            at, key = origins.of_node(ref)
+            for number, side in enumerate(sides):
+                was, is_now = then[number].get(domain), there[domain]
+                is_its = _added_by(key) == number if at is None else _changes_meaning(side.changes, at)
+                if is_its and was is not None and was != is_now and _is_redefined(ref.node, was, is_now):
+                    found.setdefault(domain, []).append(at or key or address)
+        for domain, nodes in found.items():
+            yield [*_import_keys(base, address, domain), *nodes]
 
 
 def _imports(model: d.Model, functions: Mapping[int, str]) -> dict[str, _Versions]:
     """Return the versions of operator sets by the address, in the base, of the list that imports them."""
-    found = {"/opset_import": _versions(model.opset_import)}
-    for place, address in functions.items():
-        found[f"{address}/opset_import"] = _versions(model.functions[place].opset_import)
-    return found
-
-
-def _versions(records: tuple[d.OperatorSetId, ...]) -> _Versions:
-    return {plain_domain(each.domain): each.version for each in records}
+    lists = {"": model.opset_import} | {at: model.functions[place].opset_import for place, at in functions.items()}
+    return {
+        f"{at}/opset_import": {plain_domain(each.domain): each.version for each in records}
+        for at, records in lists.items()
+    }
 
 
 def _lists_of_scopes(merged: Index, origins: Origins) -> dict[Scope, str | None]:
@@ -302,43 +302,19 @@ def _import_keys(base: d.Model, address: str, domain: str) -> Keys:
     return [f"{address}/{place}" for place, each in enumerate(records) if plain_domain(each.domain) == domain]
 
 
-def _misread(
-    address: str,
-    domains: set[str],
-    versions: list[_Versions],
-    sides: tuple[Side, Side],
-    refs: list[NodeRef],
-    origins: Origins,
-) -> dict[str, Keys]:
-    """Return, by domain, the units of nodes of one side whose meaning differs in the version of the other side."""
-    found: dict[str, Keys] = {}
-    for ref in refs:
-        domain = plain_domain(ref.node.domain)
-        if domain not in domains:
-            continue
-        at, key = origins.of_node(ref)
-        for number, side in enumerate(sides):
-            then, now = versions[1 + number].get(domain), versions[3][domain]
-            is_its = _added_by(key) == number if at is None else _changes_meaning(side.changes, at)
-            if is_its and then is not None and then != now and _is_redefined(ref.node, then, now):
-                found.setdefault(domain, []).append(at or key or address)
-    return found
-
-
 def _added_by(key: str | None) -> int | None:
     return None if key is None else int(key.rpartition("+")[2].partition(".")[0])
 
 
 def _changes_meaning(change: Fields | None, address: str) -> bool:
-    """Whether a side changes the meaning of a node of the base."""
     below = change_at(change, address)
     if type(below) is not Fields:
         return below is not None  # the graph around the node was replaced as a whole
-    changes = below.changes
+    changes, inputs = below.changes, below.changes.get("input")
+    new, old = getattr(inputs, "new", None), getattr(inputs, "old", None)
+    has_other_count = new is not None and old is not None and len(new) != len(old)
     return (
-        any(field in changes for field in _OPERATOR)
-        or _has_other_values(changes.get("attribute"))
-        or _has_other_count(changes.get("input"))
+        has_other_count or any(field in changes for field in _OPERATOR) or _has_other_values(changes.get("attribute"))
     )
 
 
@@ -353,11 +329,5 @@ def _has_other_values(change: Change | None) -> bool:
     )
 
 
-def _has_other_count(change: Change | None) -> bool:
-    new, old = getattr(change, "new", None), getattr(change, "old", None)
-    return new is not None and old is not None and len(new) != len(old)
-
-
 def _is_redefined(node: d.Node, then: int, now: int | None) -> bool:
-    """Whether an operator was redefined between two versions; operators that onnx does not know never are."""
     return since_version(node.domain, node.op_type, then) != since_version(node.domain, node.op_type, now)

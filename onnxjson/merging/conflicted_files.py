@@ -6,7 +6,6 @@ model, and `git add` stores all sides with it.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from onnxjson.codecs.canonical_values import INDENTS, string
@@ -199,6 +198,9 @@ class ResolutionSession:
         path: the file to write.
         conflicts: all conflicts in the order of the file; choices do not change them.
         model: the model with the chosen values, else those of ours.
+        choices: by id of the conflict, in the order in which they were made.
+        left: the conflicts without a choice, with addresses in `model`.
+        is_changed: whether there are unsaved choices.
         is_under_git: whether ``git mergetool`` is waiting, which restores the file if the session fails.
         exit_code: that of `ConflictError` while the file has conflicts; 1 if the saved model has errors; else 0.
         errors: the structural errors of a model saved without conflicts.
@@ -212,39 +214,24 @@ class ResolutionSession:
         expect: Identity | None,
         *,
         is_under_git: bool = False,
-        is_stored: bool = True,
+        is_changed: bool = False,
     ) -> None:
         self.path = path
         self.is_under_git = is_under_git
-        self._is_stored = is_stored
-        self.exit_code = ConflictError.exit_code if conflicts or not is_stored else 0
+        self.is_changed = is_changed
+        self.exit_code = ConflictError.exit_code if conflicts or is_changed else 0
         self.errors: tuple[Finding, ...] = ()
         self.conflicts = _shown(conflicts)
         self.model = model
-        self._left: tuple[Conflict, ...] = tuple(conflicts)
-        self._choices: dict[str, Choice] = {}
-        self._start = model, self._left
+        self.left: tuple[Conflict, ...] = tuple(conflicts)
+        self.choices: Mapping[str, Choice] = {}
+        self._start = model, self.left
         self._expect = expect
-
-    @property
-    def choices(self) -> Mapping[str, Choice]:
-        """The choices by id of the conflict, in the order in which they were made."""
-        return MappingProxyType(self._choices)
-
-    @property
-    def left(self) -> tuple[Conflict, ...]:
-        """The conflicts without a choice, with addresses in `model`."""
-        return self._left
 
     @property
     def remaining(self) -> int:
         """Number of conflicts without a choice."""
-        return len(self.conflicts) - len(self._choices)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether there are unsaved choices."""
-        return not self._is_stored
+        return len(self.conflicts) - len(self.choices)
 
     def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it
         """Resolve a conflict with the value of one side, even if another side was chosen before.
@@ -254,14 +241,15 @@ class ResolutionSession:
             ConflictError: the side cannot be chosen: its name is taken, or the slot was edited since the merge. The
                 session is unchanged then.
         """
-        if self._choices.get(id) == choice:
+        if self.choices.get(id) == choice:
             return
-        if id in self._choices:
-            self._replay({key: kept for key, kept in self._choices.items() if key != id} | {id: choice})
+        others = {key: kept for key, kept in self.choices.items() if key != id}
+        if id in self.choices:
+            self._replay(others | {id: choice})
             return
-        self.model, self._left = resolve(self.model, self._left, choice, (id,))
-        self._choices[id] = choice
-        self._is_stored = False
+        self.model, self.left = resolve(self.model, self.left, choice, (id,))
+        self.choices = others | {id: choice}
+        self.is_changed = True
 
     def undo_choice(self, id: str) -> None:  # noqa: A002 - as the text calls it
         """Undo the choice for a conflict, if there is one.
@@ -269,8 +257,8 @@ class ResolutionSession:
         Raises:
             ConflictError: another choice depends on this one. The session is unchanged then.
         """
-        if id in self._choices:
-            self._replay({key: kept for key, kept in self._choices.items() if key != id})
+        if id in self.choices:
+            self._replay({key: kept for key, kept in self.choices.items() if key != id})
 
     def _replay(self, choices: dict[str, Choice]) -> None:
         model, left = self._start
@@ -278,8 +266,8 @@ class ResolutionSession:
             ids = {key for key, choice in choices.items() if choice == side}
             if ids:
                 model, left = resolve(model, left, side, ids)
-        self.model, self._left, self._choices = model, left, choices
-        self._is_stored = False
+        self.model, self.left, self.choices = model, left, choices
+        self.is_changed = True
 
     def save(self) -> None:
         """Write the file, all or nothing: a text with the remaining conflicts, or the model in the form of its name.
@@ -292,13 +280,13 @@ class ResolutionSession:
         """
         form = files.format_for(self.path)
         model = self.model
-        if form != "json" and not self._left:
+        if form != "json" and not self.left:
             model = files.bind_digests(model, folder=self.path.resolve().parent, weights_from=None)
-        save(model, self._left, self.path, form, expect=self._expect, backup=True)
+        save(model, self.left, self.path, form, expect=self._expect, backup=True)
         self._expect = identity(self.path)
-        self._is_stored = True
-        self.errors = () if self._left else errors_of(self.model)
-        self.exit_code = ConflictError.exit_code if self._left else int(bool(self.errors))
+        self.is_changed = False
+        self.errors = () if self.left else errors_of(self.model)
+        self.exit_code = ConflictError.exit_code if self.left else int(bool(self.errors))
 
 
 def errors_of(model: Model) -> tuple[Finding, ...]:
@@ -344,7 +332,7 @@ def open_session(path: Path, sides: tuple[Path, Path, Path] | None = None) -> Re
             merged = merge(base, ours, theirs)
             expect = identity(path) if path.exists() else None
             return ResolutionSession(
-                path, merged.model, merged.conflicts, expect, is_under_git=is_under_git, is_stored=False
+                path, merged.model, merged.conflicts, expect, is_under_git=is_under_git, is_changed=True
             )
     assert loaded is not None
     return ResolutionSession(path, loaded.model, loaded.conflicts, loaded.identity, is_under_git=is_under_git)
@@ -359,12 +347,10 @@ def _side(path: Path, *, is_base: bool = False) -> Model | None:
 def _shown(conflicts: Sequence[Conflict]) -> tuple[ShownConflict, ...]:
     places: dict[str, list[ConflictSlot]] = {}
     for each in conflicts:
-        lines = {side: value_lines(each, side) for side in SIDES}
-        values = {
-            side: None if found is None else tuple([visible(line, None) for line in found])
-            for side, found in lines.items()
-        }
-        places.setdefault(each.id, []).append(
-            ConflictSlot(each.at, visible(each.at, None) or "the whole model", values)
-        )
+        values: dict[Choice, tuple[str, ...] | None] = {}
+        for side in SIDES:
+            lines = value_lines(each, side)
+            values[side] = None if lines is None else tuple([visible(line, None) for line in lines])
+        title = visible(each.at, None) or "the whole model"
+        places.setdefault(each.id, []).append(ConflictSlot(each.at, title, values))
     return tuple(ShownConflict(key, tuple(found)) for key, found in places.items())

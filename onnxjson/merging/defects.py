@@ -25,12 +25,8 @@ def in_topological_order(items: list[Key], nodes: Mapping[Key, Node]) -> list[Ke
 
 
 def _cycle(nodes: tuple[Node, ...]) -> list[int]:
-    """Positions of the nodes in or behind a cycle."""
     needs = producers_among(nodes)
-    if is_ordered(needs):
-        return []
-    order = topological_order(needs)
-    return sorted(set(range(len(nodes))) - set(order))
+    return [] if is_ordered(needs) else sorted(set(range(len(nodes))).difference(topological_order(needs)))
 
 
 def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
@@ -53,10 +49,9 @@ def is_consumed_before(node: Node, nodes: tuple[Node, ...], place: int) -> bool:
 
 def is_misplaced(nodes: tuple[Node, ...], place: int) -> bool:
     """Whether the node at a position consumes what is produced there or later, or produces what is consumed before."""
-    taken = set(consumed_names(nodes[place]))
-    return any([not taken.isdisjoint(each.output) for each in nodes[place:]]) or is_consumed_before(
-        nodes[place], nodes, place
-    )
+    node = nodes[place]
+    taken = set(consumed_names(node))
+    return any([not taken.isdisjoint(each.output) for each in nodes[place:]]) or is_consumed_before(node, nodes, place)
 
 
 class Defects:
@@ -75,13 +70,15 @@ class Defects:
         self.disputed: dict[str, tuple[Scope, str]] = {}
         self.cycles: list[tuple[Scope, list[int]]] = []
         for scope in index.scopes:
-            for name in scope.consumers:
-                if not scope.defines(name) and (scope.outer is None or index.defining_scope(scope.outer, name) is None):
-                    self.undefined.setdefault(name, (scope, name))
-            for name in _duplicates(scope):
-                self.duplicates.setdefault(name, (scope, name))
-            for name in _disputed(scope):
-                self.disputed.setdefault(name, (scope, name))
+            missing = [name for name in scope.consumers if index.defining_scope(scope, name) is None]
+            defects = (
+                (self.undefined, missing),
+                (self.duplicates, _duplicates(scope)),
+                (self.disputed, _disputed(scope)),
+            )
+            for found, names in defects:
+                for name in names:
+                    found.setdefault(name, (scope, name))
             if cycle := _cycle(scope.graph.node):
                 self.cycles.append((scope, cycle))
 
@@ -109,7 +106,6 @@ _Declared = tuple[int | None, tuple[int | None, ...] | None]
 
 
 def _disputed(scope: Scope) -> Iterator[str]:
-    """Yield the names of values with two declared types that contradict each other."""
     graph = scope.graph
     if isinstance(graph, d.Function):
         return
@@ -130,8 +126,7 @@ def _disputed(scope: Scope) -> Iterator[str]:
 def _agree(one: _Declared, other: _Declared) -> bool:
     if one[0] and other[0] and one[0] != other[0]:
         return False
-    if one[1] is None or other[1] is None:
+    if one[1] is None or other[1] is None or one[1] == other[1]:
         return True
-    return len(one[1]) == len(other[1]) and all(
-        [a is None or b is None or a == b for a, b in zip(one[1], other[1], strict=True)]
-    )
+    pairs = zip(one[1], other[1], strict=False)
+    return len(one[1]) == len(other[1]) and all([None in pair or pair[0] == pair[1] for pair in pairs])

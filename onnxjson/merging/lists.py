@@ -3,11 +3,10 @@
 A member stays if both sides keep it, and is removed if one side removes it and the other one left it unchanged.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 from onnxjson.merging.defects import in_topological_order
-from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, record_after, value_after
+from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, value_after
 from onnxjson.model import document as d
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_identity, keeps_order, sequence_of
@@ -63,8 +62,6 @@ def is_ambiguous(change: Change | None, attributes: tuple[d.Attribute, ...]) -> 
 
 
 class _ListChange:
-    """The change of the list by one side."""
-
     def __init__(self, old: tuple[Any, ...], change: Members | None, names: list[str] | None) -> None:
         self.changes: dict[int, Fields] = {}
         self.removed: set[int] = set()
@@ -94,12 +91,7 @@ class ListMerge:
     """Merge of one list."""
 
     def __init__(
-        self,
-        tree: Pass,
-        record: d.Record,
-        plan: FieldPlan,
-        changes: tuple[Members | None, Members | None],
-        owner: str,
+        self, tree: Pass, record: d.Record, plan: FieldPlan, changes: tuple[Members | None, Members | None], owner: str
     ) -> None:
         self._tree = tree
         self._owner = owner
@@ -126,7 +118,7 @@ class ListMerge:
         """Return the merged change; None if the list stays as it is."""
         if self._order_clashes():
             return self._whole()
-        for position in self._touched():
+        for position in sorted({position for side in self._sides for position in (*side.removed, *side.changes)}):
             self._member(position)
         left_out = self._additions()
         items = self._ordered(left_out)
@@ -156,10 +148,6 @@ class ListMerge:
     def _added_key(self, side: int, number: int) -> str:
         return added_key(self._address, self._tree.sides[side], number)
 
-    def _touched(self) -> list[int]:
-        touched = {position for side in self._sides for position in (*side.removed, *side.changes)}
-        return sorted(touched)
-
     def _member(self, position: int) -> None:
         ours, theirs = self._sides
         old, key = self._old[position], self._key(position)
@@ -178,7 +166,7 @@ class ListMerge:
             self._removed.add(position)
             return
         states = [
-            None if is_removed else record_after(old, side.changes.get(position))
+            None if is_removed else value_after(old, side.changes.get(position), None)
             for is_removed, side in zip(removes, self._sides, strict=True)
         ]
         values = old, states[OURS], states[THEIRS]
@@ -248,13 +236,20 @@ class ListMerge:
                 anchor = item
             elif item not in left_out and item not in self._removed:
                 after.setdefault(anchor, []).append(item)
-        if not after:
-            return present
-        return list(_interleaved(present, after))
+        # Each leading member is followed by the members after it: first those of the lead, then the others.
+        items: list[Item] = []
+        waiting = after.get(None, [])
+        for item in present:
+            if isinstance(item, int) and waiting:
+                items += waiting
+                waiting = []
+            items.append(item)
+            waiting += after.get(item, ())
+        return items + waiting
 
     def _record(self, item: Item) -> Any:
         if isinstance(item, int):
-            return record_after(self._old[item], self._changed.get(item))
+            return value_after(self._old[item], self._changed.get(item), None)
         return self._sides[item[0]].added[item[1]]
 
     def _place_clashes(self, items: list[Item]) -> None:
@@ -294,18 +289,6 @@ class ListMerge:
             item if isinstance(item, int) else (sides[item[0]], item[1]) for item in items
         ]
         return Members(sequence, removed, changes)
-
-
-def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iterator[Item]:
-    """Yield the leading members, each followed by the members after it: first those of the lead, then the others."""
-    waiting = list(after.get(None, ()))
-    for item in lead:
-        if isinstance(item, int) and waiting:
-            yield from waiting
-            waiting = []
-        yield item
-        waiting += after.get(item, ())
-    yield from waiting
 
 
 _UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)

@@ -4,15 +4,16 @@ It never asks, loses no side, and equal inputs have equal results.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from onnxjson.merging.additions import Sizes, replace_in_clashes, replaced_names, with_sizes
+from onnxjson.merging.additions import replace_in_clashes, replaced_names, with_sizes
 from onnxjson.merging.naming import Restored, conflicts_of
-from onnxjson.merging.records import Keys, TreeMerge
+from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.sides import Side, interface_names, part_names
 from onnxjson.merging.slots import Units, rival_units
@@ -23,6 +24,7 @@ from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding
 from onnxjson.model.methods import Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
+from onnxjson.patching.changes import Fields
 from onnxjson.patching.listing import AddressMap
 from onnxjson.storage.api import model_and_file
 
@@ -91,20 +93,24 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
 
     Where any order is possible, `first` is the side that comes first, independent of which side is ours.
     """
-    changes = sides[0].changes, sides[1].changes
     sizes = replaced_names(base, sides)
     units = Units()
-    for keys in rival_units(base, changes):
+    for keys in rival_units(base, (sides[0].changes, sides[1].changes)):
         units.tie(keys)
+
+    def attempt(tree: TreeMerge) -> tuple[Fields | None, Soundness]:
+        mine, its = [sides[side].changes for side in tree.sides]
+        fields = tree.record(base, (mine, its), "")
+        merged = with_sizes(base if fields is None else apply_fields(base, fields), sizes)
+        return fields, Soundness(base, sides, merged, tree, sizes)
+
     for _ in range(_ROUNDS):
         tree = TreeMerge(units, first)
-        fields = tree.record(base, changes, "")
-        merged = with_sizes(base if fields is None else apply_fields(base, fields), sizes)
-        sound = Soundness(base, sides, merged, tree, sizes)
+        fields, sound = attempt(tree)
         problems = list(sound.problems())
         if tree.clashes:
             # The values of theirs in the slots must fit the rest, too, since they may be chosen.
-            problems += _problems_of_theirs(base, sides, units, first, sizes)
+            problems += attempt(TreeMerge(units, first, swapped=True))[1].problems()
         if not all(problems):
             return None
         if not any([units.tie(sorted(set(keys))) for keys in problems]):
@@ -114,30 +120,19 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     if problems and not tree.clashes:
         return None
     replace_in_clashes(tree.clashes, sizes)
-    restored = Restored(merged, sides, sound.origins, first)
+    restored = Restored(sound.index, sides, sound.origins, first)
     conflicts = conflicts_of(tree.clashes, AddressMap(fields), units, restored)
     if not conflicts and not keeps_interface(base, sides, sound, restored.model):
         return None
     return Merged(restored.model, conflicts)
 
 
-def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, first: int, sizes: Sizes) -> list[Keys]:
-    tree = TreeMerge(units, first, swapped=True)
-    fields = tree.record(base, (sides[1].changes, sides[0].changes), "")
-    merged = with_sizes(base if fields is None else apply_fields(base, fields), sizes)
-    return list(Soundness(base, sides, merged, tree, sizes).problems())
-
-
 def _is_good(result: Merged, base: Model, ours: Model, theirs: Model) -> bool:
-    if result.is_clean:
-        return _is_sound(result.model, base, ours, theirs)
-    return is_resolvable(result.model, result.conflicts, base, ours, theirs)
-
-
-def _is_sound(merged: Model, *sides: Model) -> bool:
-    """Whether every kind of structural error in a model is in one of the others as well."""
-    found = {finding.code for finding in structural_errors(merged)}
-    return not found or found <= {finding.code for side in sides for finding in structural_errors(side)}
+    if not result.is_clean:
+        return is_resolvable(result.model, result.conflicts, base, ours, theirs)
+    # Every kind of structural error is in one of the others as well.
+    found = {finding.code for finding in structural_errors(result.model)}
+    return not found or found <= {each.code for side in (base, ours, theirs) for each in structural_errors(side)}
 
 
 def structural_errors(model: Model) -> Iterator[Finding]:
@@ -202,12 +197,9 @@ def _resolutions(found: Merged) -> list[Model]:
 
 
 def _bases(base: Merged | None) -> list[Model | None]:
-    if base is None:
-        return [None]
-    try:
-        return list(_resolutions(base))
-    except OnnxJsonError:
-        return [None]  # the common ancestor is unknown
+    with suppress(OnnxJsonError):
+        return [None] if base is None else list(_resolutions(base))
+    return [None]  # the common ancestor is unknown
 
 
 def _covers(result: Merged, other: Merged) -> bool:
@@ -232,7 +224,6 @@ def _resolves_to(result: Merged, wanted: Model) -> bool:
 
 
 def _has(model: Model, conflict: Conflict) -> bool:
-    """Whether a model has the value of theirs in the slot of a conflict."""
     try:
         return bool(value_at(model, slot_at(conflict.at)) == conflict.theirs)
     except (AddressError, ValueError, IndexError, AttributeError):

@@ -3,26 +3,19 @@
 A conflict has a part of a model without the model around it: `with_names` and `with_inner_names` rename inside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import count
 from typing import Any, Final
 
 from onnxjson.merging.records import Origins
-from onnxjson.merging.sides import (
-    FunctionKey,
-    Side,
-    interface_names,
-    with_function_names,
-    with_node_names,
-    written_key,
-)
+from onnxjson.merging.sides import FunctionKey, Side, interface_names, with_function_names, with_node_names, written_key
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.errors import Conflict
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import inside, renamed
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.listing import AddressMap
@@ -143,7 +136,7 @@ class Restored:
             together, and the values of base, ours and theirs.
     """
 
-    def __init__(self, merged: d.Model, sides: tuple[Side, Side], origins: Origins, first: int) -> None:
+    def __init__(self, merged: Index, sides: tuple[Side, Side], origins: Origins, first: int) -> None:
         self._sides = sides
         self._order = (sides[first], sides[1 - first])
         self._origins = origins
@@ -152,25 +145,23 @@ class Restored:
         self._interfaces = [
             interface_names(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])
         ]
-        self._index = Index(merged)
-        self._scopes = self._index.by_address
-        self._functions = self._function_names(merged)
+        self._index = merged
+        self._functions = self._function_names(merged.model)
         self._nodes = self._node_names()
         self._values: dict[Scope, dict[str, str]] = {}
         self._final: dict[Scope, set[str]] = {}
         for scope in self._index.scopes:
             self._name_values(scope)
-        model = merged
+        model = merged.model
         if self._nodes or self._functions:
-            model = with_function_names(rebuild(self._index, self._with_nodes), self._functions)
+            nodes = self._nodes
+            model = rebuild(merged, lambda scope, graph: with_node_names(graph, nodes.get(scope, {}), self._functions))
+            model = with_function_names(model, self._functions)
         names = {scope.address: mapping for scope, mapping in self._values.items() if mapping}
         if names:
             index = Index(model)
             model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
         self.model = model
-
-    def _with_nodes(self, scope: Scope, graph: Body) -> Body:
-        return with_node_names(graph, self._nodes.get(scope.address, {}), self._functions)
 
     def _choice(self, old: Any, mine: Any, its: Any, at: str) -> Any:
         """Choose one of two new names; two different ones are a conflict."""
@@ -192,21 +183,16 @@ class Restored:
                 found[key] = (new[0], new[1], new[2])
         return found
 
-    def _node_names(self) -> dict[str, dict[int, str | None]]:
-        found: dict[str, dict[int, str | None]] = {}
-        if not any(side.nodes for side in self._sides):
-            return found
-        for scope in self._index.scopes:
-            if self._origins.of_graph(scope)[0] is None:
-                continue
-            for position, node in enumerate(scope.graph.node):
-                address, _ = self._origins.of_node(NodeRef(scope, position))
-                if address is None:
-                    continue
-                mine, its = [side.nodes.get(address, node.name) for side in self._sides]
-                new = self._choice(node.name, mine, its, f"{scope.address}/node/{position}/name")
-                if new != node.name:
-                    found.setdefault(scope.address, {})[position] = new
+    def _node_names(self) -> dict[Scope, dict[int, str | None]]:
+        found: dict[Scope, dict[int, str | None]] = {}
+        for ref in self._index.node_refs if any(side.nodes for side in self._sides) else ():
+            address, _ = self._origins.of_node(ref)
+            if address is not None:
+                old = ref.node.name
+                mine, its = [side.nodes.get(address, old) for side in self._sides]
+                new = self._choice(old, mine, its, f"{ref.address}/name")
+                if new != old:
+                    found.setdefault(ref.scope, {})[ref.position] = new
         return found
 
     def _name_values(self, scope: Scope) -> None:
@@ -287,19 +273,15 @@ class Restored:
         roots = {name: found.root(name) for name in sorted(found.keys)}
         return {name: f"{scope.address}{place_of(scope, root)}" for name, root in roots.items()}
 
-    def _priority(self, here: Mapping[str, None]) -> Any:
+    def _priority(self, here: Mapping[str, None]) -> Callable[[str], Any]:
         """Key that sorts values of the model before others, those of the base first, then by the order of the sides."""
         places = {name: place for place, name in enumerate(here)}
         late = self._order[1].fresh.keys() - self._order[0].fresh.keys()
-
-        def priority(name: str) -> tuple[bool, bool, bool, int, str]:
-            return (name not in places, name in self._fresh, name in late, places.get(name, 0), name)
-
-        return priority
+        return lambda name: (name not in places, name in self._fresh, name in late, places.get(name, 0), name)
 
     def values(self, clash: Clash, at: str) -> tuple[Any, Any, Any]:
         """Return the values of a clash at an address of the merged model, with final names; ours is in the model."""
-        scope = scope_around(self._scopes, at)
+        scope = scope_around(self._index.by_address, at)
         if scope is not None and scope.address == at:
             scope = scope.outer
         mapping: dict[str, str] = {}

@@ -191,7 +191,6 @@ def graph_matches(alignment: Alignment) -> list[GraphMatch]:
 
 
 def _inner_pairs(match: GraphMatch, known: Collection[str], targets: Mapping[str, Scope]) -> Iterator[GraphPair]:
-    """Pair the graphs of paired nodes that have no pair yet, as far as names are enough."""
     for child in match.base.children:
         if child.owner is None or child.address in known:
             continue
@@ -208,7 +207,6 @@ def _is_computed(pair: GraphPair, name: str) -> bool:
 
 
 def _produced_by(scope: Scope, partners: list[int]) -> dict[str, None]:
-    """The outputs of nodes without a counterpart, in order."""
     nodes = scope.graph.node
     return {name: None for place, node in enumerate(nodes) if partners[place] < 0 for name in node.output if name}
 
@@ -218,7 +216,6 @@ def _constants(scope: Scope) -> list[str]:
 
 
 def _is_same_constant(base: Scope, target: Scope, name: str, other: str | None = None) -> bool:
-    """Whether two names are constants with the same elements."""
     mine, its = _content(base, name), _content(target, name if other is None else other)
     return mine is not None and mine == its
 

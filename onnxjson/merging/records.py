@@ -5,7 +5,8 @@ each metadata entry, and the order of the inputs and outputs of a graph. A chang
 `Origins` then finds where the graphs and nodes of the merged model come from.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from onnxjson.merging.lists import Item, ListMerge, is_ambiguous
 from onnxjson.merging.slots import (
@@ -16,7 +17,6 @@ from onnxjson.merging.slots import (
     Units,
     added_key,
     both_spans,
-    record_after,
     three_way,
     value_after,
 )
@@ -24,6 +24,8 @@ from onnxjson.model import document as d
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import FIELDS
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
+
+T = TypeVar("T")
 
 _CONTENT: Final = frozenset(field.name for field in FIELDS[d.Tensor]) - {"name", "doc_string", "metadata_props"}
 """The fields of a constant that together are one slot."""
@@ -73,7 +75,7 @@ class TreeMerge:
         if is_leaf and not self.units.has_below(address) and (mine is None or its is None or mine == its):
             return its if mine is None else mine
         if address in self.units or self._is_one_slot(record, changes):
-            self.clash(address, "", (record, record_after(record, mine), record_after(record, its)), address)
+            self.clash(address, "", (record, value_after(record, mine, None), value_after(record, its, None)), address)
             return self.alone(record, mine, address)
         found: dict[str, Change] = {}
         ours, theirs = [{} if each is None else each.changes for each in changes]
@@ -87,24 +89,19 @@ class TreeMerge:
     def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
         """Return the change of the first side as it is, and record the origins of its members."""
         if _leads_to_graphs(record, changes):
-            alone = self._empty()
-            alone.record(record, (changes, None), address)
-            self._add_origins(alone)
+            self._apart(lambda tree: tree.record(record, (changes, None), address))
         return changes
 
     def list_alone(self, record: d.Record, plan: FieldPlan, members: Members | None, address: str) -> Change | None:
         """Return the change of the first side to a list of a record, and record the origins of its members."""
-        alone = self._empty()
-        change = ListMerge(alone, record, plan, (members, None), address).merged()
-        self._add_origins(alone)
-        return change
+        return self._apart(lambda tree: ListMerge(tree, record, plan, (members, None), address).merged())
 
-    def _empty(self) -> "TreeMerge":
-        return TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
-
-    def _add_origins(self, other: "TreeMerge") -> None:
+    def _apart(self, merge: Callable[["TreeMerge"], T]) -> T:
+        other = TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
+        found = merge(other)
         self.origins.update(other.origins)
         self.added.update(other.added)
+        return found
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
         """Whether both sides change fields that cannot be merged separately, in different ways."""
@@ -115,13 +112,8 @@ class TreeMerge:
         if isinstance(record, d.Tensor):
             return _differ(ours, theirs, _CONTENT)
         if isinstance(record, d.Attribute):
-            inner = all(
-                type(change) is not Replace and name in _GRAPHS
-                for each in (ours, theirs)
-                for name, change in each.items()
-                if name != "doc_string"
-            )
-            return not inner
+            fields = [*ours.items(), *theirs.items()]
+            return any(name != "doc_string" and (type(each) is Replace or name not in _GRAPHS) for name, each in fields)
         if isinstance(record, d.Node):
             if _differ(ours, theirs, _OPERATOR):
                 return True
@@ -144,23 +136,18 @@ class TreeMerge:
         old = getattr(record, name)
         if at not in self.units:
             if plan is not None and plan.is_list:
-                return self._list(record, plan, changes, address)
+                members = [each if type(each) is Members else None for each in changes]
+                return ListMerge(self, record, plan, (members[0], members[1]), address).merged()
             if not any([type(each) is Replace for each in changes]):
                 fields = [each if type(each) is Fields else None for each in changes]
                 return self.record(old, (fields[0], fields[1]), at)
             is_alone = mine is None or its is None or mine == its
             if plan is not None and name in ("input", "output") and (not is_alone or self.units.has_below(at)):
                 return self._names(old, name, changes, address)
-            if mine is None or its is None or mine == its:
+            if is_alone:
                 return its if mine is None else mine
         self.clash(address, f"/{name}", (old, value_after(old, mine, plan), value_after(old, its, plan)), at)
         return mine
-
-    def _list(
-        self, record: d.Record, plan: FieldPlan, changes: tuple[Change | None, Change | None], address: str
-    ) -> Change | None:
-        members = [each if type(each) is Members else None for each in changes]
-        return ListMerge(self, record, plan, (members[0], members[1]), address).merged()
 
     def _names(
         self, old: tuple[str, ...], name: str, changes: tuple[Change | None, Change | None], address: str
@@ -195,14 +182,11 @@ def _leads_to_graphs(record: d.Record, changes: Fields | None) -> bool:
     """Whether a change may reach graphs, so that the origins of members must be recorded."""
     if changes is None:
         return False
-    match record:
-        case d.Model() | d.Graph() | d.Function() | d.TrainingInfo():
-            return True
-        case d.Node():
-            return "attribute" in changes.changes
-        case d.Attribute():
-            return not changes.changes.keys().isdisjoint(_GRAPHS)
-    return False
+    if isinstance(record, d.Node):
+        return "attribute" in changes.changes
+    if isinstance(record, d.Attribute):
+        return not changes.changes.keys().isdisjoint(_GRAPHS)
+    return isinstance(record, d.Model | d.Graph | d.Function | d.TrainingInfo)
 
 
 def _differ(ours: dict[str, Change], theirs: dict[str, Change], names: frozenset[str]) -> bool:

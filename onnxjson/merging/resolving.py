@@ -1,6 +1,7 @@
 """Resolution of conflicts: each slot gets the value of one side, and the addresses of the other conflicts follow."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -17,8 +18,6 @@ from onnxjson.model.errors import AddressError, Conflict, ConflictError, Selecto
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import collisions, renamed
 from onnxjson.model.walking import rebuild
-
-__all__ = ["Choice", "resolve"]
 
 R = TypeVar("R", bound=Record)
 
@@ -64,14 +63,17 @@ def _resolved(
     # The owner of a wanted name may be removed by another choice.
     model, left = _with_others(model, conflicts, wanted, choice, but_texts=True)
     names = _ChosenNames(model, [each for each in left if each.id in wanted], choice)
-    names.refuse_collisions()
+    if names.collide:
+        raise ConflictError(
+            f"names are taken: {'; '.join(names.collide[:_SHOWN])}; rename that first, or choose another side",
+            tuple(names.resolved.values()),
+        )
     return _with_others(names.model(), names.left(left), wanted, choice)
 
 
 def _with_others(
     model: Model, conflicts: Sequence[Conflict], ids: Collection[str], choice: Choice, *, but_texts: bool = False
 ) -> tuple[Model, tuple[Conflict, ...]]:
-    """Resolve conflicts one by one; with `but_texts`, not those about texts, some of which are names."""
     left = list(conflicts)
     for conflict in conflicts:
         if conflict.id in ids and not (but_texts and isinstance(conflict.ours, str)):
@@ -86,7 +88,7 @@ class _ChosenNames:
     """Names among the chosen values, which are set all at once, since two sides may have swapped them."""
 
     def __init__(self, model: Model, chosen: Sequence[Conflict], choice: Choice) -> None:
-        self._resolved: dict[int, Conflict] = {}
+        self.resolved: dict[int, Conflict] = {}
         self.collide: list[str] = []
         """Reasons why they cannot be set."""
         wanted = [each for each in chosen if isinstance(each.ours, str) and getattr(each, choice) != each.ours]
@@ -99,24 +101,12 @@ class _ChosenNames:
         self._scopes = self._index.by_address
         for each in wanted:
             if isinstance(new := getattr(each, choice), str) and self._add(each, new):
-                self._resolved[id(each)] = each
+                self.resolved[id(each)] = each
         self.collide = collisions(self._index, self._values)
-
-    def refuse_collisions(self) -> None:
-        """Raise unless all names can be set.
-
-        Raises:
-            ConflictError: some of the names are taken.
-        """
-        if self.collide:
-            raise ConflictError(
-                f"names are taken: {'; '.join(self.collide[:_SHOWN])}; rename that first, or choose another side",
-                tuple(self._resolved.values()),
-            )
 
     def left(self, conflicts: Sequence[Conflict]) -> list[Conflict]:
         """The conflicts that names do not resolve, with the new names."""
-        return [self._followed(each) for each in conflicts if id(each) not in self._resolved]
+        return [self._followed(each) for each in conflicts if id(each) not in self.resolved]
 
     def _add(self, conflict: Conflict, new: str) -> bool:
         """Record a name; return whether the slot is one that names something."""
@@ -138,7 +128,7 @@ class _ChosenNames:
 
     def model(self) -> Model:
         """Return the model with the names, wherever they are used."""
-        if not self._resolved:
+        if not self.resolved:
             return self._model
         model = renamed(self._index, self._values)
         if self._functions:
@@ -147,7 +137,7 @@ class _ChosenNames:
 
     def _followed(self, conflict: Conflict) -> Conflict:
         """Return a remaining conflict with the new names in the values of its sides."""
-        scope = scope_around(self._scopes, conflict.at) if self._resolved else None
+        scope = scope_around(self._scopes, conflict.at) if self.resolved else None
         names: dict[str, str] = {}
         for each in reversed(list(scope.chain()) if scope is not None else []):
             names = {old: new for old, new in names.items() if not each.defines(old)} | self._values.get(each, {})
@@ -168,10 +158,8 @@ def _resolve_one(
     if not slot.name:
         _require(conflict, model == conflict.ours)
         if value is None:
-            raise ConflictError(
-                "there is no base, since each side added this model; choose --ours or --theirs",
-                (conflict,),
-            )
+            why = "there is no base, since each side added this model; choose --ours or --theirs"
+            raise ConflictError(why, (conflict,))
         return value, left
     owner = _record_at(model, slot.owner, conflict)
     current = getattr(owner, slot.name)
@@ -244,7 +232,6 @@ def _with_member(
 def _sorted(
     nodes: tuple[Node, ...], left: list[Conflict], list_address: str
 ) -> tuple[tuple[Node, ...], list[Conflict]]:
-    """Sort nodes topologically; the addresses of conflicts follow their nodes."""
     order = in_topological_order(list(range(len(nodes))), dict(enumerate(nodes)))
     places = {old: new for new, old in enumerate(order)}
     moved = [_moved(each, list_address, lambda place, is_gap: place if is_gap else places[place]) for each in left]
@@ -311,15 +298,11 @@ def _adjacent(
     requested = int(conflict.at[len(prefix) :])
     is_later = (requested, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
     neighbour = nodes[place - 1 : place] if is_later else nodes[place + 1 : place + 2]
-    if not any([_feeds(each, node) or _feeds(node, each) for each in neighbour]):
+    if not any([is_consumed_before(*both, 1) for each in neighbour for both in ((each, (node,)), (node, (each,)))]):
         return conflict
     if fitting_place(node, nodes, requested) != (place if is_later else place + 1):
         return conflict
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + 1 if is_later else place}")
-
-
-def _feeds(producer: Node, consumer: Node) -> bool:
-    return is_consumed_before(producer, (consumer,), 1)
 
 
 def _rank(conflict: Conflict) -> tuple[int, str]:
@@ -327,17 +310,14 @@ def _rank(conflict: Conflict) -> tuple[int, str]:
 
 
 def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
-    try:
+    found: Any = None
+    with suppress(AddressError):
         found = find_at(model, format_address(path))
-    except AddressError:
-        found = None
     _require(conflict, isinstance(found, Record))
-    assert isinstance(found, Record)
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
-    """Return a record with a new value in a field of the record at a path below it."""
     if not path:
         return msgspec.structs.replace(record, **{name: value})
     below = getattr(record, path[0])
@@ -364,15 +344,10 @@ def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) ->
 
 def _produced_by(conflicts: Sequence[Conflict]) -> set[str]:
     """Names of values that a choice may add."""
-    candidates = [each for each in conflicts if not _is_input(each)]
-    values = [getattr(each, side) for each in candidates for side in ("base", "ours", "theirs")]
+    slots = [(each, slot_at(each.at)) for each in conflicts]
+    candidates = [each for each, slot in slots if not (slot.message is Node and slot.name == "input")]
+    values = [getattr(each, side) for each in candidates for side in SIDES]
     records = [one for each in values for one in (each if isinstance(each, tuple) else (each,))]
     outputs = {name for each in records if isinstance(each, Node) for name in each.output}
     named = [getattr(each, "name", None) for each in records if isinstance(each, Record) and not isinstance(each, Node)]
     return outputs | {each for each in (*named, *records) if isinstance(each, str)}
-
-
-def _is_input(conflict: Conflict) -> bool:
-    """Whether the conflict is about an input of a node, which produces nothing."""
-    slot = slot_at(conflict.at)
-    return slot.message is Node and slot.name == "input"

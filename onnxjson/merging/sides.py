@@ -59,8 +59,6 @@ class Side:
         self.functions: dict[FunctionKey, FunctionKey] = {}
         self.matches = graph_matches(self.alignment)
         self.values = {match.base.address: match.values for match in self.matches}
-        self._back = {match.target.address: match for match in self.matches}
-        self._by_base = {match.base.address: match for match in self.matches}
         index = self.alignment.target
         self.model = _with_plain_nodes(self, renamed(index, self._names(index)))
         self.changes = self._difference()
@@ -105,12 +103,12 @@ class Side:
         return found.digest()
 
     def _names(self, index: Index) -> dict[Scope, dict[str, str]]:
-        """Return, by graph of this side, names -> names of the base, or fresh names."""
         taken = {name for scope in self.alignment.base.scopes for name in scope.defined_names}
         names: dict[Scope, dict[str, str]] = {}
+        back = {match.target.address: match for match in self.matches}
         for scope in index.scopes:
-            pair = self._back.get(scope.address)
-            known = {} if pair is None else {other: name for name, other in self.values[pair.base.address].items()}
+            pair = back.get(scope.address)
+            known = {} if pair is None else {other: name for name, other in pair.values.items()}
             mapping: dict[str, str] = {}
             for name in scope.defined_names:
                 new = known.get(name)
@@ -129,11 +127,9 @@ class Side:
         scopes = Index(self.model).by_address
         for pair in self.matches:
             scope = scopes.get(pair.target.address)
+            names = [] if scope is None else [name for name in scope.defined_names if name not in pair.values]
             if scope is not None:
-                known = self.values[pair.base.address]
-                found[pair.base.address] = {
-                    name: _definer(scope, name, pair) for name in scope.defined_names if name not in known
-                }
+                found[pair.base.address] = {name: _definer(scope, name, pair) for name in names}
         return found
 
     def grown_graphs(self) -> Iterator[tuple[GraphMatch, Scope]]:
@@ -148,10 +144,11 @@ class Side:
         """Rename new values: by address of a graph of the base, names in `model` -> fresh names."""
         index = Index(self.model)
         scopes = index.by_address
+        targets = {match.base.address: match.target.address for match in self.matches}
         wanted: dict[Scope, Mapping[str, str]] = {}
         for address, mapping in names.items():
             if mapping:
-                wanted[scopes[self._by_base[address].target.address]] = mapping
+                wanted[scopes[targets[address]]] = mapping
                 self.fresh.update({new: self.fresh.get(old, old) for old, new in mapping.items()})
         if wanted:
             self.model = renamed(index, wanted)
@@ -162,7 +159,7 @@ def _aligned(base: Model, side: Model) -> Alignment:
     known = align_by_names(base, side)
     if known is not None:
         return known
-    from onnxjson.diffing.matching.aligning import align
+    from onnxjson.diffing.matching.models import align
 
     return align(base, side)
 
@@ -175,7 +172,6 @@ class _Everything:
 
 
 def _definer(scope: Scope, name: str, pair: GraphMatch) -> Any:
-    """Return what defines a value; for a new node, the node itself."""
     graph = scope.graph
     if (slot := scope.producers.get(name)) is not None:
         position, output = slot
@@ -202,10 +198,8 @@ def _with_plain_nodes(side: Side, model: Model) -> Model:
     if not names and not functions:
         return model
 
-    def change(scope: Scope, graph: Body) -> Body:
-        return with_node_names(graph, names.get(scope.address, {}), functions)
-
-    return with_function_names(rebuild(Index(model), change), functions)
+    plain = rebuild(Index(model), lambda scope, body: with_node_names(body, names.get(scope.address, {}), functions))
+    return with_function_names(plain, functions)
 
 
 def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Mapping[FunctionKey, FunctionKey]) -> Body:
@@ -250,8 +244,7 @@ def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
         mine, its = written_key(base.functions[here]), written_key(target.functions[there])
         if mine == its:
             continue
-        if called is None:
-            called = {operator_key(ref.node) for ref in side.alignment.target.node_refs}
+        called = called or {operator_key(ref.node) for ref in side.alignment.target.node_refs}
         if _plain_key(mine) not in called:  # else only the record of the function was renamed
             side.functions[mine] = its
             found[its] = mine
@@ -278,16 +271,12 @@ def part_names(ours: Side, theirs: Side) -> None:
 
 def _consumes(definer: Any, names: set[str]) -> bool:
     node = definer[-1]
-    if not isinstance(node, Node) or not names:
-        return False
-    return not names.isdisjoint(consumed_names(node))
+    return isinstance(node, Node) and not names.isdisjoint(consumed_names(node))
 
 
 def _is_interface(side: Side, address: str, name: str) -> bool:
     """Whether a name is an input or output of the main graph, which other programs know by its name."""
-    if address != "/graph":
-        return False
-    return not interface_names(side.model).isdisjoint((name, side.fresh.get(name, name)))
+    return address == "/graph" and not interface_names(side.model).isdisjoint((name, side.fresh.get(name, name)))
 
 
 def interface_names(model: Model | None, *fields: str) -> frozenset[str | None]:

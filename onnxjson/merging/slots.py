@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from onnxjson.diffing.line_changes import common_length
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, attribute_segments, escape
-from onnxjson.model.document import Record
 from onnxjson.model.walking import tensors_of
 from onnxjson.patching.applying import apply_fields, apply_members
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
@@ -96,7 +96,7 @@ def added_key(address: str, side: int, number: int) -> str:
 
 
 def value_after(old: Any, change: Change | None, plan: FieldPlan | None) -> Any:
-    """Return the value of a field after a change."""
+    """Return the value of a field, or (without `plan`) a record, after a change."""
     if change is None:
         return old
     if type(change) is Replace:
@@ -107,31 +107,20 @@ def value_after(old: Any, change: Change | None, plan: FieldPlan | None) -> Any:
     return apply_members(old, change, plan, "")  # type: ignore[arg-type]
 
 
-def record_after(old: Record, changes: Fields | None) -> Any:
-    """Return a record after its changes."""
-    return old if changes is None else apply_fields(old, changes)
-
-
 def three_way(base: Any, ours: T, theirs: T) -> T:
     """Choose the side that changed a value; ours if both did."""
     return theirs if ours == base else ours
 
 
 class _Span(NamedTuple):
-    """A run of a sequence and its replacement."""
-
     start: int
     stop: int
     items: tuple[Any, ...]
 
 
 def _span(old: tuple[Any, ...], new: tuple[Any, ...]) -> _Span:
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start = common_length(old, new, 0, 0)
+    end = common_length(old[start:][::-1], new[start:][::-1], 0, 0)
     return _Span(start, len(old) - end, new[start : len(new) - end])
 
 
@@ -149,7 +138,10 @@ def both_spans(old: tuple[Any, ...], mine: tuple[Any, ...], its: tuple[Any, ...]
 
 def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> Iterator[list[str]]:
     """Yield, for each file whose tensors both sides change in different ways, the units of these changes."""
-    found = [_by_location(base, each, side) for side, each in enumerate(changes)]
+    found: tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]] = ({}, {})
+    for side, change in enumerate(changes):
+        for location, key, value in () if change is None else _units(base, change, "", side):
+            found[side].setdefault(location, {})[key] = value
     for location in sorted(found[0].keys() & found[1].keys()):
         mine, its = [each[location] for each in found]
         values = [[(key.partition("+")[0], value) for key, value in each.items()] for each in (mine, its)]
@@ -157,18 +149,9 @@ def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> 
             yield [*mine, *its]
 
 
-def _by_location(base: d.Model, changes: Fields | None, side: int) -> dict[str, dict[str, Any]]:
-    """Return, by file, the units that change tensors in it, with their new values."""
-    found: dict[str, dict[str, Any]] = {}
-    if changes is not None:
-        for location, key, value in _units(base, changes, "", side):
-            found.setdefault(location, {})[key] = value
-    return found
-
-
 def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
     if isinstance(record, d.Tensor | d.Attribute):
-        after = record_after(record, fields)
+        after = value_after(record, fields, None)
         old, new = _external(record), _external(after)
         if old != new:
             for tensor in (*old, *new):
@@ -180,19 +163,14 @@ def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterato
         if isinstance(change, Fields):
             yield from _units(value, change, at, side)
         elif isinstance(change, Members):
-            is_named = plans(type(record))[name].is_named
-            yield from _members(value, change, at, side, is_named=is_named)
-
-
-def _members(members: Any, change: Members, at: str, side: int, *, is_named: bool) -> Iterator[tuple[str, str, Any]]:
-    positions = {each.name: position for position, each in enumerate(members)} if is_named else {}
-    for key, below in change.changes.items():
-        position = positions[key] if isinstance(key, str) else key
-        yield from _units(members[position], below, f"{at}/{escape(str(key))}", side)
-    added = [each for each in change.sequence or () if isinstance(each, d.Record)]
-    for number, record in enumerate(added):
-        for tensor in _external(record):
-            yield _location(tensor), added_key(at, side, number), record
+            names = {each.name: each for each in value} if plans(type(record))[name].is_named else {}
+            for key, below in change.changes.items():
+                member = names[key] if isinstance(key, str) else value[key]
+                yield from _units(member, below, f"{at}/{escape(str(key))}", side)
+            added = [each for each in change.sequence or () if isinstance(each, d.Record)]
+            for number, new_member in enumerate(added):
+                for tensor in _external(new_member):
+                    yield _location(tensor), added_key(at, side, number), new_member
 
 
 def _external(record: d.Record) -> list[d.Tensor]:

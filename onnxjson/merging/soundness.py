@@ -62,7 +62,8 @@ class Soundness:
                 yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
         for scope, name in found.duplicates.values():
             if not any(name in each.duplicates for each in known):
-                yield self._definers(scope, name)
+                address, key = self.origins.of_graph(scope)
+                yield self._added_definers(address, name) if address is not None else [key] if key is not None else []
         for scope, name in found.disputed.values():
             if not any(name in each.disputed for each in known):
                 yield self._declarations(scope, name)
@@ -72,12 +73,11 @@ class Soundness:
 
     def _uses(self, scope: Scope, name: str) -> Keys:
         keys: Keys = []
+        address, key = self.origins.of_graph(scope)
         for position, slot in scope.uses(name):
             if position is not None:
                 keys += self.origins.changes_of(NodeRef(scope, position), name)
-                continue
-            address, key = self.origins.of_graph(scope)
-            if address is None:
+            elif address is None:
                 keys += [] if key is None else [key]
             elif isinstance(scope.graph, d.Function):
                 keys.append(f"{address}/output/{slot}")
@@ -86,7 +86,6 @@ class Soundness:
         return keys
 
     def _no_outputs(self) -> Iterator[Keys]:
-        """Yield all outputs of the main graph, if each side removed those that the other one keeps."""
         counts = [0 if model.graph is None else len(model.graph.output) for model in (*self._models, self._merged)]
         if all(counts[:3]) and not counts[3]:
             yield [f"/graph/output/{place}" for place in range(counts[0])]
@@ -124,12 +123,6 @@ class Soundness:
             or (getattr(record, "name", None) == name and type(record) is not d.Node)
         ]
 
-    def _definers(self, scope: Scope, name: str) -> Keys:
-        address, key = self.origins.of_graph(scope)
-        if address is None:
-            return [] if key is None else [key]
-        return self._added_definers(address, name)
-
     def _declarations(self, scope: Scope, name: str) -> Keys:
         """Return the units that declare the type of a value and that a side changed."""
         address, key = self.origins.of_graph(scope)
@@ -150,7 +143,6 @@ class Soundness:
         return keys
 
     def _calls(self) -> Iterator[Keys]:
-        """Yield the units of functions that are called but were removed."""
         keys = [{function_key(each): place for place, each in enumerate(model.functions)} for model in self._models]
         here = {function_key(each) for each in self._merged.functions}
         for name in sorted({key for model in keys for key in model} - here):
@@ -160,7 +152,6 @@ class Soundness:
                 yield [*found, *self._operators(users)]
 
     def _operators(self, refs: list[NodeRef]) -> Keys:
-        """Return the units that added nodes or changed their operator."""
         found: Keys = []
         for ref in refs:
             address, key = self.origins.of_node(ref)
@@ -171,7 +162,6 @@ class Soundness:
         return found
 
     def _imports(self) -> Iterator[Keys]:
-        """Yield the units of domains that are used but no longer imported."""
         base, *sides = [{plain_domain(each.domain) for each in model.opset_import} for model in self._models]
         lost = (base | sides[0] | sides[1]) - {plain_domain(each.domain) for each in self._merged.opset_import}
         for domain in sorted(lost):
@@ -210,8 +200,6 @@ class Soundness:
 
 
 class _Producer(NamedTuple):
-    """The node that computes an output."""
-
     position: int
     """Position in the base; -1 if it is not there."""
     operator: OperatorKey

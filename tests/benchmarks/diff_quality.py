@@ -11,7 +11,7 @@ from typing import Final
 
 import onnxjson
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.matching.aligning import align
+from onnxjson.diffing.matching.models import align
 from onnxjson.model.document import Model
 from tests.benchmarks import diff_cases
 from tests.benchmarks.diff_baselines import pairs_but, pairs_by_text

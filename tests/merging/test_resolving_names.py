@@ -8,7 +8,8 @@ from msgspec.structs import replace
 import onnxjson
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import merge
-from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.resolving import resolve
+from onnxjson.model.addresses import Choice
 from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import ConflictError
 from onnxjson.model.structure import check_structure

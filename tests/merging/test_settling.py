@@ -7,8 +7,8 @@ import pytest
 
 import onnxjson
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
-from onnxjson.merging.resolving import Choice, resolve
-from onnxjson.model.addresses import SIDES
+from onnxjson.merging.resolving import resolve
+from onnxjson.model.addresses import SIDES, Choice
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ChangedUnderneathError, ConflictError, DecodeError, MissingInputError, SelectorError
 from onnxjson.storage import files

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from onnxjson.diffing.matching.aligning import align
+from onnxjson.diffing.matching.models import align
 from onnxjson.model.constants import Constant, attribute_tensor, constant_value, find_constant, own_constant
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index

@@ -5,5 +5,5 @@ package import numpy, except `alignment` and `contents`; import them only when t
 
 Not here: the meaning of a pair or of an unpaired node; see the other modules of `onnxjson.diffing`.
 
-Read first: `aligning` (the entry), `alignment` (its result), `stages` (the order in which pairs are found).
+Read first: `models` (the entry), `alignment` (its result), `stages` (the order in which pairs are found).
 """

@@ -5,7 +5,7 @@ An element without a pair has no counterpart: it was added, removed, or is part 
 
 Most compared models are small edits of one another. Then `align_by_names` is sufficient, without numpy. If something
 was added or removed that could have taken over a name, or anything else is unusual, the matcher decides
-(`onnxjson.diffing.matching.aligning`).
+(`onnxjson.diffing.matching.models`).
 """
 
 from collections import Counter
@@ -73,32 +73,24 @@ class Alignment(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 def pair_inputs(base: Scope, target: Scope) -> dict[int, int]:
     """Pair inputs by name, else by type in their order: positions in `base` -> positions in `target`."""
-    return _pair(_inputs(base), _inputs(target))
+    return _pair(_declared(base, "input"), _declared(target, "input"))
 
 
 def pair_outputs(base: Scope, target: Scope) -> dict[int, int]:
     """Pair outputs by name, else by type in their order: positions in `base` -> positions in `target`."""
-    return _pair(_outputs(base), _outputs(target))
+    return _pair(_declared(base, "output"), _declared(target, "output"))
 
 
 _Value = tuple[str, Type | None]
 
 
-def _inputs(scope: Scope) -> list[_Value]:
-    """Return name and type of each input; an input that is an initializer gets no name, and so no counterpart."""
-    graph = scope.graph
-    if isinstance(graph, Function):
-        return [(name, None) for name in graph.input]
-    names = {each.name for each in graph.input}
-    constants = {each.name for each in graph.initializer if each.name in names}
-    return [("" if each.name in constants else each.name or "", each.type) for each in graph.input]
-
-
-def _outputs(scope: Scope) -> list[_Value]:
-    graph = scope.graph
-    if isinstance(graph, Function):
-        return [(name, None) for name in graph.output]
-    return [(each.name or "", each.type) for each in graph.output]
+def _declared(scope: Scope, field: str) -> list[_Value]:
+    """Return names and types of inputs or outputs; an input that is an initializer gets no name: no counterpart."""
+    values = getattr(scope.graph, field)
+    if isinstance(scope.graph, Function):
+        return [(name, None) for name in values]
+    constants = scope.initializers if field == "input" else ()
+    return [("" if each.name in constants else each.name or "", each.type) for each in values]
 
 
 def _pair(base: Sequence[_Value], target: Sequence[_Value]) -> dict[int, int]:
@@ -110,7 +102,7 @@ def _pair(base: Sequence[_Value], target: Sequence[_Value]) -> dict[int, int]:
         if there is not None and there not in taken:
             pairs[position] = there
             taken.add(there)
-    for alike in (_type, _data_type, _any):
+    for alike in (_type, _data_type, lambda _: None):
         open_there: dict[Hashable, list[int]] = {}
         for position, (name, type_) in enumerate(target):
             if name and position not in taken:
@@ -134,18 +126,13 @@ def _data_type(type_: Type | None) -> Hashable:
     return None if type_ is None or type_.tensor_type is None else type_.tensor_type.elem_type
 
 
-def _any(type_: Type | None) -> Hashable:
-    return None
-
-
 def same_alignment(base: Model, target: Model) -> Alignment:
     """Align two equal models: every graph, node and value is paired with the one at the same place."""
     indexes = Index(base), Index(target)
     pairs = []
     for one, other in zip(indexes[0].scopes, indexes[1].scopes, strict=True):
         places = range(len(one.graph.node))
-        values = {name: name for name in (*one.inputs, *one.initializers, *one.sparse_initializers, *one.producers)}
-        pairs.append(GraphPair(one, other, places, places, values, {}, {}))
+        pairs.append(GraphPair(one, other, places, places, {name: name for name in one.defined_names}, {}, {}))
     functions = tuple([(position, position) for position in range(len(base.functions))])
     return Alignment(*indexes, tuple(pairs), {pair.base.address: pair for pair in pairs}, functions, None)
 

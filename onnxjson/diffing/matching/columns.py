@@ -19,7 +19,7 @@ from onnxjson.model.constants import constant_output
 from onnxjson.model.document import Function, Graph, Node
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import value_of
-from onnxjson.model.operators import is_commutative, plain_domain
+from onnxjson.model.operators import OperatorKey, is_commutative, plain_domain
 
 SHIFT: Final = 20
 """The code of an output of a node is ``position << SHIFT | output slot``."""
@@ -46,7 +46,7 @@ class Interner:
     """Numbers for keys, shared by both models."""
 
     def __init__(self) -> None:
-        self.operators: dict[Hashable, int] = {}
+        self.operators: dict[OperatorKey, int] = {}
         """(domain, op_type, overload) -> number."""
         self.labels: dict[tuple[int, AttributeKey], int] = {}
         """(operator, attributes) -> number."""
@@ -113,7 +113,7 @@ class Columns:
         input_leaves: Mapping[str, int],
         outer: Callable[[str], int],
         subgraphs: Subgraphs,
-        operator_key: Callable[[Node], Hashable],
+        operator_key: Callable[[Node], OperatorKey],
         other: Scope | None = None,
     ) -> None:
         self.scope = scope
@@ -143,7 +143,7 @@ class Columns:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def _operators(self, operator_key: Callable[[Node], Hashable]) -> None:
+    def _operators(self, operator_key: Callable[[Node], OperatorKey]) -> None:
         nodes = self.nodes
         keys = list(map(_OPERATOR, nodes))
         operators = self._interner.operators
@@ -165,7 +165,6 @@ class Columns:
         return found
 
     def _find_constants(self) -> dict[str, int]:
-        """Return the outputs of Constant nodes -> their codes."""
         found = {}
         for position in self._constant_nodes:
             node = self.nodes[position]
@@ -210,19 +209,14 @@ class Columns:
             if len(names) != 1:
                 sources.update([(name, code | slot) for slot, name in enumerate(names)])
         if len(sources) <= len(outputs):
-            self._first_producers(sources, outputs)
+            # If several nodes produce the same name, which is invalid, the first one counts.
+            for names, code in reversed(list(zip(outputs, codes, strict=True))):
+                sources.update([(name, code | slot) for slot, name in enumerate(names)])
         sources[""] = EMPTY
         sources.update(constants)
         sources.update(input_leaves)
         sources.update(self._initializers())
         return sources
-
-    @staticmethod
-    def _first_producers(sources: dict[str, int], outputs: list[tuple[str, ...]]) -> None:
-        """If several nodes produce the same name, which is invalid, use the first one."""
-        for position in range(len(outputs) - 1, -1, -1):
-            for slot, name in enumerate(outputs[position]):
-                sources[name] = position << SHIFT | slot
 
     def _initializers(self) -> dict[str, int]:
         graph = self.scope.graph

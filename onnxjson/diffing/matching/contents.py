@@ -42,17 +42,9 @@ def content(tensor: Tensor) -> Content:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    return not (
-        tensor.float_data
-        or tensor.int32_data
-        or tensor.int64_data
-        or tensor.string_data
-        or tensor.double_data
-        or tensor.uint64_data
-        or tensor.external_data
-        or tensor.data_location
-        or tensor.segment is not None
-    )
+    lists = tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.string_data, tensor.double_data
+    others = tensor.uint64_data, tensor.external_data, tensor.data_location, tensor.segment is not None
+    return not any(lists) and not any(others)
 
 
 def layout(tensor: Tensor) -> Content:
@@ -148,11 +140,6 @@ def _sparse_tensors(attribute: Attribute) -> tuple[SparseTensor, ...]:
 
 
 def _holds_records(attribute: Attribute) -> bool:
-    return (
-        attribute.t is not None
-        or attribute.g is not None
-        or bool(attribute.tensors)
-        or bool(attribute.graphs)
-        or attribute.sparse_tensor is not None
-        or bool(attribute.sparse_tensors)
-    )
+    records = attribute.t, attribute.g, attribute.sparse_tensor
+    lists = attribute.tensors, attribute.graphs, attribute.sparse_tensors
+    return any(lists) or any([each is not None for each in records])

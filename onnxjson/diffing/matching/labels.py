@@ -192,12 +192,8 @@ def mix(words: Words) -> Words:
 class Labels:
     """The labels of some nodes of one graph, round by round.
 
-    Args:
-        columns: the graph.
-        own: int64 [nodes], the label of each node by itself.
-        partners: int64 [nodes], the number of the pair of each node; negative for none.
-        outputs: positions of the graph's outputs -> numbers that counterparts share.
-        with_constants: whether constant inputs count.
+    Each node has a label by itself (`own`); nodes in pairs have a number of the pair instead (`partners`, negative for
+    none). `outputs` has for positions of outputs of the graph numbers that counterparts share.
 
     Attributes:
         nodes: int64, the nodes without a pair, ascending: only these get labels.

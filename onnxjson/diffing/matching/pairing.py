@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -221,18 +222,13 @@ def propagate(pairing: NodePairing) -> None:
     while position < len(fresh) and not pairing.is_exhausted:
         base, target = fresh[position]
         position += 1
-        for mine, its in _neighbours(pairing, base, target):
+        # Producers of the same input, and unique consumers of the same output.
+        for mine, its in chain(_producers(pairing, base, target), _consumers(pairing, base, target)):
             if target_of[mine] == UNMATCHED == base_of[its] and labels[mine] == its_labels[its]:
                 _, contradict = pairing.judge(mine, its)
                 if not contradict:
                     pairing.pair(mine, its)
     fresh.clear()
-
-
-def _neighbours(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
-    """Yield candidates around a pair: producers of the same input, and unique consumers of the same output."""
-    yield from _producers(pairing, base, target)
-    yield from _consumers(pairing, base, target)
 
 
 def producers_of_outputs(pairing: NodePairing) -> Iterator[tuple[int, int]]:

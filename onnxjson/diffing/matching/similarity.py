@@ -5,7 +5,7 @@ into them and the pairs beyond are still the same. They are found through other 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -47,7 +47,6 @@ def pair_similar(pairing: NodePairing) -> None:
 
 
 def _round(pairing: NodePairing) -> list[tuple[int, int]]:
-    """Return the pairs that are best for both sides, the most similar first."""
     bases, targets = pairing.unmatched()
     if not len(np.intersect1d(pairing.base.columns.operator[bases], pairing.target.columns.operator[targets])):
         return []
@@ -113,18 +112,13 @@ def _overlap(signs: Signs, its: Signs, rarity: dict[tuple[int, int], float]) -> 
 
 
 class _Bearers:
-    """The signs of the unpaired nodes of one side."""
-
     def __init__(self, pairing: NodePairing, side: GraphLists, nodes: list[int], *, is_base: bool) -> None:
         self._pairing = pairing
         self._side = side
-        self._is_base = is_base
         self._partners = pairing.target_of if is_base else pairing.base_of
-        self._outputs = (
-            {position: position for position in pairing.outputs}
-            if is_base
-            else {there: here for here, there in pairing.outputs.items()}
-        )
+        # The number of a pair is equal on both sides.
+        self._numbers: Sequence[int] = range(len(pairing.target_of)) if is_base else pairing.base_of
+        self._outputs = {here if is_base else there: here for here, there in pairing.outputs.items()}
         upward, downward = self._gather(nodes, self._step_up), self._gather(nodes, self._step_down)
         self.signs = {node: upward[node] | downward[node] for node in nodes}
 
@@ -157,10 +151,6 @@ class _Bearers:
             joined = dict(heaviest[:_MOST_SIGNS])
         return joined
 
-    def _known(self, node: int) -> int:
-        """Return the number of a pair, equal on both sides."""
-        return node if self._is_base else self._partners[node]
-
     def _step_up(self, node: int) -> tuple[Signs, list[int]]:
         signs: Signs = {}
         through = []
@@ -170,7 +160,7 @@ class _Bearers:
             elif code >= 0:
                 producer = code >> SHIFT
                 if self._partners[producer] >= 0:
-                    signs[_PRODUCER, self._known(producer) << SHIFT | (code & SLOT)] = 1.0
+                    signs[_PRODUCER, self._numbers[producer] << SHIFT | (code & SLOT)] = 1.0
                 elif self._partners[producer] == UNMATCHED:
                     through.append(producer)
         return signs, through
@@ -183,7 +173,7 @@ class _Bearers:
         for place in range(begin, min(end, begin + MOST_CONSUMERS)):
             consumer = side.consumers[place]
             if self._partners[consumer] >= 0:
-                signs[_CONSUMER, self._known(consumer) << SHIFT | (side.consumer_ports[place] & SLOT)] = 1.0
+                signs[_CONSUMER, self._numbers[consumer] << SHIFT | (side.consumer_ports[place] & SLOT)] = 1.0
             elif self._partners[consumer] == UNMATCHED:
                 through.append(consumer)
         for feed in side.feeds.get(node, ()):
@@ -247,7 +237,6 @@ def _inputs_around(side: GraphLists, position: int, slot: int) -> list[int]:
 
 
 def _near(pairing: NodePairing, base: int) -> Iterator[int]:
-    """Yield unpaired target nodes that are neighbours of the counterparts of a base node's neighbours."""
     one, other = pairing.base, pairing.target
     target_of, base_of = pairing.target_of, pairing.base_of
     for code in one.inputs(base):

@@ -4,6 +4,8 @@ Each stage sees only unpaired nodes. Work is counted, not timed, so results are 
 the budget stay unpaired and make a larger region.
 """
 
+import operator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -36,7 +38,7 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     pairing = NodePairing(base, target, outputs, allowed)
     numbers = np.array(number(base, interner), np.int64), np.array(number(target, interner, add=False), np.int64)
-    _pair_equal(pairing, *numbers)
+    pairing.pair_all(*_unique(pairing, *numbers))
     _pair_by_context(pairing)
     _pair_outputs(pairing)
     is_repetitive = _is_repetitive(pairing)
@@ -72,9 +74,10 @@ def _count_open(pairing: NodePairing) -> int:
     return min(len(base), len(target))
 
 
-def _pair_equal(pairing: NodePairing, numbers: Integers, its_numbers: Integers) -> None:
+def _unique(pairing: NodePairing, labels: NDArray[np.generic], its: NDArray[np.generic]) -> tuple[Integers, Integers]:
+    """Return the unpaired nodes whose label is unique on both sides."""
     bases, targets = pairing.unmatched()
-    pairing.pair_all(*unique_pairs(numbers[bases], its_numbers[targets], bases, targets))
+    return unique_pairs(labels[bases], its[targets], bases, targets)
 
 
 def _pair_by_context(pairing: NodePairing) -> None:
@@ -90,8 +93,7 @@ def _pair_by_context(pairing: NodePairing) -> None:
         for one, other in zip(mine.rounds[1:], its.rounds[1:], strict=True)
     ]
     for labels, its_labels in reversed(pairing.contexts[1:]):
-        bases, targets = pairing.unmatched()
-        _pair_where_fitting(pairing, *unique_pairs(labels[bases], its_labels[targets], bases, targets))
+        _pair_where_fitting(pairing, *_unique(pairing, labels, its_labels))
 
 
 def _shared_numbers(pairing: NodePairing) -> tuple[dict[int, int], dict[int, int]]:
@@ -155,7 +157,6 @@ def _pair_where_fitting(pairing: NodePairing, bases: Integers, targets: Integers
 
 
 def _inputs_fit(pairing: NodePairing, bases: Integers, targets: Integers, *, strict: bool = False) -> NDArray[np.bool_]:
-    """Return which pairs have no contradicting input, if all of them are pairs (column by column)."""
     base, target = pairing.base.columns, pairing.target.columns
     partner = pairing.targets.copy()
     partner[bases] = targets
@@ -187,19 +188,14 @@ def _pair_outputs(pairing: NodePairing) -> None:
 
 
 def _spread(pairing: NodePairing) -> None:
-    """Propagate from every pair with an unpaired neighbour."""
-    pairing.fresh = _frontier(pairing)
-    propagate(pairing)
-
-
-def _frontier(pairing: NodePairing) -> list[tuple[int, int]]:
     target_of = pairing.targets
     columns = pairing.base.columns
     producers, consumers = columns.codes[columns.edges] >> SHIFT, columns.consumer[columns.edges]
     up = (target_of[producers] == UNMATCHED) & (target_of[consumers] >= 0)
     down = (target_of[producers] >= 0) & (target_of[consumers] == UNMATCHED)
     bases = np.unique(np.concatenate([consumers[up], producers[down]]))
-    return list(zip(bases.tolist(), target_of[bases].tolist(), strict=True))
+    pairing.fresh = list(zip(bases.tolist(), target_of[bases].tolist(), strict=True))
+    propagate(pairing)
 
 
 def _pair_by_sequence(pairing: NodePairing, *, is_sure: bool) -> None:
@@ -297,11 +293,7 @@ def keep_equal(pairing: NodePairing) -> None:
             continue
         if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
             continue
-        swaps = [(here, there, other, wanted)]
-        before = _contradictions(pairing, swaps)
-        _exchange(pairing, swaps)
-        if _contradictions(pairing, swaps) > before:
-            _exchange(pairing, swaps)
+        _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
 
 
 def _crossed_inputs(pairing: NodePairing, base: int, target: int) -> list[tuple[int, int]]:
@@ -335,12 +327,14 @@ def _crossed_pairs(pairing: NodePairing) -> list[tuple[int, int]]:
 
 def _try(pairing: NodePairing, base: int, wanted: int) -> None:
     """Exchange the partners of `base` and of the node paired with `wanted`, and up the branches, if that helps."""
-    swaps = _branch(pairing, base, wanted)
-    if not swaps:
-        return
+    _exchange_if(operator.lt, pairing, _branch(pairing, base, wanted))
+
+
+def _exchange_if(is_better: Callable[[int, int], bool], pairing: NodePairing, swaps: list[Swap]) -> None:
+    """Exchange partners if the numbers of contradictions after and before compare so."""
     before = _contradictions(pairing, swaps)
     _exchange(pairing, swaps)
-    if _contradictions(pairing, swaps) >= before:
+    if not is_better(_contradictions(pairing, swaps), before):
         _exchange(pairing, swaps)
 
 
@@ -371,7 +365,6 @@ def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
 
 
 def _contradictions(pairing: NodePairing, swaps: list[Swap]) -> int:
-    """Count the contradicting neighbours of the swapped nodes, and their differing attributes."""
     found = 0
     for here, _, other, _ in swaps:
         for each in (here, other):

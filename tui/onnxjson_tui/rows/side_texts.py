@@ -8,8 +8,7 @@ from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.tensor_text import Weights
 from onnxjson.diffing.line_changes import changes
 from onnxjson.merging.conflicted_files import ConflictSlot, ResolutionSession, ShownConflict
-from onnxjson.merging.resolving import Choice
-from onnxjson.model.addresses import SIDES, resolve
+from onnxjson.model.addresses import SIDES, Choice, resolve
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.errors import AddressError

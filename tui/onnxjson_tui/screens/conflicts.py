@@ -6,7 +6,7 @@ from textual import getters
 from textual.app import ComposeResult
 
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
-from onnxjson.merging.resolving import Choice
+from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span

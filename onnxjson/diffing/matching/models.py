@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair, pair_inputs, pair_outputs
 from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Interner
-from onnxjson.diffing.matching.contents import AttributeKey, ContentOf, content, with_defaults
+from onnxjson.diffing.matching.contents import ContentOf, content, with_defaults
 from onnxjson.diffing.matching.labels import number
 from onnxjson.diffing.matching.stages import match
 from onnxjson.diffing.matching.value_pairs import pair_values
@@ -22,12 +22,7 @@ def align(
     """Pair the graphs, nodes and values of two models by structure.
 
     Names decide only between candidates with equal structure; the order of nodes in the files does not matter.
-
-    Args:
-        base: a model.
-        target: another model.
-        base_content: returns the key of a constant of `base`; keys are compared with those of `target_content`.
-        target_content: returns the key of a constant of `target`.
+    `base_content` and `target_content` return the keys by which constants are compared.
 
     Raises:
         ChangedUnderneathError, FileError: weights in a file can no longer be read.
@@ -36,8 +31,6 @@ def align(
 
 
 class _ModelGraphs:
-    """One model with the columns of its graphs."""
-
     def __init__(self, model: Model, content_of: ContentOf) -> None:
         self.model = model
         self.content_of = content_of
@@ -47,11 +40,7 @@ class _ModelGraphs:
         """Columns of the matched graphs, by address."""
         self.functions: dict[OperatorKey, OperatorKey] = {}
         """Keys of renamed functions -> the common key for both models."""
-        self._scopes = self.index.by_address
-
-    def scope(self, address: str) -> Scope | None:
-        """Return the graph at an address."""
-        return self._scopes.get(address)
+        self.scopes = self.index.by_address
 
 
 class _Aligner:
@@ -68,30 +57,14 @@ class _Aligner:
             self._match(f"/functions/{here}", f"/functions/{there}")
         self._match("/graph", "/graph")
         ordered = sorted(self.pairs, key=lambda pair: not pair.base.address.startswith("/graph"))
-        return Alignment(
-            base=self.base.index,
-            target=self.target.index,
-            graphs=tuple(ordered),
-            by_base={pair.base.address: pair for pair in ordered},
-            functions=tuple(functions),
-            degraded=self._degraded_text(),
-        )
-
-    def _training_steps(self, around: Scope) -> list[tuple[int, str]]:
-        """Return the training graphs that both models have; they are in the scope of the main graph."""
-        if around.kind != "main":
-            return []
-        count = min(len(self.base.model.training_info), len(self.target.model.training_info))
-        return [(position, step) for position in range(count) for step in ("initialization", "algorithm")]
-
-    def _degraded_text(self) -> str | None:
-        if not self.degraded:
-            return None
-        graphs = ", ".join(address or "the model" for address in self.degraded[:3])
-        return f"not every possible pair was tried in {graphs}: regions there may be larger than the change"
+        degraded = None
+        if self.degraded:
+            graphs = ", ".join(self.degraded[:3])
+            degraded = f"not every possible pair was tried in {graphs}: regions there may be larger than the change"
+        by_base = {pair.base.address: pair for pair in ordered}
+        return Alignment(self.base.index, self.target.index, tuple(ordered), by_base, tuple(functions), degraded)
 
     def _pair_functions(self) -> list[tuple[int, int]]:
-        """Pair functions by name, then the others by equal bodies."""
         mine, its = self.base.model.functions, self.target.model.functions
         by_name: dict[OperatorKey, list[int]] = {}
         for there, each in enumerate(its):
@@ -115,13 +88,10 @@ class _Aligner:
         return sorted(pairs)
 
     def _body_key(self, side: _ModelGraphs, address: str) -> Hashable:
-        scope = side.scope(address)
-        assert scope is not None
-        return self._graph_key(side, scope)[0]
+        return self._graph_key(side, side.scopes[address])[0]
 
     def _match(self, base_address: str, target_address: str, parent: GraphPair | None = None) -> None:
-        """Match two graphs, which may be subgraphs of a node in `parent`, and the subgraphs of their nodes."""
-        base, target = self.base.scope(base_address), self.target.scope(target_address)
+        base, target = self.base.scopes.get(base_address), self.target.scopes.get(target_address)
         if base is None or target is None:
             return
         inputs, outputs = pair_inputs(base, target), pair_outputs(base, target)
@@ -138,9 +108,11 @@ class _Aligner:
             if scope.owner is not None and target_of[scope.owner.position] >= 0:
                 owner = f"{target.address}/node/{target_of[scope.owner.position]}"
                 self._match(scope.address, owner + scope.address[len(scope.owner.address) :], pair)
-        for position, step in self._training_steps(base):
-            address = f"/training_info/{position}/{step}"
-            self._match(address, address, pair)
+        if base.kind == "main":  # the graphs of training are in its scope
+            for position in range(min(len(self.base.model.training_info), len(self.target.model.training_info))):
+                for step in ("initialization", "algorithm"):
+                    address = f"/training_info/{position}/{step}"
+                    self._match(address, address, pair)
 
     def _leaves(
         self, base: Scope, target: Scope, inputs: dict[int, int], parent: GraphPair | None, *, is_base: bool
@@ -220,7 +192,8 @@ class _Aligner:
         inputs = {name: leaf(("own input", position)) for name, position in scope.inputs.items()}
         columns = self._columns(side, scope, inputs, outer)
         numbers = number(columns, self.interner)
-        outputs = tuple([_number_code(code, numbers) for code in columns.output_codes])
+        codes = columns.output_codes
+        outputs = tuple([code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT) for code in codes])
         return ("graph", len(scope.inputs), outputs, tuple(sorted(numbers))), tuple(captured)
 
     def _fill_defaults(self, base: Columns, target: Columns) -> None:
@@ -237,17 +210,8 @@ class _Aligner:
             for label in there:
                 operator, attributes = keys[label]
                 if operator in differing:
-                    filled = self._filled(side, names[operator], attributes)
+                    domain, op_type, _ = names[operator]
+                    defaults = attribute_defaults(domain, op_type, side.opsets.get(domain))
+                    filled = with_defaults(attributes, defaults, side.content_of)
                     table[label] = labels.setdefault((operator, filled), len(labels))
             columns.label = table[columns.label]
-
-    @staticmethod
-    def _filled(side: _ModelGraphs, name: Hashable, attributes: AttributeKey) -> AttributeKey:
-        assert isinstance(name, tuple)
-        domain, op_type, _ = name
-        defaults = attribute_defaults(domain, op_type, side.opsets.get(domain))
-        return with_defaults(attributes, defaults, side.content_of)
-
-
-def _number_code(code: int, numbers: list[int]) -> int:
-    return code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT)
