@@ -37,7 +37,7 @@ class Match(NamedTuple):
 def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
     """Yield the matches of a pattern, in the order of their last nodes; see `onnxjson.patterns.searching.find`."""
     taken: set[NodeRef] = set()
-    for ref in matcher.candidates():
+    for ref in matcher.candidates() if matcher.is_possible else ():
         seen = set()
         for state in matcher.matches_at(ref):
             match = _match(state)

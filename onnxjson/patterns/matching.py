@@ -33,6 +33,7 @@ from onnxjson.patterns.expression import (
     Pattern,
     ValuePattern,
     final_call,
+    parts,
 )
 from onnxjson.patterns.literals import TOLERANCE, Literals
 from onnxjson.patterns.wording import (
@@ -108,6 +109,13 @@ class Matcher:
         if len(operators) > 1 or operators[0].name == "*":
             return [ref for ref in self._index.node_refs if _calls(ref.node, operators)]
         return [ref for ref in self._index.nodes_with("op_type", operators[0].name) if _calls(ref.node, operators)]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the model has nodes of all operators that the pattern names."""
+        wanted = [part.operators for part in parts(self.pattern.root) if isinstance(part, Call)]
+        found = self._index.nodes_with
+        return all([any([each.name == "*" or len(found("op_type", each.name)) for each in names]) for names in wanted])
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.

@@ -16,21 +16,17 @@ import onnxjson
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef, index_of
-from onnxjson.model.operators import plain_domain
-from onnxjson.patterns.conditions import Value
+from onnxjson.patterns.cutting import Cut
 from onnxjson.patterns.expression import (
-    AttributeValue,
     Bound,
     Call,
     Elements,
     Number,
     Operator,
     Pattern,
-    Text,
     ValuePattern,
 )
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.literals import Literals
 from onnxjson.patterns.searching import absent_operators, find, nearest_misses
 
 MODELS: Final = Path(__file__).parents[1] / "models"
@@ -56,62 +52,23 @@ class Cutter:
         self.nodes = [ref for ref in self.index.node_refs if not is_constant_node(ref.node) and not _has_graph(ref)]
         self._allowed = set(self.nodes)
         self._seed = seed
-        self._literals = Literals(self.index, 0)
-        self._names: dict[Value, str] = {}
         self._calls = 0
 
     def cut(self) -> tuple[NodeRef, Pattern]:
         """Return a random node, and a pattern of what it is computed from."""
         ref = self._seed.choice(self.nodes)
-        self._names, self._calls = {}, 0
-        return ref, Pattern(self._call(ref, next(slot for slot, name in enumerate(ref.node.output) if name)))
+        self._calls = 1
+        output = next(slot for slot, name in enumerate(ref.node.output) if name)
+        return ref, Pattern(Cut(self.index, self._is_inside).call(ref, output))
 
-    def _call(self, ref: NodeRef, output: int) -> Call:
-        self._calls += 1
-        node = ref.node
-        attributes = [(each.name or "", _literal(each.value)) for each in node.attribute]
-        inputs = list(node.input)
-        while inputs and not inputs[-1]:
-            inputs.pop()
-        return Call(
-            (Operator(node.op_type or "", plain_domain(node.domain)),),
-            tuple([(name, value) for name, value in attributes if value is not None]),
-            tuple([self._value(ref, name) for name in inputs]),
-            output=output,
-        )
-
-    def _value(self, user: NodeRef, name: str) -> ValuePattern:
-        if not name:
-            return parse("X(_)").root.inputs[0]  # type: ignore[union-attr, index]
-        value = Value(Index.defining_scope(user.scope, name), name)
-        elements = self._literals.elements(value)
-        if elements is not None and all(isinstance(each, int | float) for each in elements):
-            elements = [int(each) if isinstance(each, bool) else each for each in elements]
-            if len(elements) == 1:
-                return Number(elements[0])
-            if len(elements) <= 6:
-                return Elements(tuple(elements))
-        is_constant = self._literals.constant(value) is not None
-        producer = self.index.producer(user.scope, name)
-        if not is_constant and producer in self._allowed and self._calls < _MOST_CALLS and self._seed.random() < 0.8:
-            assert producer is not None
-            return self._call(producer, producer.scope.producers[name][1])
-        called = self._names.setdefault(value, f"v{len(self._names)}")
-        return Bound(called, is_constant)
+    def _is_inside(self, ref: NodeRef) -> bool:
+        is_inside = ref in self._allowed and self._calls < _MOST_CALLS and self._seed.random() < 0.8
+        self._calls += is_inside
+        return is_inside
 
 
 def _has_graph(ref: NodeRef) -> bool:
     return any(each.g is not None or each.graphs for each in ref.node.attribute)
-
-
-def _literal(value: object) -> AttributeValue | None:
-    if isinstance(value, bool | int | float):
-        return Number(value)
-    if isinstance(value, str):
-        return Text(value)
-    if isinstance(value, tuple) and all(isinstance(each, int | float | str) for each in value):
-        return Elements(value)
-    return None
 
 
 def _other(value: float) -> float:

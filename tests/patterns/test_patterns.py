@@ -12,6 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_DEPTH
 from onnxjson.patterns import matching
+from onnxjson.patterns.cutting import pattern_of
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -171,7 +172,7 @@ def test_patterns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         parse("Relu -> ...{" + "9" * 5000 + ",} -> Relu")
     assert str(parse("Relu($x) where size($x) > 1e400M").conditions[0]).endswith("> inf")
     with pytest.raises(LimitError, match="comparisons"):
-        find(model_of(CYCLE), "Relu -> ...{999999999,} -> Tanh")
+        find(model_of(CYCLE), "Neg -> ...{999999999,} -> Tanh")
     with pytest.raises(LimitError, match="characters"):
         parse("Relu($x)" + " " * 30_000)
 
@@ -271,3 +272,13 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert run("find", path, "Softmax(").exit_code == 2
     assert "then the pattern" in run("find", path, path).stderr
     assert run("find", path, "--why", "Relu(" * 50 + "$x" + ")" * 50).exit_code == 1
+
+
+def test_pattern_of_nodes_finds_all_that_are_alike(model: Model) -> None:
+    nodes = [ref for ref in model.index.nodes() if ref.node.name in ("g", "m", "a", "e", "d")]
+    pattern = pattern_of(model.index, nodes)
+    assert str(pattern).startswith("Mul(Mul(Add(1.0, Erf(Div($a, 1.41421")
+    assert names(model, str(pattern)) == [["g", "m", "a", "e", "d"]]
+    assert str(pattern_of(model.index, nodes[:1])).startswith("Div($a, 1.41421")
+    with pytest.raises(SelectorError, match="have 2 that no other of them uses"):
+        pattern_of(model.index, [nodes[0], nodes[-1]])

@@ -7,6 +7,7 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError, SelectorError
 from onnxjson.model.index import Scope
+from onnxjson.patterns.cutting import pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.keys.action import Action, Arguments
@@ -120,6 +121,8 @@ def _match(places: Sequence[int], number: int, wrapped: bool, direction: Directi
 
 _WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
 
+_PATTERN: Final = re.compile(r"\w\(|->")  # a call, or a path
+
 
 def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
     """Return a selector, and the positions of the nodes of one graph that it finds.
@@ -140,6 +143,8 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
             return f"name:*{typed}*", positions
         if not is_complete:
             raise SelectorError(f'no node of this graph has "{visible(typed)}" in its name')
+    if name is not None and _PATTERN.search(typed) and not index.nodes_with("name", typed):
+        typed = f"match:'{typed}'"
     refs = select_nodes(session.model, index, typed)
     positions = filtered(refs, scope)
     if not positions:
@@ -253,6 +258,17 @@ def filter_by(bench: Bench, selector: str) -> None:
     bench.compute("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
 
 
+def _find_alike(bench: Bench, arguments: Arguments) -> None:
+    """Ask for a filter that begins as the pattern of the selected nodes, or of the node under the cursor."""
+    session = bench.session
+    selected = [select_nodes(session.model, session.index, f"@{each}")[0] for each in session.places.selected]
+    refs = selected or ([bench.here] if bench.here is not None else [])
+    if not refs:
+        bench.say("there are no nodes")
+        return
+    _Filter(bench).ask(f"match:'{pattern_of(session.index, refs)}'")
+
+
 def clear_filter(bench: Bench) -> None:
     """List all nodes again."""
     bench.finder.selector = ""
@@ -294,8 +310,13 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("same-operator", "next node of the same operator", ("*",), _same_operator, "Find"),
     Action(
         "filter", "filter the list of nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
-        help="By a selector, such as op:Conv dtype:float16 name:*attn*; a single word is searched in names. "
-        "tab completes.",
+        help="By a selector, such as op:Conv dtype:float16 name:*attn*, or by a pattern, such as Softmax(MatMul). "
+        "A single word is searched in names. tab completes.",
+    ),
+    Action(
+        "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
+        help="The pattern has the operators, attributes and small constants of the selection: edit it, then enter. "
+        "replace-pattern replaces what it finds.",
     ),
     Action(
         "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",
