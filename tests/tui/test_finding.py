@@ -122,3 +122,17 @@ def test_tab_completes_a_filter(tmp_path: Path) -> None:
         assert found.bench.prompt.input.value == "op:LeakyRelu"
 
     run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_filter_by_a_pattern_and_by_what_is_like_a_node(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f")
+        await found.type("LeakyRelu(Add($x, ...))")
+        assert found.bench.filter == "match:'LeakyRelu(Add($x, ...))'"
+        assert len(found.bench.nodes.rows) == 1
+        await found.press("escape", "j", "j", "g", "f")
+        assert found.bench.prompt.input.value.startswith("match:'LeakyRelu<alpha=")
+        await found.press("enter")
+        assert "LeakyRelu" in found.bench.nodes.rows.line(0, 60)[0].text
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
