@@ -58,6 +58,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
     "Tools": (
+        Entry("mcp", "Serve models to coding agents, over the Model Context Protocol on standard input and output."),
         Entry("doctor", "Check the protections of this machine against native code.", "program"),
         Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
         Entry("completion", "Print the completion script for a shell.", "program"),

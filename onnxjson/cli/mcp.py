@@ -1,0 +1,29 @@
+"""``onnxjson mcp``: the tools for coding agents, over standard input and output."""
+
+from pathlib import Path
+
+import click
+
+from onnxjson.cli import options, output
+
+
+@options.command("mcp")
+@options.option(
+    "--allow-write DIR", "Also offer tools that write, into this folder only.", "writable",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+)  # fmt: skip
+def mcp_command(writable: Path | None) -> None:
+    """Serve models to coding agents, over the Model Context Protocol on standard input and output.
+
+    Tools show, search, check, compare, optimize and verify models, and plan edits. Nothing is written unless
+    --allow-write names a folder. Needs the extra mcp: pip install 'onnxjson[mcp]'.
+
+    \b
+    onnxjson mcp
+    onnxjson mcp --allow-write models
+    """
+    from onnxjson.serving.agents import server
+
+    made = server(writable)
+    output.talk("serving the Model Context Protocol on standard input and output")
+    made.run("stdio")

@@ -1,0 +1,46 @@
+"""The server of the Model Context Protocol, on the official SDK (extra ``mcp``)."""
+
+from collections.abc import Callable
+from functools import wraps
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxjson.model.errors import MissingInputError, OnnxJsonError
+from onnxjson.serving.answers import INSTRUCTIONS, answer
+from onnxjson.serving.tools import Tools
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+
+def server(writable: Path | None = None) -> "MCPServer":
+    """Return the server with its tools.
+
+    Args:
+        writable: the folder in which files may be written; None: nowhere.
+
+    Raises:
+        MissingInputError: the extra is not installed.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer
+    except ImportError as error:
+        raise MissingInputError("the package mcp is not installed: pip install 'onnxjson[mcp]'") from error
+    made = MCPServer("onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR")
+    for tool in Tools(writable).all():
+        made.tool(structured_output=False)(_explained(tool))
+    return made
+
+
+def _explained(tool: Callable[..., str]) -> Callable[..., str]:
+    """A tool whose errors are answers, with the exit code of the command line."""
+
+    @wraps(tool)
+    def call(*arguments: object, **named: object) -> str:
+        try:
+            return tool(*arguments, **named)
+        except OnnxJsonError as error:
+            return answer("Refused.", {"error": str(error), "code": error.exit_code})
+
+    return call

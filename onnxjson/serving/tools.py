@@ -1,0 +1,143 @@
+"""The tools: each is a function of plain values that returns an answer; its docstring describes it to the caller."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxjson.diffing.difference import diff
+from onnxjson.editing.applying import run
+from onnxjson.editing.script import Script
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import UntrustedError
+from onnxjson.model.index import NodeRef, index_of
+from onnxjson.optimizing.trace_records import optimize
+from onnxjson.patching.patch import Patch
+from onnxjson.patterns.searching import absent_operators, find, nearest_misses
+from onnxjson.patterns.selectors import TensorRef, select, select_nodes
+from onnxjson.rendering.node import view_node
+from onnxjson.rendering.summary import Place, summarise
+from onnxjson.rendering.tensor import view_tensor
+from onnxjson.running.checking import check
+from onnxjson.running.verification import verify
+from onnxjson.serving.answers import answer, paged
+from onnxjson.storage import files
+from onnxjson.storage.external import Resolver
+
+
+@dataclass(frozen=True)
+class Tools:
+    """All tools, and where they may write."""
+
+    writable: Path | None = None
+    """The folder in which files may be written; None: nowhere."""
+
+    def all(self) -> list[Callable[..., str]]:
+        """Return the tools that this server offers."""
+        reading: list[Callable[..., str]] = [
+            self.show, self.read_nodes, self.find, self.find_why, self.check, self.diff, self.plan_edit, self.verify,
+            self.optimize,
+        ]  # fmt: skip
+        return reading if self.writable is None else [*reading, self.apply]
+
+    def show(self, model: str) -> str:
+        """Summarize a model: inputs, outputs, operators, weights, metadata. `model` is the path of a file."""
+        loaded = _load(model)
+        resolver = Resolver(Path(model).parent, model_file=Path(model))
+        place = Place(model, loaded.format, loaded.identity.size)
+        return answer("Summary of the model.", summarise(loaded.model, index_of(loaded.model), place, resolver))
+
+    def read_nodes(self, model: str, selector: str, page: int = 1) -> str:
+        """Show nodes, or one tensor, that a selector finds: producers of inputs, consumers of outputs, attributes."""
+        loaded = _load(model).model
+        index = index_of(loaded)
+        found = select(loaded, index, selector)
+        if isinstance(found, TensorRef):
+            resolver = Resolver(Path(model).parent, model_file=Path(model))
+            return answer("One tensor.", view_tensor(index, found, model, resolver, most=16))
+        words, shown = paged(found, "node", page)
+        return answer(words, [view_node(loaded, index, ref, model, None) for ref in shown])
+
+    def find(self, model: str, pattern: str, page: int = 1) -> str:
+        """List what matches a pattern of operators, such as Softmax(MatMul($q, Transpose($k))): nodes and bindings."""
+        matches = find(_load(model).model, pattern)
+        words, shown = paged(matches, "match", page)
+        data = [{"nodes": [ref.address for ref in each.nodes], "bindings": each.names} for each in shown]
+        return answer(words.replace("matchs", "matches"), data)
+
+    def find_why(self, model: str, pattern: str, node: str = "") -> str:
+        """Explain why a pattern does not match: the nearest misses, of one node only if `node` is a selector."""
+        loaded = _load(model).model
+        index = index_of(loaded)
+        at: Sequence[NodeRef] | None = select_nodes(loaded, index, node) if node else None
+        misses = nearest_misses(loaded, pattern, at=at)
+        data = [
+            {"node": each.root.address, "matched": each.matched, "of": each.wanted, "reasons": each.reasons}
+            for each in misses
+        ]
+        absent = absent_operators(index, pattern)
+        words = "The nearest misses." if data else "Nothing comes near."
+        return answer(words, {"absent_operators": absent, "misses": data})
+
+    def check(self, model: str, deep: bool = False, page: int = 1) -> str:
+        """Check a model: findings with severity, code, address, line and column. `deep` also runs onnx's checker."""
+        found = check(model, deep=deep)
+        words, shown = paged(list(found), "finding", page)
+        return answer(words, shown)
+
+    def diff(self, before: str, after: str) -> str:
+        """Compare two models by structure: what was fused, inserted, removed, rewired or changed, and how much."""
+        return answer("What changed.", json.loads(diff(before, after).to_json()))
+
+    def plan_edit(self, model: str, edits: list[dict[str, Any]]) -> str:
+        """Return the patch of edits, without changing anything. An edit is as in a script:
+        {"edit": "set-attribute", "node": "op:Softmax", "attribute": "axis", "value": 1}.
+        """
+        before, after, notes = _edited(model, edits)
+        patch = Patch.between(before, after)
+        changed = diff(before, after)
+        return answer(
+            f"{counted(len(list(changed.events)), 'change')}; nothing is written.",
+            {"notes": notes, "changes": json.loads(changed.to_json()), "patch": patch.dumps().splitlines()},
+        )
+
+    def apply(self, model: str, edits: list[dict[str, Any]], output: str) -> str:
+        """Apply edits (see plan_edit) to a model and save it as `output`, all or nothing; an existing file is kept as a
+        backup, which `onnxjson undo-save` restores.
+        """
+        path = self._writable(output)
+        _, after, notes = _edited(model, edits)
+        files.save(after, path, None)
+        return answer("Saved.", {"file": str(path), "bytes": path.stat().st_size, "notes": notes})
+
+    def optimize(self, model: str, passes: list[str], output: str = "") -> str:
+        """Run passes such as onnxsim in guarded processes, and list what each changed. Saves only to `output`."""
+        path = self._writable(output) if output else None
+        trace = optimize(model, *passes)
+        if path is not None:
+            files.save(trace.last, path, None)
+        return answer("Done." if path is None else "Done and saved.", json.loads(trace.to_json()))
+
+    def verify(self, before: str, after: str) -> str:
+        """Compare the outputs of two models on random inputs, with onnxruntime in a guarded process."""
+        return answer("Outputs compared.", json.loads(verify(before, after).to_json()))
+
+    def _writable(self, output: str) -> Path:
+        path = Path(os.path.realpath(output))
+        if self.writable is None or not path.is_relative_to(os.path.realpath(self.writable)):
+            raise UntrustedError(f"'{visible(output)}' is not in the folder that --allow-write names")
+        return path
+
+
+def _load(model: str) -> files.Loaded:
+    return files.load(Path(model), weights_from=None, bind=False, conflicted=True)
+
+
+def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list[str]]:
+    before = files.load(Path(model)).model
+    script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
+    result = run(before, script, model_folder=Path(model).parent)
+    return before, result.model, [note for outcome in result.outcomes for note in outcome.notes]
