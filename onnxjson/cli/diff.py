@@ -47,6 +47,8 @@ class _WithPathsBehind(options.Command):
 @options.option(
     "-U, --unified N", "unified: number of lines of context.", "context", type=click.IntRange(min=0), default=3
 )
+@options.option("--cost", "Also compare MACs, FLOPs and bytes of activations.", "with_cost")
+@options.dims
 @options.trust_links
 @options.option("--exit-zero", "Exit 0 even if the models differ.")
 @reports.view_options(
@@ -111,10 +113,12 @@ def _check_usage(wanted: Options) -> None:
     is_structural = wanted.form not in ("unified", "patch", "script")
     for name, is_given in (
         ("--ignore", wanted.ignore), ("--nodes-only", wanted.nodes_only), ("--test-rewrites", wanted.tests_rewrites),
-        ("--compare-weights", wanted.weights != "exact"),
+        ("--compare-weights", wanted.weights != "exact"), ("--cost", wanted.with_cost),
     ):  # fmt: skip
         if is_given and not is_structural:
             raise click.UsageError(f"{name} has no effect on --format {wanted.form}, which shows every difference")
+    if wanted.dims and not wanted.with_cost:
+        raise click.UsageError("--dim is for --cost")
     if wanted.matches and wanted.form not in ("text", "json"):
         raise click.UsageError("--matches is for --format text and json")
     if wanted.verbose and wanted.form != "text":

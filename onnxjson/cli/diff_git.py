@@ -39,7 +39,7 @@ class _Compared(NamedTuple):
 
     @property
     def status(self) -> Status:
-        return _status(self.change)
+        return status_of(self.change)
 
     @property
     def has_report(self) -> bool:
@@ -48,7 +48,7 @@ class _Compared(NamedTuple):
 
     @property
     def path(self) -> str:
-        return _path_of(self.change)
+        return path_of(self.change)
 
 
 class Request(NamedTuple):
@@ -156,7 +156,7 @@ def _check_count(changes: list[Change], options: Options) -> None:
         return
     both = [change for change in changes if change.old is not None and change.new is not None]
     if len(changes) > 1 or len(both) != len(changes):
-        names = listed([_path_of(change) for change in changes], 5, word="and")
+        names = listed([path_of(change) for change in changes], 5, word="and")
         raise click.UsageError(
             f"--format {options.form} is for one model that is on both sides, and {len(changes)} changed ({names}); "
             "name one after --"
@@ -170,18 +170,18 @@ def _compared(change: Change, options: Options) -> _Compared | None:
             return _both(change, change.old, change.new, options)
         version = change.new or change.old
         assert version is not None
-        with _opened(version, bind=False) as side:
-            return _Compared(change, _whole(side, _status(change), options), True, side.problems)
+        with open_version(version, bind=False) as side:
+            return _Compared(change, _whole(side, status_of(change), options), True, side.problems)
     except OnnxJsonError as error:
         if isinstance(error, OtherJsonError) and all(map(_is_other_json, filter(None, change))):
-            output.talk(f"{_path_of(change)} is JSON of another program, left out; git diff shows it")
+            output.talk(f"{path_of(change)} is JSON of another program, left out; git diff shows it")
             return None
         return _Compared(change, "", True, (str(error),), output.report_failure(error))
 
 
 def _is_other_json(version: Version) -> bool:
     try:
-        with _opened(version, bind=False):
+        with open_version(version, bind=False):
             return False
     except OtherJsonError:
         return True
@@ -194,13 +194,13 @@ def _both(change: Change, old: Version, new: Version, options: Options) -> _Comp
     if options.form not in _FOR_ONE:
         options = replace(options, view=replace(options.view, collected=pieces))
     bind = options.form != "unified"
-    with _opened(old, bind=bind) as one, _opened(new, bind=bind) as other:
+    with open_version(old, bind=bind) as one, open_version(new, bind=bind) as other:
         differs, problems = compare(one, other, options)
     return _Compared(change, "".join(pieces), differs, tuple(problems))
 
 
 @contextmanager
-def _opened(version: Version, *, bind: bool) -> Iterator[Side]:
+def open_version(version: Version, *, bind: bool) -> Iterator[Side]:
     """Open a model on one side, under its name for the user."""
     if version.spec is None:
         with open_side(version.path, bind=bind) as side:
@@ -210,7 +210,8 @@ def _opened(version: Version, *, bind: bool) -> Iterator[Side]:
         yield side
 
 
-def _status(change: Change) -> Status:
+def status_of(change: Change) -> Status:
+    """Return what happened to a model."""
     if change.old is None:
         return "added"
     if change.new is None:
@@ -218,10 +219,11 @@ def _status(change: Change) -> Status:
     return "changed" if change.old.path == change.new.path else "renamed"
 
 
-def _path_of(change: Change) -> str:
+def path_of(change: Change) -> str:
+    """Return the file of a model; the new one if it was renamed."""
     version = change.new or change.old
     assert version is not None
-    return version.name.rpartition(":")[2]
+    return version.file
 
 
 def _whole(side: Side, status: Status, options: Options) -> str:

@@ -1,8 +1,8 @@
 """A comparison of two models, printed or written in the requested form."""
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from onnxjson.cli import output, reports
@@ -34,6 +34,9 @@ class Options:
     weights: WeightsComparison
     tests_rewrites: bool
     trust_links: bool
+    with_cost: bool = False
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Sizes of dimensions for the cost."""
     prefix: str = ""
     """Start of the ids of a section of an HTML page."""
 
@@ -89,6 +92,12 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
         # A patch contains records: weights in other files may differ although all records are the same.
         return bool(diff.patch) or bool(diff.events), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
+    if options.with_cost:
+        from onnxjson.checking.cost import costs_of
+
+        with output.working("computing the cost"):
+            costs = costs_of([one.model, other.model], [one.path.parent, other.path.parent], options.dims)
+        shown = shown._replace(costs=(costs[0], costs[1]))
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
     _show(shown, options)
     return not shown.equal, problems

@@ -273,6 +273,17 @@ tolerance = several(
     "tolerances",
 )
 
+
+def _sizes(_: click.Context, _param: click.Parameter, dims: tuple[tuple[str, str], ...]) -> dict[str, int]:
+    for name, text in dims:
+        if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
+            raise click.UsageError(f"--dim {output.quoted(name)} has the size {output.quoted(text)}; write a number")
+    return {name: int(text) for name, text in dims}
+
+
+dims = several("--dim NAME=N", "Size of a dimension that has only a name, for the cost.", "dims", callback=_sizes)
+"""``--dim``, sizes by name, as `dims`."""
+
 samples = functools.partial(
     option, "--samples N", "Number of random inputs to compare on.", type=click.IntRange(1, 10_000), default=3
 )

@@ -24,6 +24,7 @@ SCHEMAS: Final = {
     "diff": "onnxjson.rendering.json_reports",
     "diffs": "onnxjson.rendering.json_reports",
     "patch": "onnxjson.patching.schema",
+    "policy": "onnxjson.checking.policy",
     "recipe": "onnxjson.optimizing.passes.recipe",
     "rewrite": "onnxjson.editing.script",
     "trace": "onnxjson.rendering.json_reports",
@@ -102,8 +103,8 @@ def schema_builder(kind: str) -> Callable[[], dict[str, Any]]:
 def schema_command(kind: str) -> None:
     """Print the JSON Schema of a kind of document.
 
-    NAME is document (the default), diff, diffs, patch, recipe, rewrite or trace. Editors use the schema of a document
-    to complete and check a .onnx.json; programs use the others to read reports.
+    NAME is document (the default), diff, diffs, patch, policy, recipe, rewrite or trace. Editors use the schema of a
+    document to complete and check a .onnx.json; programs use the others to read reports.
 
     \b
     onnxjson schema > document-1.schema.json

@@ -53,6 +53,8 @@ class _ShowCommand(options.Command):
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True, type=Words())
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
+@options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
+@options.dims
 @options.weights_from
 @reports.view_options("text", "json")
 @click.pass_context
@@ -62,6 +64,8 @@ def show_command(
     *,
     with_doc: bool,
     values: int,
+    with_cost: bool,
+    dims: dict[str, int],
     weights_from: Path | None,
     view: reports.View,
 ) -> None:
@@ -76,15 +80,22 @@ def show_command(
     onnxjson show before.onnx after.onnx
     onnxjson show m.onnx fc.weight
     onnxjson show m.onnx op:Conv --json
+    onnxjson show m.onnx --cost --dim batch=8
     """
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
+    if selector is not None and with_cost:
+        raise click.UsageError("--cost is about whole models; leave out the selector")
+    if dims and not with_cost:
+        raise click.UsageError("--dim is for --cost")
     opened = []
     for path in paths:
         with output.working(f"reading {path}"):
             opened.append(_open(path, weights_from))
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
-        if selector is None:
+        if with_cost:
+            found, lines = _costs(opened, width, dims)
+        elif selector is None:
             found, lines = _summaries(opened, width)
         else:
             found, lines = _select(opened, selector, width, with_doc=with_doc, values=values)
@@ -123,6 +134,24 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
     ]
     lines = summary_lines(summaries[0], width) if len(summaries) == 1 else comparison_lines(summaries, width)
     return list(summaries), lines
+
+
+def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple[list[object], list[str]]:
+    from onnxjson.checking.cost import costs_of
+    from onnxjson.rendering.cost_text import comparison_of_cost, cost_lines
+
+    costs = costs_of([each.model for each in opened], [each.path.parent for each in opened], dims)
+    found, _ = _summaries(opened, width)
+    joined: list[object] = []
+    for summary, cost in zip(found, costs, strict=True):
+        assert isinstance(summary, msgspec.Struct)
+        joined.append({**{name: getattr(summary, name) for name in summary.__struct_fields__}, "cost": cost})
+    if len(costs) == 2:
+        return joined, comparison_of_cost(costs[0], costs[1], width)
+    lines: list[str] = []
+    for each, cost in zip(opened, costs, strict=True):
+        lines += [*([""] if lines else []), f"file      {each.path}", *cost_lines(cost, width)]
+    return joined, lines
 
 
 def _select(

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.codecs import serde
-from onnxjson.editing.sandbox import INVENTED, LightModel, worker
+from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import Dims, is_complete, may_be_shape, without_shape
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Dimension, Function, Graph, Model, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.errors import MissingInputError

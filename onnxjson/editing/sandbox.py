@@ -30,9 +30,6 @@ from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running.worker import Worker
 from onnxjson.storage.external_files import internalize
 
-INVENTED: Final = "unk__"
-"""Prefix of dimension names that the inference invents."""
-
 SHOWN: Final = 4096
 """Size up to which native code gets a constant unchanged."""
 

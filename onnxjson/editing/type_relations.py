@@ -4,8 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from onnxjson.editing.sandbox import INVENTED
-from onnxjson.model.dimensions import size_of, with_dimension
+from onnxjson.model.dimensions import INVENTED, size_of, with_dimension
 from onnxjson.model.document import Dimension, SparseTensorType, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.walking import replace_records

@@ -48,6 +48,8 @@ class Version(NamedTuple):
     """Argument for `onnxjson.git.repository.open_revision`; None for a file on the disk."""
     path: Path
     """Path on the disk, whether the file exists or not."""
+    file: str
+    """Name without the revision: a path from the top of the repository, for a file on the disk from the folder."""
 
 
 class Change(NamedTuple):
@@ -237,11 +239,12 @@ class _Comparison:
         shown = os.fsdecode(path)
         place = self._top / shown
         if side is None:
-            return Version(os.path.relpath(place, self._git.folder), None, place)
+            name = os.path.relpath(place, self._git.folder)
+            return Version(name, None, place, name)
         if side.commit is None:
-            return Version(f":{shown}" if not stage else f":{stage}:{shown}", f":{stage}:{shown}", place)
+            return Version(f":{shown}" if not stage else f":{stage}:{shown}", f":{stage}:{shown}", place, shown)
         revision = side.text if _PLAIN.fullmatch(side.text) else side.commit.decode()
-        return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place)
+        return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place, shown)
 
 
 def _without_filters(git: Git) -> list[str]:

@@ -20,6 +20,9 @@ from onnxjson.model.walking import replace_records, walk
 IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 """A name, alone or within an expression."""
 
+INVENTED: Final = "unk__"
+"""Prefix of dimension names that the inference of onnx invents."""
+
 _EXPRESSION: Final = re.compile(r"[\w\s+*/()-]+")
 _ARITHMETIC: Final = re.compile(r"[0-9\s+*/()-]{1,1000}")
 

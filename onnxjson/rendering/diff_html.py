@@ -179,7 +179,8 @@ def page_number(text: str, *, differs: bool = False) -> str:
 
 def _operators(report: Report) -> Iterator[str]:
     if rows := size_rows(report):
-        numbers = [map(page_number, (row.before, row.after, row.change)) for row in rows]
+        texts = [[page_text(each) for each in (row.before, row.after, row.change)] for row in rows]
+        numbers = [map(page_number, each) for each in texts]
         labels = [page_label(row.label, is_operator=row.is_operator) for row in rows]
         yield "<h2>Operators and sizes</h2>\n"
         yield from page_table(("before", "after", "change"), zip(labels, numbers, strict=True))

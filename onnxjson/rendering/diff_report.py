@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from onnxjson.checking.cost import Cost
 from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.display import counted
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
+from onnxjson.model.stored_tensors import stored_tensors
+from onnxjson.rendering.cost_text import cost_rows
 from onnxjson.rendering.tables import size
-from onnxjson.rendering.values import constants, weights
+from onnxjson.rendering.values import weights
 
 EFFECTS: Final[Mapping[Kind, Effect]] = {kind: properties.effect for kind, properties in KIND_PROPERTIES.items()}
 """The effect of each kind of event."""
@@ -81,6 +84,8 @@ class Report(NamedTuple):
     """Operators with their domain; those with the largest changes first."""
     parameters: Count
     bytes: Count
+    costs: tuple[Cost, Cost] | None = None
+    """Cost of both models, where it was asked for."""
 
     @property
     def by_weight(self) -> tuple[list[Event], list[Event]]:
@@ -99,23 +104,29 @@ class SizeTexts(NamedTuple):
     before: str
     after: str
     change: str
+    is_part: bool = False
+    """Whether it is a part of the first row below that is not."""
 
 
 def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:
     """Return the rows of `most` operators, changed ones unless `with_all`, and sizes; none if all are unchanged."""
     shown = [each for each in report.operators if with_all or each.change][:most]
-    if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
+    costs = cost_rows(*report.costs)[2:] if report.costs is not None else []
+    if not (costs or shown or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
     counts = [(each, each.what) for each in shown]
     if others := report.operators[len(shown) :]:
         rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
         counts.append((rest, counted(len(others), "other") + ("" if rest.change else " as before")))
     rows = [
-        SizeTexts(label, place < len(shown), f"{each.before:,}", f"{each.after:,}", each.change_text)
+        SizeTexts(
+            label, place < len(shown), f"{each.before:,}", f"{each.after:,}", each.change_text, place < len(counts)
+        )
         for place, (each, label) in enumerate([*counts, (report.nodes, "nodes"), (report.parameters, "parameters")])
     ]
     stored = report.bytes
-    return [*rows, SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text)]
+    rows.append(SizeTexts("bytes", False, size(stored.before), size(stored.after), stored.bytes_change_text))
+    return rows + [SizeTexts(each.label, False, each.before, each.after, each.change) for each in costs]
 
 
 def _weight(event: Event) -> int:
@@ -138,7 +149,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
-    sizes = [weights(each.tensor for each in constants(side) if each.is_weight) for side in _sides(alignment)]
+    sizes = [weights(each.tensor for each in stored_tensors(side) if each.is_weight) for side in _sides(alignment)]
     return Report(
         base_name=base_name,
         target_name=target_name,

@@ -108,9 +108,9 @@ def nodes_text(report: Report) -> str:
 def _sizes(report: Report, *, details: bool) -> Iterator[tuple[str, ...]]:
     rows = size_rows(report, None if details else _MOST_OPERATORS, with_all=details)
     yield from [("operators", "before", "after", "change")] if rows else ()
-    for number, row in enumerate(rows):
+    for row in rows:
         numbers = ["." if each == "0" else each for each in (row.before, row.after)]
-        yield _INDENT * (number < len(rows) - 3) + row.label, *numbers, row.change
+        yield _INDENT * row.is_part + row.label, *numbers, row.change
 
 
 def not_verified(report: Report) -> int:

@@ -16,6 +16,7 @@ from onnxjson.optimizing.provenance import Provenance, Story
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import FORMAT as TRACE_FORMAT
 from onnxjson.optimizing.trace_storing import tree
+from onnxjson.rendering.cost_text import TOTALS, cost_totals
 from onnxjson.rendering.diff_report import Report, places_of
 from onnxjson.rendering.exact import as_json, picked
 from onnxjson.rendering.trace_text import Subject
@@ -35,6 +36,8 @@ def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
         "matched_nodes": report.matched,
         "events": dict(places_of(report.events)),
     }
+    if report.costs is not None:
+        head["cost"] = dict(zip(("base", "target"), map(cost_totals, report.costs), strict=True))
     yield "{" + ",\n".join(f"{_line(key)}: {_line(value)}" for key, value in head.items())
     if with_matches:
         yield from _list(',\n"matches": ', (_line(pair) for pair in report.alignment.node_pairs()))
@@ -130,6 +133,16 @@ _ADDRESS: Final = _reference("address")
 _BASE64: Final = _records(base64={"type": "string", "contentEncoding": "base64"})
 
 
+_AMOUNT: Final = _about("A number, or a formula of dimensions without a size.", {"type": ["integer", "string", "null"]})
+_COST: Final = _records(
+    **dict.fromkeys(TOTALS, _AMOUNT),
+    dims=_values({"type": "integer"}),
+    unknown=_about(
+        "Operators that are not counted.", _array(_records(operator=_STRING, nodes=_COUNT, reason={"type": "string"}))
+    ),
+)
+
+
 def diff_schema() -> Schema:
     """Schema of the output of ``onnxjson diff --format json``."""
     pair = {"type": "array", "prefixItems": [_ADDRESS, _ADDRESS], "minItems": 2, "maxItems": 2}
@@ -140,7 +153,7 @@ def diff_schema() -> Schema:
     return {
         **_head(FORMAT, "Differences between two ONNX models, the base and the target."),
         **_records(
-            ("incomplete", "matches"),
+            ("incomplete", "cost", "matches"),
             format={"const": FORMAT},
             equal=_about("Whether nothing that was compared differs.", {"type": "boolean"}),
             incomplete=_about(incomplete, _array(_STRING, minItems=1)),
@@ -150,6 +163,7 @@ def diff_schema() -> Schema:
                 matched_nodes=_about("Nodes of the base that are matched with a node of the target.", _COUNT),
                 events=_about("Number of places by kind of event.", places),
             ),
+            cost=_about("With --cost: the cost of both models.", _records(base=_COST, target=_COST)),
             matches=_about(matches, _array(pair)),
             events=_about("The changes, in topological order.", _array(_reference("event"))),
         ),

@@ -73,10 +73,10 @@ def diff_markdown(report: Report) -> str:
 
 def code(text: str, limit: int | None = _LONGEST) -> str:
     """Return a code span with `text` made visible; a bar is escaped, too."""
-    return _span(visible(text, limit))
+    return code_span(visible(text, limit))
 
 
-def _span(shown: str) -> str:
+def code_span(shown: str) -> str:
     """Return a code span of a text that is already visible."""
     shown = shown.replace("|", "\\u{7c}")
     if not shown:
@@ -156,7 +156,7 @@ def _values(event: Event) -> str:
     if KIND_PROPERTIES[event.kind].is_drawn and event.kind != "rewired":
         return ""
     found = list(dict.fromkeys([detail for member in event.members for detail in member.details]))
-    texts = [_span(detail_text(event, each, _LONGEST).removeprefix("attribute ")) for each in found[:_MOST_VALUES]]
+    texts = [code_span(detail_text(event, each, _LONGEST).removeprefix("attribute ")) for each in found[:_MOST_VALUES]]
     return listed([*texts, *[""] * (len(found) - len(texts))], _MOST_VALUES)
 
 
@@ -169,9 +169,14 @@ def _quiet(events: Iterable[Event]) -> Iterator[str]:
 def _operators(report: Report) -> Iterator[str]:
     rows = size_rows(report, _MOST_OPERATORS)
     yield from ["| | before | after | change |\n|---|--:|--:|--:|\n"] if rows else ()
-    for number, row in enumerate(rows):
-        label = code(row.label) if row.is_operator else row.label if number < len(rows) - 3 else f"**{row.label}**"
-        yield f"| {label} | {row.before} | {row.after} | {row.change} |\n"
+    for row in rows:
+        label = code(row.label) if row.is_operator else row.label if row.is_part else f"**{row.label}**"
+        yield f"| {label} | {amount_cell(row.before)} | {amount_cell(row.after)} | {row.change} |\n"
+
+
+def amount_cell(text: str) -> str:
+    """Return a number, or a formula as a code span: the names in it are those of dimensions."""
+    return code(text) if "(" in text or "*" in text else text
 
 
 def _details(events: Iterable[Event]) -> Iterator[str]:
@@ -195,7 +200,7 @@ def _details(events: Iterable[Event]) -> Iterator[str]:
 
 def _detail_lines(event: Event, member: Member) -> Iterator[str]:
     most = _MOST_QUIET if EFFECTS[event.kind] == "quiet" else len(member.details)
-    yield from (_span(detail_text(event, detail, _LONGEST_DETAIL)) for detail in member.details[:most])
+    yield from (code_span(detail_text(event, detail, _LONGEST_DETAIL)) for detail in member.details[:most])
     left = max(member.count, len(member.details)) - most
     if left > 0 and most < len(member.details):
         yield f"and {left:,} more"

@@ -9,6 +9,7 @@ import msgspec
 from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.index import Index, Kind, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.model.stored_tensors import stored_tensors
 from onnxjson.model.types import format_type
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import picked
@@ -110,7 +111,7 @@ class Place(NamedTuple):
 def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
     """Summarize a model; a resolver finds external files, of which only names and sizes are read."""
     graph = model.graph if model.graph is not None else Graph()
-    found = list(values.constants(index))
+    found = list(stored_tensors(index))
     counts = _node_counts(index)
     per_kind = Counter[Kind]()
     for (kind, *_), number in counts.items():

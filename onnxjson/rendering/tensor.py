@@ -13,6 +13,7 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
+from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,
@@ -109,9 +110,9 @@ def storage_of(tensor: Tensor) -> Storage:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = location_of(tensor)
     if location is not None:
-        return Storage((), values.stored_bytes(tensor), location, entries.get("offset"), entries.get("length"))
+        return Storage((), stored_bytes(tensor), location, entries.get("offset"), entries.get("length"))
     filled = tuple([field for field in _FIELDS if getattr(tensor, field) not in (None, b"", ())])
-    return Storage(filled, values.stored_bytes(tensor), None, None, None)
+    return Storage(filled, stored_bytes(tensor), None, None, None)
 
 
 def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:

@@ -4,22 +4,21 @@ Elements of constants are not read.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
-from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.document import Attribute, Graph, SparseTensor, StringStringEntry, Tensor
-from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.document import SparseTensor, StringStringEntry, Tensor
+from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.stored_tensors import StoredTensor, stored_bytes
 from onnxjson.model.tensors import is_external, location_of
 from onnxjson.model.types import format_data_type, format_tensor_type, format_type
 from onnxjson.storage.external import Resolver
 
 BIGGEST: Final = 8
-_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -62,55 +61,6 @@ class ExternalFile(msgspec.Struct, frozen=True):
     problem: str | None
 
 
-class Constant(NamedTuple):
-    """One constant of a model."""
-
-    address: str
-    tensor: Tensor
-    is_weight: bool
-
-
-def constants(index: Index) -> Iterator[Constant]:
-    """Yield every constant of the model with its address."""
-    for scope in index.scopes:
-        graph = scope.graph
-        if isinstance(graph, Graph):
-            yield from _constants(f"{scope.address}/initializer", graph.initializer, is_weight=True)
-            yield from _constants(f"{scope.address}/sparse_initializer", graph.sparse_initializer, is_weight=True)
-        else:
-            for position, default in enumerate(graph.attribute_proto):
-                if default.t is not None:
-                    yield Constant(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
-        for position, node in enumerate(graph.node):
-            if any([each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]):
-                segments = map(escape, attribute_segments(node.attribute))
-                for segment, attribute in zip(segments, node.attribute, strict=True):
-                    yield from _attribute_constants(f"{scope.address}/node/{position}/attribute/{segment}", attribute)
-
-
-def _attribute_constants(at: str, attribute: Attribute) -> Iterator[Constant]:
-    if attribute.t is not None:
-        yield Constant(f"{at}/t", attribute.t, is_weight=False)
-    yield from _constants(f"{at}/tensors", attribute.tensors, is_weight=False)
-    if attribute.sparse_tensor is not None:
-        yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
-    yield from _constants(f"{at}/sparse_tensors", attribute.sparse_tensors, is_weight=False)
-
-
-def _constants(at: str, found: Sequence[Tensor | SparseTensor], *, is_weight: bool) -> Iterator[Constant]:
-    for position, each in enumerate(found):
-        if isinstance(each, Tensor):
-            yield Constant(f"{at}/{position}", each, is_weight)
-        else:
-            yield from _sparse_constants(f"{at}/{position}", each, is_weight=is_weight)
-
-
-def _sparse_constants(at: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
-    for name, tensor in (("values", sparse.values), ("indices", sparse.indices)):
-        if tensor is not None:
-            yield Constant(f"{at}/{name}", tensor, is_weight)
-
-
 def tensor_type_text(tensor: Tensor) -> str | None:
     """Return ``float32[2,3]`` for a constant; None if its dtype or dims are invalid."""
     return None if tensor.data_type is None else format_tensor_type(tensor.data_type, tensor.dims)
@@ -125,18 +75,6 @@ def constant_type_text(constant: Tensor | SparseTensor) -> str | None:
     return None if inner is None else f"sparse {inner}"
 
 
-def stored_bytes(tensor: Tensor) -> int:
-    """Return the stored size of the elements; for external data its `length`, or the size of dtype and dims."""
-    if is_external(tensor):
-        declared = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
-        if declared is not None and declared.isascii() and declared.isdigit() and len(declared) < 20:
-            return int(declared)
-        return byte_length(tensor.data_type or 0, element_count(tensor.dims)) or 0
-    if tensor.raw_data is not None:
-        return len(tensor.raw_data)
-    return sum([len(getattr(tensor, field)) for field in _TYPED_FIELDS]) + sum(map(len, tensor.string_data))
-
-
 def weights(tensors: Iterable[Tensor]) -> Weights:
     """Return the number and total size of tensors."""
     count = elements = stored = external = 0
@@ -149,7 +87,7 @@ def weights(tensors: Iterable[Tensor]) -> Weights:
     return Weights(count, elements, stored, external)
 
 
-def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
+def dtypes(found: Iterable[StoredTensor]) -> tuple[Dtype, ...]:
     """Group tensors by dtype, the one with most bytes first."""
     groups: dict[int, list[Tensor]] = {}
     for each in found:
@@ -159,7 +97,7 @@ def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
     return tuple(sorted(dtypes, key=lambda each: (-each.bytes, each.dtype)))
 
 
-def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
+def biggest(found: Iterable[StoredTensor]) -> tuple[BigTensor, ...]:
     """Return the largest tensors, largest first."""
     chosen = heapq.nlargest(BIGGEST, found, key=lambda each: stored_bytes(each.tensor))
     return tuple([
@@ -171,7 +109,7 @@ def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
     ])  # fmt: skip
 
 
-def external_files(found: Iterable[Constant], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
+def external_files(found: Iterable[StoredTensor], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
     """Return the external files; with a resolver, also their sizes and problems."""
     tensors: dict[str, list[Tensor]] = {}
     for each in found:

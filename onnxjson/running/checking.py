@@ -84,7 +84,14 @@ def new_worker() -> "Worker":
 
 
 def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) -> list[Finding]:
-    """Findings of the model in a file; with a worker, also those of native analysis.
+    """Findings of the model in a file; see `read_file`."""
+    return read_file(path, worker, drop_orphans=drop_orphans)[0]
+
+
+def read_file(
+    path: Path, worker: "Worker | None", *, drop_orphans: bool = False
+) -> tuple[list[Finding], Loaded | None]:
+    """Findings of the model in a file, with a worker also those of native analysis, and the model if it can be read.
 
     Raises:
         OtherJsonError: it is JSON of another program.
@@ -96,8 +103,8 @@ def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) 
         raise
     except DecodeError as error:
         if not error.findings:
-            return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]
-        return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
+            return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))], None
+        return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings], None
     # Comments are not errors; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     of_missing = of_blobs(path, loaded)
@@ -110,7 +117,7 @@ def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) 
             found = _with_native_analysis(path, loaded, worker, found)
         except WorkerError as error:
             found.append(Finding(severity="warning", code=UNFINISHED, message=str(error), file=str(path)))
-    return sorted(found, key=lambda finding: (finding.line, finding.column))
+    return sorted(found, key=lambda finding: (finding.line, finding.column)), loaded
 
 
 def of_model(path: Path, loaded: Loaded) -> list[Finding]:

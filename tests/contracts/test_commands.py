@@ -30,12 +30,13 @@ VERBS = {
 METAVARS = {
     "MODEL", "OUT", "DIR", "FILE", "NAME", "N", "SIZE", "SECONDS", "SELECTOR", "PASS", "TYPE", "NAME=VALUE",
     "NAME:TYPE", "NAME[:TYPE]", "NAME=TYPE", "NAME=VALUE,...", "NAME=PASS,...", "NAME,...", "[NAME=]FILE",
-    "[NAME=]VALUE", "NAME=N", "NAME=N,...", "[NAME=]LOW:HIGH", "DTYPE=REL[,ABS]",
+    "[NAME=]VALUE", "NAME=N", "NAME=N,...", "[NAME=]LOW:HIGH", "DTYPE=REL[,ABS]", "REV", "CODE",
 }  # fmt: skip
 """The words that stand for the values of options."""
 
-SEVERAL_MEANINGS = {"--input", "--to"}
+SEVERAL_MEANINGS = {"--base", "--input", "--to"}
 """Options that are not the same everywhere: `new` declares an input of the model, the others read its values;
+`resolve` takes a side, `check` and `gate` compare with a revision;
 `undo-save` goes to a version of a file, the others write a form."""
 
 ENTRIES = [entry for entries in group.SECTIONS.values() for entry in entries]

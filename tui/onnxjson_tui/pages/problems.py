@@ -8,9 +8,10 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.operator_checks import check_model
+from onnxjson.model.stored_tensors import stored_tensors
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
-from onnxjson.rendering.values import constants, weights
+from onnxjson.rendering.values import weights
 from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker
 from onnxjson_tui.shell.bench import Bench
@@ -172,7 +173,7 @@ class ProblemsPage(Page[Bench]):
         index = self.bench.session.index
         if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
             return False
-        return weights([each.tensor for each in constants(index)]).bytes <= SMALL_BYTES
+        return weights([each.tensor for each in stored_tensors(index)]).bytes <= SMALL_BYTES
 
     def _ask_by_itself(self) -> None:
         if self._is_cheap and self._checked_revision != self.bench.session.revision:

@@ -8,13 +8,14 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
+from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensor_statistics import Histogram, Spread
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
 from onnxjson.rendering.tensor import producer_text, storage_of, storage_text
-from onnxjson.rendering.values import consumers, source, stored_bytes, tensor_type_text
+from onnxjson.rendering.values import consumers, source, tensor_type_text
 
 HEIGHT: Final = 6  # rows of a histogram, its axis not counted
 BINS: Final = 36  # columns of a histogram

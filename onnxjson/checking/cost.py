@@ -1,0 +1,410 @@
+"""The cost of a model: operations, parameters, bytes of weights and of activations, and their peak.
+
+Nodes are counted once for each time that they run: of an If the costlier branch, the body of a Loop or Scan for each
+iteration. An activation is a value that a node of the main graph produces, or an input of the model; it is alive until
+its last consumer ran, an output of the model to the end. The peak is over the nodes in the order of the file, without
+memory that a runtime reuses in place or needs inside of an operator.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, largest, named, plain
+from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
+from onnxjson.model.constants import find_constant, is_constant_node
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, with_dimension_names
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Graph, Model, Node, Type, ValueInfo
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.elements import element_count
+from onnxjson.model.errors import OnnxJsonError, ParameterError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import operator_key, operator_name, plain_domain
+from onnxjson.model.stored_tensors import stored_bytes, stored_tensors
+from onnxjson.model.tensors import to_numpy
+from onnxjson.patterns.selector_terms import scopes_of
+
+_MOST_PEAKS: Final = 8
+"""Formulas of which one may be the peak, before it counts as unknown."""
+
+Number = int | str
+"""A number, or the text of a formula of dimensions without a size."""
+
+
+class NodeCost(msgspec.Struct, frozen=True):
+    """The cost of one node, with its subgraphs."""
+
+    address: str
+    name: str
+    operator: str
+    macs: Number
+    flops: Number
+    output_bytes: Number | None
+
+
+class GroupCost(msgspec.Struct, frozen=True):
+    """The cost of all nodes of an operator or of a scope."""
+
+    name: str
+    nodes: int
+    macs: Number
+    flops: Number
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """Nodes that are not counted, or not all of the time."""
+
+    operator: str
+    nodes: int
+    reason: str
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """The cost of a model; formulas where dimensions have no size."""
+
+    macs: Number
+    flops: Number
+    parameters: int
+    weight_bytes: int
+    activation_bytes: Number
+    peak_activation_bytes: Number | None
+    """``max(...)`` if one of several formulas is the peak; None if too many are."""
+    peak_at: str | None
+    """Address of the node during which the peak is reached."""
+    dims: dict[str, int]
+    """Sizes of dimensions that were given."""
+    unknown: tuple[Unknown, ...]
+    """Operators that are not in `macs` and `flops`."""
+    unsized: int
+    """Number of activations whose size is not known; they are not in the bytes."""
+    notes: tuple[str, ...]
+    operators: tuple[GroupCost, ...]
+    scopes: tuple[GroupCost, ...]
+    nodes: tuple[NodeCost, ...]
+    """The nodes that need operations or were not counted in the main graph, in the order of the file."""
+
+
+def cost_of(model: Model, folder: Path | None = None, dims: Mapping[str, int] | None = None) -> Cost:
+    """Compute the cost of a model.
+
+    Types that the model does not state are inferred in a guarded process, after its functions are inlined.
+
+    Args:
+        model: is not modified.
+        folder: the folder of small external data.
+        dims: sizes of dimensions by name.
+
+    Raises:
+        ParameterError: the model has no dimension of such a name.
+    """
+    dims = dict(dims or {})
+    check_dims(dims, model)
+    sized = with_dimension_names(model, dims) if dims else model
+    typed, notes = _with_types(sized, folder)
+    return _Costs(typed, is_original=not model.functions or typed is sized).total(model, dims, notes)
+
+
+def check_dims(dims: Mapping[str, int], *models: Model) -> None:
+    """Raise `ParameterError` unless each name is that of a dimension of some model."""
+    known = {name for model in models for name in _dimensions(model)}
+    for name in dims:
+        if name not in known:
+            names = listed([f'"{visible(each)}"' for each in sorted(known)], 5)
+            hint = suggest(name, known) or (f"it has {names}" if known else "all of its dimensions have sizes")
+            raise ParameterError(f'the model has no dimension "{visible(name)}"; {hint}')
+
+
+def _dimensions(model: Model) -> set[str]:
+    return {name for text in dimension_names(model) for name in (text, *IDENTIFIER.findall(text))}
+
+
+def known_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
+    """Return the sizes of the dimensions that a model has."""
+    names = _dimensions(model)
+    return {name: size for name, size in dims.items() if name in names}
+
+
+def costs_of(models: Sequence[Model], folders: Sequence[Path], dims: Mapping[str, int]) -> list[Cost]:
+    """Compute the costs of several models; a dimension need not be in all of them.
+
+    Raises:
+        ParameterError: no model has a dimension of such a name.
+    """
+    check_dims(dims, *models)
+    sizes = [known_dims(dims, model) for model in models]
+    return [cost_of(*each) for each in zip(models, folders, sizes, strict=True)]
+
+
+def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
+    """Return the model with the types of its values, and what kept them from being inferred."""
+    if model.graph is None or not (model.functions or _lacks_types(model)):
+        return model, []
+    from onnxjson.editing.applying import apply
+    from onnxjson.editing.inference import inferred_types
+    from onnxjson.editing.opsets import InlineFunctions
+
+    try:
+        if model.functions:
+            model = apply(model, InlineFunctions(), model_folder=folder)
+        if not _lacks_types(model):
+            return model, []
+        return _merge_types(inferred_types(_without_open_types(model), folder), model), []
+    except OnnxJsonError as error:
+        return model, [f"types were not inferred: {error}"]
+
+
+def _without_open_types(model: Model) -> Model:
+    """Leave out types whose dimensions have names that no input has: the inference may find their sizes."""
+    graph = model.graph or Graph()
+    known = {size for value in graph.input for size in value.shape or ()}
+
+    def is_closed(value: ValueInfo) -> bool:
+        return value.shape is not None and all([isinstance(size, int) or size in known for size in value.shape])
+
+    infos = tuple([each for each in graph.value_info if is_closed(each)])
+    outputs = tuple([each if is_closed(each) else _without_shape(each) for each in graph.output])
+    return replace(model, graph=replace(graph, value_info=infos, output=outputs))
+
+
+def _without_shape(value: ValueInfo) -> ValueInfo:
+    tensor = None if value.type is None else value.type.tensor_type
+    return value if tensor is None else replace(value, type=Type(tensor_type=replace(tensor, shape=None)))
+
+
+def _merge_types(inferred: Model, stated: Model) -> Model:
+    """Add the stated types of values for which the inference found no shape."""
+    graph, before = inferred.graph or Graph(), stated.graph or Graph()
+    found = {each.name for each in (*graph.value_info, *graph.output) if each.shape is not None}
+    kept = [each for each in (*before.value_info, *before.output) if each.name not in found]
+    names = {each.name for each in kept}
+    infos = [each for each in graph.value_info if each.name not in names]
+    outputs = [each for each in graph.output if each.name in found]
+    return replace(inferred, graph=replace(graph, value_info=(*infos, *kept), output=tuple(outputs) or before.output))
+
+
+def _lacks_types(model: Model) -> bool:
+    scopes = [each for each in Index(model).scopes if each.kind in ("main", "subgraph")]
+    return any([None in (_shape(scope.types.get(name)) or (None,)) for scope in scopes for name in _produced(scope)])
+
+
+def _produced(scope: Scope) -> Iterator[str]:
+    nodes = scope.graph.node
+    return (name for name, (position, _) in scope.producers.items() if not is_constant_node(nodes[position]))
+
+
+def _shape(stated: Type | None) -> tuple[Size | None, ...] | None:
+    """Return the dims of a tensor; None for those, and for all of them, that are not known."""
+    dims = None if stated is None else stated.shape
+    return None if dims is None else tuple([_dim(each) for each in dims]) or ()
+
+
+def _dim(dim: int | str | None) -> Size | None:
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return named(dim) if dim and not dim.startswith(INVENTED) else None
+
+
+class _Costs:
+    """One walk over the main graph of a model and its subgraphs."""
+
+    def __init__(self, model: Model, *, is_original: bool) -> None:
+        self._index = Index(model)
+        self._is_original = is_original
+        """Whether addresses are those of the model that the user knows."""
+        self._unknown: Counter[tuple[str, str]] = Counter()
+        self._unsized = 0
+        self._shapes: dict[tuple[int, str], Shape | None] = {}
+
+    def total(self, model: Model, dims: Mapping[str, int], notes: Sequence[str]) -> Cost:
+        main = self._index.main
+        refs = [] if main is None else _nodes(main)
+        works = [self._work(ref) for ref in refs]
+        sizes = {} if main is None else self._sizes(main)
+        produced, peaks = (0, [(0, None)]) if main is None else self._activations(main, sizes)
+        whole = sum_work(works)
+        macs, flops = texts(whole)
+        tensors = [each.tensor for each in stored_tensors(Index(model)) if each.is_weight]
+        return Cost(
+            macs=macs,
+            flops=flops,
+            parameters=sum([element_count(each.dims) for each in tensors]),
+            weight_bytes=sum(map(stored_bytes, tensors)),
+            activation_bytes=plain(produced),
+            peak_activation_bytes=_peak([size for size, _ in peaks]),
+            peak_at=peaks[0][1] if len(peaks) == 1 and self._is_original else None,
+            dims=dict(dims),
+            unknown=tuple([Unknown(name, count, why) for (name, why), count in sorted(self._unknown.items())]),
+            unsized=self._unsized,
+            notes=tuple(notes),
+            operators=_groups([([_name_of(ref)], work) for ref, work in zip(refs, works, strict=True)]),
+            scopes=_groups([(scopes_of(ref.node), work) for ref, work in zip(refs, works, strict=True)]),
+            nodes=tuple([self._node(ref, work, sizes) for ref, work in zip(refs, works, strict=True) if any(work)]),
+        )
+
+    def _node(self, ref: NodeRef, work: Work, sizes: Mapping[str, Size | None]) -> NodeCost:
+        stored = [sizes.get(name) for name in ref.node.output if name]
+        total = None if None in stored else plain(sum([each for each in stored if each is not None]))
+        macs, flops = texts(work)
+        address = ref.address if self._is_original else ""
+        return NodeCost(address, ref.node.name or "", _name_of(ref), macs, flops, total)
+
+    def _work(self, ref: NodeRef) -> Work:
+        node = ref.node
+        domain, op_type, _ = operator_key(node)
+        try:
+            if not domain and op_type in ("If", "Loop", "Scan"):
+                return self._controlled(ref)
+            shapes = [self._known(ref.scope, name) for name in (*node.input, *node.output)]
+            given = frozenset([slot for slot, name in enumerate(node.input) if name])
+            inputs, outputs = shapes[: len(node.input)], shapes[len(node.input) :]
+            return work_of((domain, op_type), Call(inputs, outputs, given, _values(node)))
+        except UnknownAmountError as error:
+            self._unknown[_name_of(ref), str(error)] += 1
+            return Work()
+
+    def _controlled(self, ref: NodeRef) -> Work:
+        works = [sum_work(map(self._work, _nodes(each))) for each in ref.scope.children if each.owner == ref]
+        if ref.node.op_type == "If":
+            return max(works, key=_weight, default=Work())
+        times = self._iterations(ref)
+        if times is None:
+            self._unknown[_name_of(ref), "the number of iterations is not known; counted as one"] += 1
+            times = 1
+        return Work(*[each * times for each in sum_work(works)])
+
+    def _iterations(self, ref: NodeRef) -> Size | None:
+        node = ref.node
+        if node.op_type == "Loop":
+            found = find_constant(ref.scope, node.input[0]) if node.input and node.input[0] else None
+            if found is None or found.tensor is None or element_count(found.tensor.dims) != 1:
+                return None
+            try:
+                return int(to_numpy(found.tensor).reshape(-1)[0])
+            except OnnxJsonError:
+                return None
+        shape = self._known(ref.scope, node.input[-1]) if node.input else None
+        axes = node.attributes.get("scan_input_axes") or (0,)
+        return shape[axes[-1]] if shape and -len(shape) <= axes[-1] < len(shape) else None
+
+    def _known(self, scope: Scope, name: str) -> Shape | None:
+        """Return the shape of a value; None if a part of it is not known."""
+        key = id(scope), name
+        if key not in self._shapes:
+            self._shapes[key] = self._shape(scope, name)
+        return self._shapes[key]
+
+    @staticmethod
+    def _shape(scope: Scope, name: str) -> Shape | None:
+        dims: Sequence[Size | None] | None = _shape(Index.type_of(scope, name)) if name else None
+        if dims is None and name and (found := find_constant(scope, name)) is not None and found.value is not None:
+            dims = found.value.dims
+        if dims is None or None in dims:
+            return None
+        return tuple([each for each in dims if each is not None])
+
+    def _sizes(self, scope: Scope) -> dict[str, Size | None]:
+        """Return the bytes of the inputs of a graph and of the values that its nodes produce; None if not known."""
+        names = [name for name in scope.inputs if scope.initializer(name) is None]
+        return {name: self._bytes(scope, name) for name in (*names, *_produced(scope))}
+
+    def _bytes(self, scope: Scope, name: str) -> Size | None:
+        stated, shape = Index.type_of(scope, name), self._known(scope, name)
+        tensor = None if stated is None else stated.tensor_type
+        bits = BITS.get(tensor.elem_type or 0) if tensor is not None else None
+        if shape is None or bits is None:
+            return None
+        total: Size = bits
+        for size in shape:
+            total = total * size
+        try:
+            return (total + 7) // 8 if isinstance(total, int) else total // 8
+        except UnknownAmountError:
+            return None
+
+    def _activations(
+        self, scope: Scope, sizes: Mapping[str, Size | None], *, is_inner: bool = False
+    ) -> tuple[Size, list[tuple[Size, str | None]]]:
+        """Return the bytes of all values of a graph, and the possible peaks with the address of their nodes."""
+        nodes = scope.graph.node
+        last = dict.fromkeys(sizes, -1)
+        uses = [consumed_names(node) for node in nodes]
+        for position, names in enumerate(uses):
+            last.update(dict.fromkeys([name for name in (*names, *nodes[position].output) if name in last], position))
+        last.update(dict.fromkeys([name for name in scope.output_names if name in last], len(nodes)))
+        ends: dict[int, list[str]] = {}
+        for name, position in last.items():
+            ends.setdefault(position, []).append(name)
+        self._unsized += sum([size is None for size in sizes.values()])
+        known = {name: size for name, size in sizes.items() if size is not None}
+        alive: Size = sum([known.get(name, 0) for name in scope.inputs])
+        if is_inner:
+            known = {name: size for name, size in known.items() if name not in scope.inputs}
+            alive = 0
+        total = alive
+        peaks: list[tuple[Size, str | None]] = [(alive, None)]
+        for position, node in enumerate(nodes):
+            made: Size = sum([known.get(name, 0) for name in dict.fromkeys(node.output)])
+            alive, total = alive + made, total + made
+            inside = self._inside(NodeRef(scope, position))
+            peaks = _with_peak(peaks, alive + inside, f"{scope.address}/node/{position}")
+            for name in ends.get(position, ()):
+                alive = alive - known.get(name, 0)
+        return total, peaks
+
+    def _inside(self, ref: NodeRef) -> Size:
+        """Return the peak in the subgraphs of a node, the largest of them."""
+        if not any([each.g is not None or each.graphs for each in ref.node.attribute]):
+            return 0
+        bodies = [each for each in ref.scope.children if each.owner == ref]
+        peaks = [self._activations(body, self._sizes(body), is_inner=True)[1][0][0] for body in bodies]
+        return (largest(peaks) or [0])[0]
+
+
+def _peak(sizes: Sequence[Size]) -> Number | None:
+    if len(sizes) == 1:
+        return plain(sizes[0])
+    return f"max({', '.join(map(str, map(plain, sizes)))})" if len(sizes) <= _MOST_PEAKS else None
+
+
+def _with_peak(peaks: list[tuple[Size, str | None]], size: Size, at: str) -> list[tuple[Size, str | None]]:
+    if len(peaks) > _MOST_PEAKS:
+        return peaks
+    kept = largest([*[each for each, _ in peaks], size])
+    if size not in kept or size in [each for each, _ in peaks]:
+        return peaks
+    return [each for each in peaks if each[0] in kept] + [(size, at)]
+
+
+def _nodes(scope: Scope) -> list[NodeRef]:
+    return [NodeRef(scope, place) for place in range(len(scope.graph.node))]
+
+
+def _weight(work: Work) -> int:
+    """Order the branches of an If; formulas by the sum of their coefficients."""
+    flops = 2 * work.macs + work.other
+    return sum(flops.terms.values()) if isinstance(flops, Amount) else flops
+
+
+def _values(node: Node) -> Mapping[str, Any]:
+    return {each.name or "": each.value for each in node.attribute if each.t is None and each.g is None}
+
+
+def _name_of(ref: NodeRef) -> str:
+    return operator_name(plain_domain(ref.node.domain), ref.node.op_type)
+
+
+def _groups(members: Sequence[tuple[Sequence[str], Work]]) -> tuple[GroupCost, ...]:
+    """Return the sum of each group, those with most operations first."""
+    works: dict[str, list[Work]] = {}
+    for names, work in members:
+        for name in names:
+            works.setdefault(name, []).append(work)
+    groups = [(name, len(each), sum_work(each)) for name, each in works.items()]
+    groups.sort(key=lambda each: (-_weight(each[2]), each[0]))
+    return tuple([GroupCost(name, nodes, *texts(work)) for name, nodes, work in groups])

@@ -1,0 +1,235 @@
+"""Judge a model by a policy: run its rules and budgets, leave out what is ignored and what the base already has."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from onnxjson.checking.budgets import OF_COST, OF_RUNS, Value, Verdict, judge_budget, values_of
+from onnxjson.checking.cost import Cost, cost_of, known_dims
+from onnxjson.checking.linting import Rule, Subject, lint
+from onnxjson.checking.policy import Policy
+from onnxjson.diffing.difference import diff_models
+from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.model.document import Model
+from onnxjson.model.elements import element_count
+from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
+from onnxjson.model.index import Index
+from onnxjson.model.stored_tensors import stored_bytes
+from onnxjson.patterns.selectors import TensorRef, select
+from onnxjson.running.comparison import Comparison
+
+IGNORE: Final = "onnxjson.ignore"
+"""Key of the metadata of a node that ignores rules there: ``ONJ101: nodes for the profiler``."""
+
+_REPEAT: Final = 20
+"""Number of timed runs; the latency is their median."""
+
+_SECONDS: Final = 120.0
+"""Time limit for the runs of one model."""
+
+BUDGET: Final = "budget"
+"""Start of the codes of findings about budgets, such as ``budget:macs``."""
+
+
+class Judged(NamedTuple):
+    """A model and its numbers."""
+
+    path: str
+    """The name of its file, as policies and reports have it."""
+    model: Model
+    folder: Path | None
+    """The folder of its external data."""
+    file_bytes: int
+    cost: Cost | None
+    measured: Mapping[str, Value] = {}
+    """Latency and difference, if they were measured."""
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The numbers that budgets limit."""
+        weights = [each.tensor for each in Subject(self.model).tensors if each.is_weight]
+        parameters = sum([element_count(each.dims) for each in weights])
+        size = sum(map(stored_bytes, weights))
+        return values_of(self.model, self.file_bytes, size, parameters, self.cost) | dict(self.measured)
+
+
+def judged(policy: Policy, path: str, model: Model, folder: Path | None, file_bytes: int) -> Judged:
+    """Return a model with the cost that the budgets of a policy need; see `measure` for the others."""
+    needs_cost = bool(OF_COST & policy.budgets.keys())
+    dims = known_dims(policy.dims, model)
+    return Judged(path, model, folder, file_bytes, cost_of(model, folder, dims) if needs_cost else None)
+
+
+def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tuple[Judged, list[str]]:
+    """Run a model for the budgets that need it; return it with the results, and why something could not be measured.
+
+    Without such a budget nothing runs.
+
+    Args:
+        policy: the policy.
+        judged: the model.
+        file: its file.
+        base: the file of the base, for differences.
+    """
+    if not OF_RUNS & policy.budgets.keys():
+        return judged, []
+    from statistics import median
+
+    from onnxjson.running.model_run import run
+    from onnxjson.running.verification import verify
+
+    found: dict[str, Value] = {}
+    problems: list[str] = []
+    dims = known_dims(policy.dims, judged.model)
+    try:
+        if "latency" in policy.budgets:
+            times = run(file, dims=dims, repeat=_REPEAT, timeout=_SECONDS).times
+            found["latency"] = median(times) if times else None
+        if "difference" in policy.budgets and base is not None:
+            result = verify(base, file, dims=dims, timeout=_SECONDS)
+            worst = [None if each.worst is None else _largest(each.worst) for each in result.outputs]
+            known = [each for each in worst if each is not None]
+            is_complete = len(known) == len(worst) and all([each.verdict != "failed" for each in result.runs])
+            found["difference"] = max(known, default=0.0) if is_complete else None
+            problems += [each.problem for each in result.runs if each.problem][:1]
+    except OnnxJsonError as error:
+        problems.append(str(error))
+    return judged._replace(measured=found), problems
+
+
+def _largest(compared: Comparison) -> float | None:
+    """Return the largest difference; None if arrays could not be compared, or only one has NaN or an infinity."""
+    if compared.problem is not None or compared.nonfinite:
+        return None
+    return compared.largest_absolute or 0.0
+
+
+def findings_of(
+    policy: Policy, judged: Judged, others: Iterable[Finding] = (), codes: Collection[str] | None = None
+) -> tuple[list[Finding], int]:
+    """Run the rules of a policy on a model; return the findings and the number of those ignored with a reason.
+
+    The policy also applies to `others`, the findings of ``check``. With `codes`, only these rules run.
+    """
+    subject = Subject(judged.model, judged.folder)
+    rules = [each for each in policy.rules_for(judged.path) if codes is None or each.code in codes]
+    found: list[Finding] = []
+    for finding in (*others, *lint(subject, rules)):
+        severity = policy.severity(judged.path, finding.code, finding.severity)
+        if severity is not None:
+            found.append(replace(finding, severity=severity, file=finding.file or judged.path))
+    accepted = _Accepted(policy, judged.path, subject)
+    kept = [each for each in found if not accepted.has(each)]
+    return kept, len(found) - len(kept)
+
+
+class _Accepted:
+    """Findings that are ignored with a reason, in the policy or in the metadata of a node."""
+
+    def __init__(self, policy: Policy, path: str, subject: Subject) -> None:
+        self._whole: set[str] = set()
+        self._places: dict[str, set[str]] = {}
+        for each in policy.ignored:
+            if not fnmatchcase(path, each.path):
+                continue
+            if not each.where:
+                self._whole.add(each.code)
+                continue
+            try:
+                places = select(subject.model, subject.index, each.where)
+            except NoMatchError:
+                continue
+            for place in () if isinstance(places, TensorRef) else places:
+                self._places.setdefault(place.address, set()).add(each.code)
+        for ref in subject.index.nodes():
+            for entry in ref.node.metadata_props:
+                if entry.key == IGNORE and entry.value:
+                    codes, _, reason = entry.value.partition(":")
+                    if reason.strip():
+                        self._places.setdefault(ref.address, set()).update(codes.replace(",", " ").split())
+
+    def has(self, finding: Finding) -> bool:
+        if finding.code in self._whole:
+            return True
+        parts = finding.address.split("/")
+        prefixes = ("/".join(parts[:end]) for end in range(len(parts), 0, -1)) if self._places else ()
+        return any([finding.code in self._places.get(prefix, ()) for prefix in prefixes])
+
+
+def align_layouts(base: Model, target: Model) -> Alignment:
+    """Match the nodes of two models by structure, without reading weights."""
+    return diff_models(base, target, weights="skip").alignment
+
+
+def new_findings(found: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
+    """Return the findings that the base does not have at the corresponding element.
+
+    Args:
+        found: findings of the target.
+        before: findings of the base.
+        alignment: counterparts of nodes and values.
+    """
+    known = {(each.code, _key(each, alignment.base)) for each in before}
+    counterparts = {target: base for base, target in alignment.node_pairs()}
+    names = {pair.target.address: {new: old for old, new in pair.values.items()} for pair in alignment.graphs}
+    return [each for each in found if (each.code, _key(each, alignment.target, counterparts, names)) not in known]
+
+
+_COUNT: Final = re.compile(r"[0-9,]+ ")
+
+
+def _key(
+    finding: Finding,
+    index: Index,
+    counterparts: Mapping[str, str] | None = None,
+    names: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
+    """Return the element of a finding as in the base: a node by its counterpart, a value or tensor by its name.
+
+    Findings about graphs and models are the same if their messages are, except for the number that begins them.
+    """
+    parts = finding.address.split("/")
+    for end in range(len(parts), 2, -1):
+        address, scope = "/".join(parts[:end]), index.scope("/".join(parts[: end - 2]))
+        if scope is None or not parts[end - 1].isdigit():
+            continue
+        if parts[end - 2] == "node":
+            before = address if counterparts is None else counterparts.get(address, f"new {address}")
+            return "/".join([before, *parts[end:]])
+        elements = getattr(scope.graph, parts[end - 2], ())
+        name = getattr(elements[int(parts[end - 1])], "name", None) or "" if int(parts[end - 1]) < len(elements) else ""
+        return f"{parts[end - 2]} {(names or {}).get(scope.address, {}).get(name, name)}"
+    return _COUNT.sub("", finding.message, count=1) if _COUNT.match(finding.message) else finding.message
+
+
+def verdicts_of(policy: Policy, judged: Judged, base: Judged | None) -> list[Verdict]:
+    """Compare a model with the budgets of a policy."""
+    doubts = ""
+    if judged.cost is not None and (judged.cost.unknown or judged.cost.unsized):
+        doubts = "not all operators could be counted, show --cost lists them"
+    values, before = judged.values, None if base is None else base.values
+    return [judge_budget(each, judged.model, values, before, doubts) for each in policy.parsed_budgets()]
+
+
+def budget_findings(verdicts: Iterable[Verdict], path: str) -> list[Finding]:
+    """Return a finding for each budget that is exceeded (an error) or cannot be decided (a warning)."""
+    severities: dict[str, Severity] = {"over": "error", "unknown": "warning"}
+    return [
+        Finding(severity=severities[each.status], code=f"{BUDGET}:{each.name}", message=each.message, file=path)
+        for each in verdicts
+        if each.status in severities
+    ]
+
+
+def fixes_of(rules: Sequence[Rule], found: Iterable[Finding]) -> list[Mapping[str, object]]:
+    """Return the edits that correct findings, each once, in the order of the rules."""
+    codes = {each.code for each in found}
+    edits: list[Mapping[str, object]] = []
+    for rule in rules:
+        if rule.code in codes and rule.fix is not None and rule.fix not in edits:
+            edits.append(rule.fix)
+    return edits

@@ -1,0 +1,243 @@
+"""``onnxjson check``: findings about models, the rules and budgets of a policy, and their forms."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+import msgspec
+
+from onnxjson.cli import changing, options, output, reports
+from onnxjson.cli.paths import FilePath, Side, open_revision, open_side
+from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity, WorkerError
+from onnxjson.running import checking
+from onnxjson.storage import files
+from onnxjson.storage.files import Loaded
+
+if TYPE_CHECKING:
+    from onnxjson.checking.policy import Policy
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
+
+FORMS: Final = ("text", "json", "sarif", "github", "gitlab", "junit")
+
+_NOT_CHECKED: Final = "not-checked"
+
+
+class _Wanted(NamedTuple):
+    """What to check, besides the model itself."""
+
+    policy: "Policy | None"
+    base: str | None
+    """A revision, or a file: what relative budgets are compared with."""
+    new_since: str | None
+    """The same for findings: those that it has are left out."""
+    fix: bool
+
+
+@options.command("check")
+@click.argument("paths", metavar="MODEL...", nargs=-1, type=FilePath())
+@options.option("--deep", "Also run onnx's checker and shape inference.")
+@options.option("--strict", "Exit 1 for warnings too.")
+@options.option(
+    "--policy FILE", "Also run the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"
+)
+@options.option("--select NAME,...", "Also run these rules: all, families, codes; instead of the rules of the policy.")
+@options.option("--base REV", "Compare budgets with the model in a revision of git, or with a file.")
+@options.option("--new-since REV", "Leave out findings that the model has in a revision of git, or in a file.")
+@options.option("--explain CODE", "Describe a rule, and check nothing.")
+@options.option("--fix", "Correct what has an edit, in place; a backup is kept.")
+@options.drop_orphans
+@reports.view_options(*FORMS)
+@click.pass_context
+def check_command(
+    ctx: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    *,
+    deep: bool,
+    strict: bool,
+    policy_file: Path | None,
+    select: str | None,
+    explain: str | None,
+    drop_orphans: bool,
+    view: reports.View,
+    **given: Any,
+) -> None:
+    """Check models for errors, by rules and by budgets.
+
+    Prints every finding with file, line and column. Exits 1 if there are errors; with --strict also for warnings. Rules
+    run if --policy or --select is given.
+
+    \b
+    onnxjson check m.onnx.json
+    onnxjson check --deep models/*.onnx --json
+    onnxjson check m.onnx --select all
+    onnxjson check m.onnx --policy policy.toml --new-since main --format sarif
+    onnxjson check --explain ONJ501
+    """
+    if explain is not None:
+        view.show(_explanation(explain))
+        return
+    if not paths:
+        raise click.UsageError("Missing argument 'MODEL...'.")
+    wanted = _Wanted(_policy(policy_file, select), **given)
+    if wanted.policy is None and any(given.values()):
+        raise click.UsageError("--base, --new-since and --fix are for rules and budgets: add --policy or --select")
+    found: list[Finding] = []
+    code = checked = 0
+    with checking.new_worker() if deep else nullcontext() as worker:
+        for path in paths:
+            try:
+                with output.working(f"checking {path}"):
+                    of_file, loaded = checking.read_file(path, worker, drop_orphans=drop_orphans)
+                if loaded is not None:
+                    of_file = _judged(path, loaded, of_file, wanted)
+            except OnnxJsonError as error:
+                failure = output.leave_or_report(path, error)
+                if not failure:
+                    continue
+                code = failure
+                found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
+                continue
+            checked += 1
+            found += of_file
+            if view.form == "text":
+                output.findings_data(of_file, coloured=view.coloured)
+            if not code and _is_unexplained(of_file):
+                code = WorkerError.exit_code
+    if view.form == "json":
+        view.write_objects([msgspec.structs.asdict(each) for each in found])
+    elif view.form != "text":
+        from onnxjson.rendering.finding_forms import findings_text
+
+        view.write(findings_text(found, view.form, [str(path) for path in paths]))
+    severities = Counter(each.severity for each in found if each.code != _NOT_CHECKED)
+    if checked:
+        counts = [output.counted(severities[each], each) for each in SEVERITIES if severities[each]]
+        output.talk(f"{output.counted(checked, 'file')}: {', '.join(counts) or 'no errors'}")
+    if not code and (severities["error"] or (strict and severities["warning"])):
+        code = 1
+    ctx.exit(code)
+
+
+def _is_unexplained(found: list[Finding]) -> bool:
+    """Whether native analysis did not finish, and no other finding explains why."""
+    return any(finding.code == checking.UNFINISHED for finding in found) and all(
+        finding.severity != "error" for finding in found
+    )
+
+
+def _policy(file: Path | None, select: str | None) -> "Policy | None":
+    if file is None and select is None:
+        return None
+    from onnxjson.checking.policy import Policy, RuleTable, check_words, load_policy
+
+    policy = Policy() if file is None else load_policy(file)
+    if select is None:
+        return policy
+    words = tuple([each.strip() for each in select.split(",") if each.strip()])
+    check_words(words, "--select")
+    return msgspec.structs.replace(policy, rules=RuleTable(select=words), paths={})
+
+
+def _judged(path: Path, loaded: Loaded, others: list[Finding], wanted: _Wanted) -> list[Finding]:
+    """Return the findings by the policy; those of the model itself if there is none."""
+    if wanted.policy is None:
+        return others
+    from onnxjson.checking.judging import (
+        align_layouts,
+        budget_findings,
+        findings_of,
+        fixes_of,
+        judged,
+        measure,
+        new_findings,
+        verdicts_of,
+    )
+
+    policy = wanted.policy
+    name = path.as_posix()
+    model = loaded.model
+    with suppress(OnnxJsonError):  # missing blobs are findings already
+        model = files.bind_digests(model, folder=path.parent, weights_from=None)
+    target = judged(policy, name, model, path.parent, loaded.identity.size)
+    found, ignored = findings_of(policy, target, others)
+    if wanted.fix and (edits := fixes_of(policy.rules_for(name), found)):
+        _fix(path, edits)
+        others, fixed = checking.read_file(path, None)
+        return _judged(path, fixed or loaded, others, wanted._replace(fix=False))
+    before = None
+    with open_base(wanted.base or wanted.new_since, path) as side:
+        if side is not None:
+            before = judged(policy, name, side.model, side.path.parent, os.stat(side.path).st_size)
+            before, _ = measure(policy, before, side.path, None)
+            if wanted.new_since is not None:
+                codes = {each.code for each in found}
+                of_base = findings_of(policy, before, checking.check(side.model), codes)[0]
+                found = new_findings(found, of_base, align_layouts(side.model, model))
+        target, problems = measure(policy, target, path, None if side is None else side.path)
+    verdicts = verdicts_of(policy, target, before)
+    for problem in problems:
+        output.warn(f"{path}: not measured: {problem}")
+    if ignored:
+        output.talk(f"{path}: {output.counted(ignored, 'finding')} ignored with a reason")
+    of_rules = checking.located(path, loaded, [each for each in found if not each.line])
+    return [*[each for each in found if each.line], *of_rules, *budget_findings(verdicts, str(path))]
+
+
+@contextmanager
+def open_base(base: str | None, path: Path) -> Iterator[Side | None]:
+    """Open the model of a path at a revision, or `base` if it is a file; None if the revision has no such file."""
+    if base is None:
+        yield None
+        return
+    from onnxjson.git.commands import Git
+
+    with ExitStack() as stack:
+        if os.path.isfile(base):
+            yield stack.enter_context(open_side(Path(base), bind=True))
+            return
+        if Git(Path.cwd()).named(base, "commit") is None:
+            raise MissingInputError(f"{output.quoted(base)} is neither a file nor a revision of this repository")
+        spec = f"{base}:./{os.path.relpath(path)}"
+        side: Side | None = None
+        try:
+            side = stack.enter_context(open_revision(spec, spec))
+        except MissingInputError as error:
+            output.talk(f"{path} has no base: {error}")
+        yield side
+
+
+def _fix(path: Path, edits: list[Any]) -> None:
+    from onnxjson.editing.applying import run as run_edits
+    from onnxjson.editing.script import parse_edit
+
+    parsed = [parse_edit(json.dumps(each)) for each in edits]
+    request = changing.Request((path,), None, True, None, None, False, reports.View())
+    changing.run(
+        request,
+        lambda its, loaded: changing.Changed(run_edits(loaded.model, parsed, model_folder=its.parent).model),
+    )
+
+
+def _explanation(code: str) -> Iterator[str]:
+    from onnxjson.checking.catalogue import RULES
+    from onnxjson.rendering.finding_forms import rule_text
+
+    rule = next((each for each in RULES if each.code == code.upper()), None)
+    if rule is None:
+        raise click.BadParameter(
+            f"there is no rule {output.quoted(code)}; codes are {RULES[0].code} to {RULES[-1].code}"
+        )
+    yield f"{rule.code}  {rule_text(rule)}"
+    yield f"family    {rule.family}"
+    yield f"severity  {rule.level}" + (" unless a policy selects it" if rule.level == "off" else "")
+    if rule.hint:
+        yield f"hint      {rule.hint}"
+    if rule.fix is not None:
+        yield f"fix       {json.dumps(rule.fix)}"

@@ -1,0 +1,120 @@
+"""``onnxjson gate``: whether the models of a change may enter, as reports for a pull request."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from onnxjson.checking.gate import GateResult, ModelResult, judge_change, with_cost
+from onnxjson.checking.judging import Judged, measure
+from onnxjson.checking.policy import Policy, load_policy
+from onnxjson.cli import options, output, reports
+from onnxjson.cli.diff_git import open_version, path_of, status_of
+from onnxjson.cli.paths import Side
+from onnxjson.diffing.difference import diff_models
+from onnxjson.git.changed_models import Change, changed
+from onnxjson.git.commands import Git
+from onnxjson.model.errors import Finding, OnnxJsonError
+from onnxjson.rendering.diff_html import diff_section
+from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.finding_forms import findings_text
+from onnxjson.rendering.gate_report import gate_data, gate_html, gate_markdown, headline, summary_line
+from onnxjson.rendering.markdown_reports import diff_markdown
+from onnxjson.running import checking
+from onnxjson.storage.saving import make_folder
+
+
+class _Texts(NamedTuple):
+    """One model of the change, with its difference in two forms."""
+
+    result: ModelResult
+    markdown: str = ""
+    page: str = ""
+
+
+@options.command("gate")
+@options.option("--base REV", "Revision that the change is made to.", required=True)
+@options.option("--head REV", "Revision with the change.", default="HEAD")
+@options.option("--policy FILE", "Rules and budgets; default: all rules, no budgets.", "policy_file")
+@options.option("--out DIR", "Folder for gate.md, .html, .json, .sarif and .github.", "folder", required=True)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.pass_context
+def gate_command(
+    ctx: click.Context, base: str, head: str, policy_file: Path | None, folder: Path, paths: tuple[str, ...]
+) -> None:
+    """Check every model that changed between two revisions of git.
+
+    Compares HEAD with the commit where it branched off the base: what changed, the cost before and after, budgets, and
+    the findings that the change brought in. Writes a Markdown comment, a page, JSON, SARIF and GitHub annotations.
+    Exits 1 if a model breaks the policy, or cannot be read.
+
+    \b
+    onnxjson gate --base main --policy policy.toml --out gate
+    onnxjson gate --base origin/main --head HEAD --out gate models
+    """
+    policy = Policy() if policy_file is None else load_policy(policy_file)
+    git = Git(Path.cwd())
+    with output.working("listing changed models"):
+        changes = changed(git, (f"{base}...{head}",), paths)
+    texts = [_judge(policy, change, f"m{number}") for number, change in enumerate(changes)]
+    result = GateResult(base, head, tuple([each.result for each in texts]))
+    make_folder(folder)
+    markdown = {each.result.name: each.markdown for each in texts}
+    pages = {each.result.name: each.page for each in texts}
+    files: dict[str, Iterator[str]] = {
+        "gate.md": iter([gate_markdown(result, markdown)]),
+        "gate.html": gate_html(result, pages),
+        "gate.sarif": findings_text(result.findings, "sarif"),
+        "gate.github": findings_text(result.findings, "github"),
+        "gate.json": iter([as_json(gate_data(result)) + "\n"]),
+    }
+    for name, pieces in files.items():
+        reports.save(pieces, folder / name)
+    for each in result.models:
+        output.data(summary_line(each))
+    output.data(headline(result))
+    ctx.exit(0 if result.passes else 1)
+
+
+def _judge(policy: Policy, change: Change, prefix: str) -> _Texts:
+    """Judge one model; one that cannot be read fails. `prefix` begins the ids of its section of the page."""
+    name, status = path_of(change), status_of(change)
+    with ExitStack() as stack, output.working(f"judging {name}"):
+        try:
+            new = None if change.new is None else stack.enter_context(open_version(change.new, bind=True))
+        except OnnxJsonError as error:
+            finding = Finding(severity="error", code="not-checked", message=str(error), file=name)
+            return _Texts(ModelResult(name, status, None, None, (finding,)))
+        problems = [] if new is None else list(new.problems)
+        old = None
+        try:
+            old = None if change.old is None else stack.enter_context(open_version(change.old, bind=True))
+        except OnnxJsonError as error:
+            problems.append(str(error))
+        before, after = _judged(policy, name, old), _judged(policy, name, new)
+        if before is not None and old is not None and after is not None:
+            before, _ = measure(policy, before, old.path, None)
+        if after is not None and new is not None:
+            after, unmeasured = measure(policy, after, new.path, None if old is None else old.path)
+            problems += unmeasured
+        checks = [checking.check(side.model) if side is not None else () for side in (old, new)]
+        result = ModelResult(name, status, before, after, problems=tuple(problems))
+        if old is None or new is None or before is None or after is None:
+            return _Texts(judge_change(policy, result, checks, None))
+        diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))
+        result = judge_change(policy, result, checks, diff.alignment)
+        shown = report(diff, old.name, new.name)
+        if before.cost is not None and after.cost is not None:
+            shown = shown._replace(costs=(before.cost, after.cost))
+        result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))
+        return _Texts(result, diff_markdown(shown), "".join(diff_section(shown, prefix)))
+
+
+def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:
+    if side is None:
+        return None
+    return with_cost(Judged(name, side.model, side.path.parent, os.stat(side.path).st_size, None), policy)

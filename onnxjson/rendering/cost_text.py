@@ -1,0 +1,133 @@
+"""The cost of a model, and of two models side by side, as lines of text and rows of tables."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from onnxjson.checking.cost import Cost, GroupCost, Number
+from onnxjson.model.display import counted
+from onnxjson.rendering.exact import picked
+from onnxjson.rendering.tables import size, table, wrapped
+
+_MOST_ROWS: Final = 15
+"""Maximum number of listed operators, scopes and nodes."""
+
+_UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def amount(number: Number | None) -> str:
+    """Return ``4.12 G``, or the text of a formula, not yet made visible."""
+    if not isinstance(number, int):
+        return "not known" if number is None else number
+    unit, name = next(((unit, name) for unit, name in _UNITS if abs(number) >= unit), (1, ""))
+    return f"{number / unit:.4g} {name}" if name else f"{number:,}"
+
+
+def bytes_text(number: Number | None) -> str:
+    """Return ``1.2 MB``, or the text of a formula."""
+    return size(number) if isinstance(number, int) else amount(number) + (" bytes" if number is not None else "")
+
+
+def cost_lines(cost: Cost, width: int) -> list[str]:
+    """Return the lines of a cost, visible."""
+    at = f" (at @{cost.peak_at})" if cost.peak_at else ""
+    rows = [
+        ("MACs", amount(cost.macs)),
+        ("FLOPs", amount(cost.flops)),
+        ("parameters", f"{cost.parameters:,}"),
+        ("weights", size(cost.weight_bytes)),
+        ("activations", bytes_text(cost.activation_bytes)),
+        ("peak", bytes_text(cost.peak_activation_bytes) + at),
+    ]
+    lines = ["cost", *table(rows, width), *wrapped("\n".join(problems(cost)), width)]
+    for title, groups in (("by operator", cost.operators), ("by scope", cost.scopes)):
+        lines += _group_lines(title, groups, cost, width)
+    counted_nodes = [each for each in cost.nodes if isinstance(each.flops, int)]
+    top = sorted(counted_nodes, key=lambda each: -int(each.flops))[:_MOST_ROWS]
+    nodes = [(each.operator, each.name or f"@{each.address}", amount(each.macs), amount(each.flops)) for each in top]
+    if nodes:
+        lines += ["", "most expensive nodes", *table([("", "", "MACs", "FLOPs"), *nodes], width, right=(2, 3))]
+    return lines
+
+
+def problems(cost: Cost) -> list[str]:
+    """Return what is not in the numbers, not yet made visible."""
+    texts = [f"! not counted: {each.operator}, {counted(each.nodes, 'node')}: {each.reason}" for each in cost.unknown]
+    if cost.unsized:
+        texts.append(f"! {counted(cost.unsized, 'activation')} of unknown size; --dim sets the size of a dimension")
+    return texts + [f"! {note}" for note in cost.notes]
+
+
+def _group_lines(title: str, groups: Sequence[GroupCost], cost: Cost, width: int) -> list[str]:
+    rows = [
+        (each.name, counted(each.nodes, "node"), amount(each.macs), amount(each.flops), _share(each, cost))
+        for each in groups
+        if each.flops != 0
+    ]
+    if not rows:
+        return []
+    left = len(rows) - _MOST_ROWS
+    head = ("", "", "MACs", "FLOPs", "")
+    lines = ["", title, *table([head, *rows[:_MOST_ROWS]], width, right=(1, 2, 3, 4))]
+    return [*lines, f"  ... and {left:,} more"] if left > 0 else lines
+
+
+def _share(group: GroupCost, cost: Cost) -> str:
+    if isinstance(group.flops, int) and isinstance(cost.flops, int) and cost.flops:
+        return f"{group.flops / cost.flops:.1%}"
+    return ""
+
+
+TOTALS: Final = (
+    "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak_activation_bytes", "unsized",
+)  # fmt: skip
+"""The properties of a cost that are one number."""
+
+
+def cost_totals(cost: Cost) -> dict[str, object]:
+    """Return a cost as data, without the parts by operator, scope and node."""
+    return picked(cost, f"{' '.join(TOTALS)} dims unknown")
+
+
+class CostRow(NamedTuple):
+    """One line of a comparison."""
+
+    label: str
+    before: str
+    after: str
+    change: str
+
+
+_COMPARED: Final = (
+    ("parameters", "parameters", False),
+    ("weights", "weight_bytes", True),
+    ("MACs", "macs", False),
+    ("FLOPs", "flops", False),
+    ("activations", "activation_bytes", True),
+    ("peak of activations", "peak_activation_bytes", True),
+)
+
+
+def cost_rows(base: Cost, target: Cost) -> list[CostRow]:
+    """Return the rows of a comparison: before, after, change in percent."""
+    rows = []
+    for label, field, is_bytes in _COMPARED:
+        before, after = getattr(base, field), getattr(target, field)
+        show = bytes_text if is_bytes else amount
+        rows.append(CostRow(label, show(before), show(after), _change(before, after)))
+    return rows
+
+
+def _change(before: Number | None, after: Number | None) -> str:
+    if before == after:
+        return ""
+    if not isinstance(before, int) or not isinstance(after, int):
+        return "differs"
+    return f"{(after - before) / before:+.1%}" if before else f"+{after:,}"
+
+
+def comparison_of_cost(base: Cost, target: Cost, width: int) -> list[str]:
+    """Return the lines of a comparison, with what is not in the numbers of each side."""
+    lines = ["cost", *table([("", "before", "after", "change"), *cost_rows(base, target)], width, right=(1, 2, 3))]
+    for name, cost in (("before", base), ("after", target)):
+        lines += wrapped("\n".join([f"{name}: {text}" for text in problems(cost)]), width)
+    return lines

@@ -1,0 +1,204 @@
+"""The verdict of the gate as Markdown for a pull request, as a page, and as JSON.
+
+Everything that a model or a file name says is in code spans, or escaped; see `onnxjson.rendering.markdown_reports`.
+"""
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.checking.budgets import NUMBERS, Verdict
+from onnxjson.checking.gate import FORMAT, GateResult, ModelResult
+from onnxjson.checking.judging import Judged
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import Finding
+from onnxjson.rendering.cost_text import amount, bytes_text, cost_totals, problems
+from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
+from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span
+from onnxjson.rendering.tables import size
+
+_MOST_FINDINGS: Final = 50
+"""Maximum number of listed findings of one model."""
+
+_ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
+
+_OVERVIEW: Final = ("", "model", "change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
+
+
+def headline(result: GateResult) -> str:
+    """Return the verdict in one sentence."""
+    if not result.models:
+        return "No models changed."
+    bad = sum([not each.passes for each in result.models])
+    models = counted(len(result.models), "changed model")
+    return f"{bad} of {models} may not enter." if bad else f"{models} may enter."
+
+
+def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:
+    """Return the comment, at most `LARGEST` characters: the verdict first, then as many details as fit.
+
+    Args:
+        result: the verdict.
+        diffs: the difference of each model as Markdown, by its name.
+    """
+    icon = _ICONS["ok" if result.passes else "error"]
+    text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}\n"
+    left_out = 0
+    ordered = sorted(result.models, key=lambda each: (each.passes, not each.findings))
+    rows = [_markdown_row(each) for each in ordered]
+    if rows:
+        text += f"\n|{'|'.join(_OVERVIEW)}|\n|---|---|---|--:|--:|--:|--:|--:|--:|\n"
+        kept = [row for end, row in enumerate(rows, 1) if sum(map(len, rows[:end])) < LARGEST // 3]
+        text += "".join(kept) + (f"\n*{len(rows) - len(kept):,} more models.*\n" if len(kept) < len(rows) else "")
+    pieces = [*map(_markdown_details, ordered), *[_folded(each, diffs) for each in ordered]]
+    for piece in pieces:
+        if len(text) + len(piece) > LARGEST:
+            left_out += 1
+            continue
+        text += piece
+    if left_out:
+        text += f"\n*{counted(left_out, 'part')} left out to fit into a comment; the page has everything.*\n"
+    return text
+
+
+def _markdown_row(each: ModelResult) -> str:
+    numbers = [amount_cell(before) if before == after else f"{amount_cell(before)} → {amount_cell(after)}" if before
+               else amount_cell(after) for _, before, after in _numbers(each)]  # fmt: skip
+    icon = _ICONS["error" if not each.passes else "warning" if each.findings or each.problems else "ok"]
+    return f"| {icon} | {code(each.name)} | {each.status} | {' | '.join(numbers)} | {len(each.findings):,} |\n"
+
+
+def _numbers(each: ModelResult) -> list[tuple[str, str, str]]:
+    """Return label, number before and after; "" where there is no model."""
+    before, after = _columns(each.before), _columns(each.after)
+    return [(label, before.get(label, ""), after.get(label, "")) for label in _OVERVIEW[3:8]]
+
+
+def _columns(judged: Judged | None) -> dict[str, str]:
+    if judged is None or judged.cost is None:
+        return {}
+    cost = judged.cost
+    texts = (f"{judged.values['nodes']:,}", amount(cost.parameters), size(cost.weight_bytes), amount(cost.macs))
+    return dict(zip(_OVERVIEW[3:8], (*texts, bytes_text(cost.peak_activation_bytes)), strict=True))
+
+
+def _markdown_details(each: ModelResult) -> str:
+    if not (each.findings or each.problems):
+        return ""
+    lines = [f"\n#### {code(each.name)}\n\n"]
+    lines += [f"- {_ICONS['warning']} not compared: {code_span(problem)}\n" for problem in each.problems]
+    for finding in _by_severity(each.findings)[:_MOST_FINDINGS]:
+        where = f" {code('@' + finding.address)}" if finding.address else ""
+        hint = f"; {finding.hint}" if finding.hint else ""
+        lines.append(f"- {_ICONS[finding.severity]} {code(finding.code)} {code_span(finding.message + hint)}{where}\n")
+    left = len(each.findings) - _MOST_FINDINGS
+    lines += [f"- and {left:,} more\n"] if left > 0 else []
+    return "".join(lines)
+
+
+def _by_severity(found: Iterable[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda each: each.severity != "error")
+
+
+def _folded(each: ModelResult, diffs: Mapping[str, str]) -> str:
+    """Return budgets, doubts about the cost and the difference of a model, collapsed."""
+    rows = [
+        f"| {_ICONS[verdict.status]} | {verdict.name} | {code(verdict.limit)} | {code_span(verdict.message)} |\n"
+        for verdict in each.verdicts
+    ]
+    lines = ["\n| | budget | limit | |\n|---|---|---|---|\n", *rows] if rows else []
+    lines += [f"\n{code(problem)}\n" for problem in _cost_problems(each)]
+    lines.append("\n" + diffs.get(each.name, ""))
+    if lines == ["\n"]:
+        return ""
+    title = "budgets, cost and difference"
+    return f"\n<details><summary>{title}</summary>\n\n{code(each.name)}\n{''.join(lines)}\n</details>\n"
+
+
+def _cost_problems(each: ModelResult) -> list[str]:
+    return problems(each.after.cost) if each.after is not None and each.after.cost is not None else []
+
+
+def gate_html(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the page of all models in pieces; `diffs` has the section of each model by its name."""
+    return html_page(f"gate: {result.base} → {result.head}", _page(result, diffs), "onnxjson gate")
+
+
+def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
+    yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
+    rows = [
+        (f'<a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
+        for number, each in enumerate(result.models)
+    ]
+    yield from page_table(_OVERVIEW[2:], rows) if rows else ()
+    for number, each in enumerate(result.models):
+        yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
+        yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
+        yield from _page_list("Findings", map(_page_finding, _by_severity(each.findings)))
+        yield from _page_list("Budgets", map(_page_verdict, each.verdicts))
+        yield from _page_list("Not counted", map(page_text, _cost_problems(each)))
+        yield diffs.get(each.name, "") + "</section>\n"
+
+
+def _page_row(each: ModelResult) -> list[str]:
+    texts = [each.status, *[after or before for _, before, after in _numbers(each)]]
+    wrong = f"{len(each.findings):,}" + ("" if each.passes else f" {_ICONS['error']}")
+    return [*[page_number(page_text(text)) for text in texts], page_number(wrong, differs=not each.passes)]
+
+
+def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:
+    lines = [f"<li>{item}</li>\n" for item in items]
+    yield f"<h2>{title}</h2>\n<ul>\n{''.join(lines)}</ul>\n" if lines else ""
+
+
+def _page_finding(finding: Finding) -> str:
+    where = f" {page_code('@' + finding.address)}" if finding.address else ""
+    hint = html.escape(f"; {finding.hint}") if finding.hint else ""
+    return f"{_ICONS[finding.severity]} {page_code(finding.code)} {html.escape(finding.message)}{hint}{where}"
+
+
+def _page_verdict(verdict: Verdict) -> str:
+    return f"{_ICONS[verdict.status]} <b>{html.escape(verdict.name)}</b> {html.escape(verdict.message)}"
+
+
+def gate_data(result: GateResult) -> dict[str, Any]:
+    """Return the verdict as data."""
+    return {
+        "format": FORMAT,
+        "verdict": "pass" if result.passes else "fail",
+        "base": result.base,
+        "head": result.head,
+        "models": [_model_data(each) for each in result.models],
+    }
+
+
+def _model_data(each: ModelResult) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "status": each.status,
+        "verdict": "pass" if each.passes else "fail",
+        "before": _side_data(each.before),
+        "after": _side_data(each.after),
+        "findings": [msgspec.structs.asdict(finding) for finding in each.findings],
+        "known_findings": each.known,
+        "ignored_findings": each.ignored,
+        "budgets": [msgspec.structs.asdict(verdict) for verdict in each.verdicts],
+        "not_compared": [visible(problem, None) for problem in each.problems],
+    }
+
+
+def _side_data(judged: Judged | None) -> dict[str, Any] | None:
+    if judged is None:
+        return None
+    found: dict[str, Any] = {name: value for name, value in judged.values.items() if name in NUMBERS}
+    return found | ({} if judged.cost is None else {"cost": cost_totals(judged.cost)})
+
+
+def summary_line(each: ModelResult) -> str:
+    """Return one line about a model, for a terminal; it does not begin with the name, which may be ``::command::``."""
+    errors = sum([finding.severity == "error" for finding in each.findings])
+    texts: Sequence[str] = [counted(errors, "error"), counted(len(each.findings) - errors, "warning")]
+    state = "pass" if each.passes else "FAIL"
+    return f"{state}  {visible(each.name, None)} {each.status}: {', '.join(texts)}"

@@ -1,0 +1,115 @@
+"""The cost of a model: every formula against a computation by hand."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from onnxjson.checking.amounts import Amount, UnknownAmountError, as_amount, is_at_least, largest, named, plain
+from onnxjson.checking.cost import cost_of
+from onnxjson.checking.formulas import FORMULAS
+from onnxjson.model.errors import ParameterError
+from tests.checking.texts import parsed
+
+MS = "com.microsoft"
+
+WORK = [line.split(" | ") for line in Path(__file__).with_name("work.txt").read_text().splitlines()]
+"""Name, MACs, other FLOPs and graph of small models."""
+
+
+def _computed(text: str) -> int:
+    """Return a product or sum of products, written out as by hand."""
+    return sum([math.prod(map(int, term.split(" * "))) for term in text.split(" + ")])
+
+
+@pytest.mark.parametrize(("macs", "other", "graph"), [line[1:] for line in WORK], ids=[line[0] for line in WORK])
+def test_formula_agrees_with_a_computation_by_hand(macs: str, other: str, graph: str) -> None:
+    cost = cost_of(parsed(f"g {graph}", opset=23 if "Attention" in graph else 21, imports=MS))
+    assert (cost.unknown, cost.macs, cost.flops) == ((), _computed(macs), 2 * _computed(macs) + _computed(other))
+
+
+def test_dimensions_without_a_size_give_formulas_and_sizes_give_numbers() -> None:
+    model = parsed("g (float[N,S,4] x, float[4,8] w) => (float[N,S,8] y) {h = MatMul(x, w) y = Relu(h)}")
+    cost = cost_of(model)
+    assert (cost.macs, cost.flops) == ("32*N*S", "72*N*S")
+    assert cost.peak_activation_bytes == "max(48*N*S + 128, 64*N*S)"
+    sized = cost_of(model, dims={"N": 2, "S": 3})
+    assert (sized.macs, sized.flops, sized.peak_activation_bytes, sized.dims) == (192, 432, 416, {"N": 2, "S": 3})
+    with pytest.raises(ParameterError, match='no dimension "M"; it has "N", "S"'):
+        cost_of(model, dims={"M": 2})
+
+
+def test_operator_without_a_formula_is_listed_and_not_zero() -> None:
+    cost = cost_of(parsed("g (float[4] x) => (float[4] y) {h = own.Mystery(x) y = own.Mystery(h)}", imports="own"))
+    assert [(each.operator, each.nodes, each.reason) for each in cost.unknown] == [("own::Mystery", 2, "no formula")]
+    assert cost.unsized == 1
+
+
+def test_operators_of_a_formula_whose_shapes_are_not_known_are_listed() -> None:
+    cost = cost_of(parsed("g (float[4] x) => (float[4] y) {h = own.Mystery(x) y = MatMul(h, h)}", imports="own"))
+    assert ("MatMul", 1, "the shape of input 1 is not known") in [
+        (each.operator, each.nodes, each.reason) for each in cost.unknown
+    ]
+
+
+def test_peak_is_the_most_that_is_alive_at_once() -> None:
+    # x 16 bytes, a 160, b 160, c 8: during Neg x is gone, a and b are alive; s is an output to the end.
+    cost = cost_of(
+        parsed("g (float[4,1] x, float[1,10] w) => (float[2] c, float[4,10] b) "
+               "<float[2] s = {1, 2}> {a = Mul(x, w) b = Neg(a) c = Identity(s)}")
+    )  # fmt: skip
+    assert (cost.activation_bytes, cost.peak_activation_bytes) == (16 + 40 + 160 + 160 + 8, 320)
+    assert cost.peak_at == "/graph/node/1"
+    assert (cost.parameters, cost.weight_bytes) == (2, 8)
+
+
+def test_branches_count_as_the_costlier_one_and_loops_as_often_as_they_run() -> None:
+    branches = "then_branch = t () => (float[8] a) {a = Sigmoid(x)}, else_branch = e () => (float[8] b) {b = Gelu(x)}"
+    cost = cost_of(parsed(f"g (float[8] x, bool c) => (float[8] y) {{y = If<{branches}>(c)}}"))
+    assert (cost.flops, cost.unknown) == (32, ())
+    body = "body = l (int64 i, bool k, float[8] h) => (bool k2, float[8] h2) {k2 = Identity(k) h2 = Relu(h)}"
+    graph = f"(float[8] x, bool c) => (float[8] y) <int64 n = {{3}}> {{y = Loop<{body}>(n, c, x)}}"
+    assert cost_of(parsed(f"g {graph}")).flops == 24
+    endless = f"(float[8] x, bool c) => (float[8] y) {{y = Loop<{body}>(, c, x)}}"
+    assert [each.operator for each in cost_of(parsed(f"g {endless}")).unknown] == ["Loop"]
+
+
+def test_functions_count_as_their_bodies() -> None:
+    model = parsed(
+        'g (float[4] x) => (float[4] y) {h = own.Twice(x) y = own.Twice(h)}\n'
+        '<domain: "own", opset_import: ["": 21]> Twice (a) => (c) {b = Relu(a) c = Relu(b)}', imports="own"
+    )  # fmt: skip
+    cost = cost_of(model)
+    assert (cost.flops, cost.unknown) == (16, ())
+
+
+def test_types_that_the_model_does_not_state_are_inferred() -> None:
+    model = parsed("g (float[2,3] x, float[3,5] w) => (float[2,5] y) {h = MatMul(x, w) y = Relu(h)}")
+    assert (cost_of(model).macs, cost_of(model).unknown) == (30, ())
+
+
+def test_groups_are_sorted_by_their_operations() -> None:
+    body = '{["/a/one"] h = Relu(x) ["/a/b/two"] y = Softmax(h)}'
+    cost = cost_of(parsed(f"g (float[2,8] x) => (float[2,8] y) {body}"))
+    assert [(each.name, each.nodes, each.flops) for each in cost.operators] == [("Softmax", 1, 80), ("Relu", 1, 16)]
+    assert [(each.name, each.flops) for each in cost.scopes] == [("a", 96), ("a/b", 80)]
+
+
+def test_every_formula_is_that_of_an_operator_which_exists() -> None:
+    from onnxjson.model.operators import known_operators
+
+    odd = {"SimplifiedLayerNormalization", "SwiGLU", "Upsample", "Scatter"}
+    assert {name for domain, name in FORMULAS if not domain} - known_operators("") - odd == set()
+
+
+def test_amounts() -> None:
+    n, s = named("N"), named("S")
+    assert str(3 * n * s + n - 2) == "3*N*S + N - 2"
+    assert plain(n - n + 4) == 4
+    assert named("2*N") * 1 == as_amount(0) + named("2*N")
+    assert (n * 4) // 4 == n
+    with pytest.raises(UnknownAmountError):
+        Amount({("N",): 3}) // 2
+    assert is_at_least(4 * n, n)
+    assert not is_at_least(n, s)
+    assert largest([n, 4 * n, s, 3]) == [4 * n, s, 3]

@@ -1,0 +1,46 @@
+"""``show --cost`` and ``diff --cost``."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+
+from onnxjson.rendering.json_reports import diff_schema
+from tests.cli.running import run
+
+KEYS = {"macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak_activation_bytes", "unknown"}
+
+
+def test_json_of_show_has_the_cost_beside_the_summary(binary: Path) -> None:
+    found = json.loads(run("show", binary, "--cost", "--dim", "N=2", "--json").stdout)
+    assert found["cost"].keys() > KEYS
+    assert (found["kind"], found["cost"]["macs"], found["cost"]["unknown"]) == ("summary", 5888, [])
+    assert (found["cost"]["parameters"], found["cost"]["dims"]) == (690, {"N": 2})
+
+
+def test_formula_is_shown_where_a_dimension_has_no_size(binary: Path) -> None:
+    text = run("show", binary, "--cost").stdout
+    assert "  MACs         2944*N\n" in text
+    assert "by operator" in text
+
+
+def test_diff_shows_cost_before_and_after_and_the_change(binary: Path) -> None:
+    changed, sized = binary.with_name("changed.onnx"), binary.with_name("sized.onnx")
+    run("rewrite", "set-dim", binary, "N", "4", "-o", changed)
+    run("rewrite", "set-dim", binary, "N", "2", "-o", sized)
+    lines = [line.split() for line in run("diff", sized, changed, "--cost").stdout.splitlines()]
+    assert ["MACs", "5.888", "k", "11.78", "k", "+100.0%"] in lines
+    lines = [line.split() for line in run("diff", binary, changed, "--cost", "--dim", "N=4").stdout.splitlines()]
+    assert ["MACs", "11.78", "k", "11.78", "k"] in lines
+    assert run("diff", binary, changed, "--cost", "--dim", "M=4").exit_code == 2
+    found = json.loads(run("diff", sized, changed, "--cost", "--json").stdout)
+    jsonschema.validate(found, diff_schema())
+    assert (found["cost"]["base"]["macs"], found["cost"]["target"]["macs"]) == (5888, 11776)
+
+
+def test_options_that_have_no_effect_are_refused(binary: Path) -> None:
+    assert run("show", binary, "--dim", "N=2").exit_code == 2
+    assert run("show", binary, "/fc", "--cost").exit_code == 2
+    assert run("diff", binary, binary, "--dim", "N=2").exit_code == 2
+    assert run("diff", binary, binary, "--cost", "--format", "patch").exit_code == 2
+    assert run("show", binary, "--cost", "--dim", "N=two").exit_code == 2

@@ -1,0 +1,174 @@
+"""``onnxjson gate``, and ``check`` with a policy."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from onnxjson.rendering.markdown_reports import LARGEST
+from tests.cli.running import run
+
+POLICY = """
+format = "onnxjson-policy/1"
+[rules]
+select = ["ONJ101"]
+error = ["ONJ101"]
+[budgets]
+nodes = "<= base"
+"""
+
+HOSTILE = "x|</details>`@me`::set-output name=a::b.onnx"
+
+
+def _git(folder: Path, *words: str) -> None:
+    command = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def _change_dims(source: Path, target: Path, size: int) -> None:
+    run("rewrite", "set-dim", source, "N", f"{size}", "-o", target)
+
+
+def _with_dead_node(source: Path, target: Path) -> None:
+    run("rewrite", "add-node", source, "Relu", "-o", target, "--input", "image", "--output", "unused")
+    assert target.exists()
+
+
+@pytest.fixture
+def repository(binary: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Models that are changed, renamed, deleted, added and broken between main and work, and a policy."""
+    folder = binary.parent / "repository"
+    folder.mkdir()
+    _git(folder, "init", "-q", "-b", "main")
+    data = binary.read_bytes()
+    for name in ("a.onnx", "b.onnx"):
+        (folder / name).write_bytes(data)
+    _change_dims(binary, folder / "moved.onnx", 3)
+    (folder / "policy.toml").write_text(POLICY)
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "one")
+    _git(folder, "checkout", "-q", "-b", "work")
+    _with_dead_node(binary, folder / "a.onnx")
+    (folder / HOSTILE).parent.mkdir()
+    (folder / "moved.onnx").rename(folder / HOSTILE)
+    (folder / "b.onnx").unlink()
+    _change_dims(binary, folder / "new.onnx.json", 7)
+    (folder / "broken.onnx").write_text("junk")
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-q", "-m", "two")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_gate_judges_every_changed_model(repository: Path) -> None:
+    out = repository.parent / "out"
+    result = run("gate", "--base", "main", "--policy", "policy.toml", "--out", out)
+    assert result.exit_code == 1
+    data = json.loads((out / "gate.json").read_text())
+    models = {each["name"]: each for each in data["models"]}
+    assert {name: (each["status"], each["verdict"]) for name, each in models.items()} == {
+        "a.onnx": ("changed", "fail"), "b.onnx": ("removed", "pass"), "broken.onnx": ("added", "fail"),
+        "new.onnx.json": ("added", "pass"), HOSTILE: ("renamed", "pass"),
+    }  # fmt: skip
+    assert [each["code"] for each in models["a.onnx"]["findings"]] == ["ONJ101", "budget:nodes"]
+    assert models["a.onnx"]["before"]["cost"]["macs"] == "2944*N"
+    assert (data["format"], data["verdict"]) == ("onnxjson-gate/1", "fail")
+    assert json.loads((out / "gate.sarif").read_text())["version"] == "2.1.0"
+
+
+def test_texts_of_a_fork_cannot_leave_their_place(repository: Path) -> None:
+    out = repository.parent / "out"
+    run("gate", "--base", "main", "--policy", "policy.toml", "--out", out)
+    text = (out / "gate.md").read_text()
+    assert len(text) <= LARGEST
+    outside = re.sub(r"(`+)(?:(?!\1).)+?\1(?!`)", "", text)
+    assert "@me" not in outside
+    assert "set-output" not in outside
+    assert outside.count("<details>") == outside.count("</details>")
+    assert "::set-output" not in "\n".join(line[:12] for line in text.splitlines())
+    page = (out / "gate.html").read_text()
+    assert "</details>`@me`" not in page
+    assert page.count("<section") == page.count("</section>") == 5
+
+
+def test_change_that_breaks_nothing_passes(repository: Path) -> None:
+    out = repository.parent / "out"
+    result = run("gate", "--base", "main", "--policy", "policy.toml", "--out", out, "new.onnx.json")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "1 changed model may enter.")
+    assert run("gate", "--base", "main", "--out", out, "policy.toml").exit_code in (0, 1)
+    assert run("gate", "--base", "nowhere", "--out", out).exit_code == 66
+
+
+def test_hostile_dimension_is_escaped_in_all_forms(binary: Path, tmp_path: Path) -> None:
+    text, other = tmp_path / "m.onnx.json", tmp_path / "n.onnx"
+    run("convert", binary, "-o", text)
+    text.write_text(text.read_text().replace("[N,", "['</td><script>|@me',"))
+    _with_dead_node(text, other)
+    for form in ("markdown", "html"):
+        report = run("diff", text, other, "--cost", "--format", form).stdout
+        assert "<script>|" not in re.sub(r"`[^`\n]*`", "", report)
+    assert "MACs" in report
+
+
+def test_check_runs_rules_and_budgets_of_a_policy(repository: Path) -> None:
+    result = run("check", "a.onnx", "--policy", "policy.toml")
+    assert result.exit_code == 1
+    assert "a.onnx: /graph/node/0: error[ONJ101]: " in result.stdout
+    assert "warning[budget:nodes]" in result.stdout
+    result = run("check", "a.onnx", "--policy", "policy.toml", "--new-since", "main", "--json")
+    assert [each["code"] for each in json.loads(result.stdout)] == ["ONJ101", "budget:nodes"]
+    result = run("check", "a.onnx", "--policy", "policy.toml", "--base", "a.onnx", "--format", "github")
+    assert result.stdout.startswith("::error file=a.onnx,title=onnxjson ONJ101::")
+    assert run("check", "a.onnx", "--select", "ONJ101", "--new-since", "work").exit_code == 0
+
+
+def test_check_fixes_what_has_an_edit_and_reports_the_rest(repository: Path) -> None:
+    result = run("check", "a.onnx", "--policy", "policy.toml", "--fix", "--new-since", "main")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "onnxjson undo-save" in result.stderr
+    assert run("check", "a.onnx", "--select", "ONJ101").stdout == ""
+
+
+def test_place_of_a_finding_in_a_text_is_its_line(text: Path) -> None:
+    result = run("check", text, "--select", "ONJ203")
+    assert re.match(re.escape(str(text)) + r":[0-9]+:[0-9]+: warning\[ONJ203\]: 5 values", result.stdout)
+
+
+def test_rule_is_explained() -> None:
+    assert run("check", "--explain", "ONJ101").stdout.splitlines() == [
+        'ONJ101  no output depends on the node "..."',
+        "family    structure",
+        "severity  warning",
+        "hint      remove it",
+        'fix       {"edit": "prune"}',
+    ]
+    assert run("check", "--explain", "ONJ999").exit_code == 2
+
+
+def test_options_that_need_others_are_refused(binary: Path) -> None:
+    assert run("check").exit_code == 2
+    assert run("check", binary, "--fix").exit_code == 2
+    assert run("check", binary, "--select", "nothing").exit_code != 0
+    assert run("check", binary, "--select", "all", "--base", "nowhere").exit_code != 0
+
+
+def test_schema_of_policies_is_printed() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", "policy").stdout))
+
+
+def test_models_run_only_for_budgets_of_time_and_difference(binary: Path, tmp_path: Path) -> None:
+    changed, policy = tmp_path / "changed.onnx", tmp_path / "policy.toml"
+    run("rewrite", "set-attribute", binary, "/activation", "alpha", "0.5", "-o", changed)
+    policy.write_text(
+        'format = "onnxjson-policy/1"\n[rules]\nselect = []\n[budgets]\nlatency = "<= 60"\ndifference = "<= 1e-6"\n'
+    )
+    result = run("check", changed, "--policy", policy, "--base", binary, "--json")
+    assert [each["code"] for each in json.loads(result.stdout)] == ["budget:difference"]
+    assert run("check", binary, "--policy", policy, "--base", binary).exit_code == 0
+    result = run("check", binary, "--policy", policy)
+    assert (
+        "warning[budget:difference]: largest difference of an output from that of the base: not known" in result.stdout
+    )

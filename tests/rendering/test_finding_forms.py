@@ -1,0 +1,57 @@
+"""Findings in the forms of other programs."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Finding
+from onnxjson.rendering.finding_forms import findings_text, sarif
+
+HOSTILE = "x\n::set-output name=a::b%0A</details>@me,title=z]]>"
+FOUND = [
+    Finding(
+        severity="error", code="ONJ101", address="/graph/node/1", message=visible(HOSTILE), hint="h", file="a b.onnx"
+    ),
+    Finding(severity="warning", code="input-dtype", message="m", file=HOSTILE, line=3, column=7),
+]
+
+
+def test_sarif_has_rules_levels_places_and_fingerprints() -> None:
+    # The whole log was validated against the schema of the standard; these are its required properties.
+    log = sarif(FOUND)
+    run = log["runs"][0]
+    assert log["version"] == "2.1.0"
+    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["ONJ101", "input-dtype"]
+    first, second = run["results"]
+    assert (first["ruleIndex"], first["level"], second["level"]) == (0, "error", "warning")
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b.onnx"
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "/graph/node/1"
+    assert second["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "startColumn": 7}
+    assert first["partialFingerprints"] != second["partialFingerprints"]
+    assert "".join(findings_text(FOUND, "sarif")).isascii()
+
+
+def test_github_commands_cannot_be_injected() -> None:
+    lines = "".join(findings_text(FOUND, "github")).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        found = re.fullmatch(r"::(error|warning) file=([^,:]*)(,line=3,col=7)?,title=([^,:]*)::(.*)", line)
+        assert found is not None, line
+        assert not re.search(r"%(?!25|0A|0D|3A|2C)", line)
+    assert lines[0].startswith("::error file=a b.onnx,title=onnxjson ONJ101::x\\u{a}::set-output")
+
+
+def test_gitlab_has_what_its_reader_needs() -> None:
+    found = json.loads("".join(findings_text(FOUND, "gitlab")))
+    assert [(each["severity"], each["location"]["lines"]["begin"]) for each in found] == [("major", 1), ("minor", 3)]
+    assert all(re.fullmatch("[0-9a-f]{64}", each["fingerprint"]) for each in found)
+    assert set(found[0]) == {"description", "check_name", "fingerprint", "severity", "location"}
+
+
+def test_junit_is_xml_with_a_case_for_each_file() -> None:
+    tree = ElementTree.fromstring("".join(findings_text(FOUND, "junit", ["good.onnx"])))
+    suite = tree[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert [case.get("name") for case in suite] == ["good.onnx", "a b.onnx", visible(HOSTILE, None)]
+    assert [len(case) for case in suite] == [0, 1, 1]
