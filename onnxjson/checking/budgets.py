@@ -11,7 +11,7 @@ import msgspec
 from onnxjson.checking.cost import Cost
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model
-from onnxjson.model.index import Index
+from onnxjson.model.index import index_of
 from onnxjson.model.operators import plain_domain
 
 NUMBERS: Final[Mapping[str, str]] = {
@@ -113,7 +113,7 @@ def values_of(model: Model, file_bytes: int, weight_bytes: int, parameters: int,
         "bytes": file_bytes,
         "weight_bytes": weight_bytes,
         "parameters": parameters,
-        "nodes": len(Index(model).node_refs),
+        "nodes": len(index_of(model).node_refs),
         "ir_version": model.ir_version,
         "opset": opsets.get(""),
     }
@@ -169,7 +169,7 @@ def _text(value: Value) -> str:
 
 
 def _judge_list(budget: Budget, model: Model) -> Verdict:
-    index = Index(model)
+    index = index_of(model)
     operators = set(index.operator_counts())
     domains = {plain_domain(ref.node.domain) or "ai.onnx" for ref in index.nodes()}
     used = domains if budget.name == "domains" else operators

@@ -24,7 +24,7 @@ from onnxjson.model.document import Graph, Model, Node, Type, ValueInfo
 from onnxjson.model.dtypes import BITS
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError, ParameterError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef, Scope, index_of
 from onnxjson.model.operators import operator_key, operator_name, plain_domain
 from onnxjson.model.stored_tensors import stored_bytes, stored_tensors
 from onnxjson.model.tensors import to_numpy
@@ -189,7 +189,7 @@ def _merge_types(inferred: Model, stated: Model) -> Model:
 
 
 def _lacks_types(model: Model) -> bool:
-    scopes = [each for each in Index(model).scopes if each.kind in ("main", "subgraph")]
+    scopes = [each for each in index_of(model).scopes if each.kind in ("main", "subgraph")]
     return any([None in (_shape(scope.types.get(name)) or (None,)) for scope in scopes for name in _produced(scope)])
 
 
@@ -214,7 +214,7 @@ class _Costs:
     """One walk over the main graph of a model and its subgraphs."""
 
     def __init__(self, model: Model, *, is_original: bool) -> None:
-        self._index = Index(model)
+        self._index = index_of(model)
         self._is_original = is_original
         """Whether addresses are those of the model that the user knows."""
         self._unknown: Counter[tuple[str, str]] = Counter()
@@ -229,7 +229,7 @@ class _Costs:
         produced, peaks = (0, [(0, None)]) if main is None else self._activations(main, sizes)
         whole = sum_work(works)
         macs, flops = texts(whole)
-        tensors = [each.tensor for each in stored_tensors(Index(model)) if each.is_weight]
+        tensors = [each.tensor for each in stored_tensors(index_of(model)) if each.is_weight]
         return Cost(
             macs=macs,
             flops=flops,

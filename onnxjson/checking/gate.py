@@ -1,6 +1,7 @@
 """The gate: every changed model of two revisions, judged by a policy, and the verdict about the change."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.checking.budgets import Verdict
@@ -57,7 +58,7 @@ class GateResult(NamedTuple):
 
 def with_cost(judged: Judged, policy: Policy) -> Judged:
     """Return a model with its cost, which reports show even without a budget."""
-    return judged._replace(cost=cost_of(judged.model, judged.folder, known_dims(policy.dims, judged.model)))
+    return replace(judged, cost=cost_of(judged.model, judged.folder, known_dims(policy.dims, judged.model)))
 
 
 def judge_change(
@@ -78,7 +79,7 @@ def judge_change(
     fresh = found
     if before is not None and alignment is not None:
         codes = {each.code for each in found}
-        of_base, _ = findings_of(policy, before._replace(path=after.path), checks[0], codes)
+        of_base, _ = findings_of(policy, replace(before, path=after.path), checks[0], codes)
         fresh = new_findings(found, of_base, alignment)
     verdicts = tuple(verdicts_of(policy, after, before))
     findings = (*fresh, *budget_findings(verdicts, after.path))

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from onnxjson.checking.budgets import OF_COST, OF_RUNS, Value, Verdict, judge_budget, values_of
 from onnxjson.checking.cost import Cost, cost_of, known_dims
@@ -17,8 +19,8 @@ from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.document import Model
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
-from onnxjson.model.index import Index
-from onnxjson.model.stored_tensors import stored_bytes
+from onnxjson.model.index import Index, index_of
+from onnxjson.model.stored_tensors import stored_bytes, stored_tensors
 from onnxjson.patterns.selectors import TensorRef, select
 from onnxjson.running.comparison import Comparison
 
@@ -35,7 +37,8 @@ BUDGET: Final = "budget"
 """Start of the codes of findings about budgets, such as ``budget:macs``."""
 
 
-class Judged(NamedTuple):
+@dataclass(frozen=True)
+class Judged:
     """A model and its numbers."""
 
     path: str
@@ -45,13 +48,13 @@ class Judged(NamedTuple):
     """The folder of its external data."""
     file_bytes: int
     cost: Cost | None
-    measured: Mapping[str, Value] = {}
+    measured: Mapping[str, Value] = field(default_factory=dict)
     """Latency and difference, if they were measured."""
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Value]:
         """The numbers that budgets limit."""
-        weights = [each.tensor for each in Subject(self.model).tensors if each.is_weight]
+        weights = [each.tensor for each in stored_tensors(index_of(self.model)) if each.is_weight]
         parameters = sum([element_count(each.dims) for each in weights])
         size = sum(map(stored_bytes, weights))
         return values_of(self.model, self.file_bytes, size, parameters, self.cost) | dict(self.measured)
@@ -98,7 +101,7 @@ def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tu
             problems += [each.problem for each in result.runs if each.problem][:1]
     except OnnxJsonError as error:
         problems.append(str(error))
-    return judged._replace(measured=found), problems
+    return replace(judged, measured=found), problems
 
 
 def _largest(compared: Comparison) -> float | None:
@@ -121,7 +124,7 @@ def findings_of(
     for finding in (*others, *lint(subject, rules)):
         severity = policy.severity(judged.path, finding.code, finding.severity)
         if severity is not None:
-            found.append(replace(finding, severity=severity, file=finding.file or judged.path))
+            found.append(structs.replace(finding, severity=severity, file=finding.file or judged.path))
     accepted = _Accepted(policy, judged.path, subject)
     kept = [each for each in found if not accepted.has(each)]
     return kept, len(found) - len(kept)

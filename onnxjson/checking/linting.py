@@ -10,7 +10,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import Finding, OnnxJsonError, Severity
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef, Scope, index_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.stored_tensors import StoredTensor, stored_tensors
 from onnxjson.storage.constant_reading import array_of
@@ -71,7 +71,7 @@ class Subject:
         self.model = model
         self.folder = folder
         """The folder of external data; None: constants in files are not read."""
-        self.index = Index(model)
+        self.index = index_of(model)
         self._arrays: dict[int, tuple[Tensor, NDArray[Any] | None]] = {}
         self.opsets = {plain_domain(each.domain): each.version or 0 for each in reversed(model.opset_import)}
 

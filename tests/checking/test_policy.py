@@ -1,5 +1,6 @@
 """Policies and budgets."""
 
+import dataclasses
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -47,7 +48,7 @@ def _judged(model: Model, size: int = 100) -> Judged:
 
 
 def _codes(policy: Policy, model: Model, path: str = "m.onnx") -> dict[str, str]:
-    found, _ = findings_of(policy, _judged(model)._replace(path=path))
+    found, _ = findings_of(policy, dataclasses.replace(_judged(model), path=path))
     return {each.code: each.severity for each in found}
 
 
