@@ -48,11 +48,18 @@ class _Found(NamedTuple):
 
 @options.command("find")
 @click.argument("words", metavar="MODEL... PATTERN", nargs=-1, type=Words())
-@options.option("--why NODE", "Show the nearest misses; with NODE, that of this node.", is_flag=False, flag_value=_ALL)
+@options.option(
+    "--why SELECTOR",
+    "Show the nearest misses; with SELECTOR, those of nodes that it selects.",
+    is_flag=False,
+    flag_value=_ALL,
+)
 @options.option("--count", "Print only the number of matches of each model.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
-@options.option("--rules PATH", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
-@options.option("--tolerance X", "Relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
+@options.option("--rules DIR", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
+@options.option(
+    "--relative N", "Relative difference up to which numbers of a pattern are equal.", type=_SHARE, default=TOLERANCE
+)
 @reports.view_options("text", "json")
 @click.pass_context
 def find_command(
@@ -63,12 +70,12 @@ def find_command(
     only_count: bool,
     overlapping: bool,
     rules: Path | None,
-    tolerance: float,
+    relative: float,
     view: reports.View,
 ) -> None:
-    """Find what matches a pattern of operators, in all graphs and functions.
+    """Find what matches a pattern of operators.
 
-    A pattern is an operator called on patterns of its inputs: $x is any value, ?w a constant, _ anything, a number a
+    Searches the main graph, subgraphs and functions. A pattern is an operator called on patterns of its inputs: $x is any value, ?w a constant, _ anything, a number a
     constant with that value. Exits 1 if nothing matches.
 
     \b
@@ -82,7 +89,7 @@ def find_command(
     for path in paths:
         try:
             with output.working(f"searching {path}"):
-                found += _search(path, wanted, node, overlapping=overlapping, tolerance=tolerance)
+                found += _search(path, wanted, node, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
             failure = output.leave_or_report(path, error)
             code = failure or code

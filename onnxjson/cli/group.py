@@ -31,7 +31,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Models": (
         Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
-        Entry("find", "Find what matches a pattern of operators, in all graphs and functions."),
+        Entry("find", "Find what matches a pattern of operators."),
         Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
         Entry("edit", "Edit a model in your text editor."),
         Entry("tui", "Browse and edit a model in the terminal.", "edit"),
@@ -59,7 +59,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
     "Tools": (
-        Entry("mcp", "Serve models to coding agents, over the Model Context Protocol on standard input and output."),
+        Entry("mcp", "Serve models to coding agents (Model Context Protocol)."),
         Entry("doctor", "Check the protections of this machine against native code.", "program"),
         Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
         Entry("completion", "Print the completion script for a shell.", "program"),

@@ -13,14 +13,14 @@ from onnxjson.cli import options, output
     type=click.Path(file_okay=False, exists=True, path_type=Path),
 )  # fmt: skip
 def mcp_command(writable: Path | None) -> None:
-    """Serve models to coding agents, over the Model Context Protocol on standard input and output.
+    """Serve models to coding agents (Model Context Protocol).
 
-    Tools show, search, check, compare, optimize and verify models, and plan edits. Nothing is written unless
+    Speaks on standard input and output. Tools show, search, check, compare, optimize and verify models, and plan edits. Nothing is written unless
     --allow-write names a folder. Needs the extra mcp: pip install 'onnxjson[mcp]'.
 
     \b
     onnxjson mcp
-    onnxjson mcp --allow-write models
+    onnxjson mcp --allow-write .
     """
     from onnxjson.serving.agents import server
 

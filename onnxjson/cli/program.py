@@ -48,7 +48,7 @@ def _pass_names() -> list[str]:
 @reports.view_options("text", "json")
 @click.pass_context
 def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, view: reports.View) -> None:
-    """List the passes, show the options of one, or explain why a fusion did not happen.
+    """List the passes, or show the options of one.
 
     JSON also lists the parts of passes, and the edits, which can be used as passes. explain searches models for what a
     fusion looks for, and shows the nearest misses. Its patterns are those of this program, written from the documented

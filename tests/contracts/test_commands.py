@@ -22,8 +22,8 @@ PARTS = {
 """Modules of the command line that declare no command."""
 
 VERBS = {
-    "Apply", "Browse", "Check", "Compare", "Convert", "Create", "Decode", "Edit", "Encode", "Format", "List", "Merge",
-    "Print", "Remove", "Resolve", "Restore", "Run", "Set", "Show", "Split",
+    "Apply", "Browse", "Check", "Compare", "Convert", "Create", "Decode", "Edit", "Encode", "Find", "Format", "List",
+    "Merge", "Print", "Remove", "Resolve", "Restore", "Run", "Serve", "Set", "Show", "Split",
 }  # fmt: skip
 """The words that the help of a command begins with."""
 
