@@ -57,9 +57,7 @@ class _Found(NamedTuple):
 @options.option("--count", "Print only the number of matches of each model.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option("--rules DIR", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
-@options.option(
-    "--relative N", "Relative difference up to which numbers of a pattern are equal.", type=_SHARE, default=TOLERANCE
-)
+@options.option("--relative N", "Relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
 @reports.view_options("text", "json")
 @click.pass_context
 def find_command(
@@ -75,8 +73,8 @@ def find_command(
 ) -> None:
     """Find what matches a pattern of operators.
 
-    Searches the main graph, subgraphs and functions. A pattern is an operator called on patterns of its inputs: $x is any value, ?w a constant, _ anything, a number a
-    constant with that value. Exits 1 if nothing matches.
+    Searches the main graph, subgraphs and functions. A pattern is an operator called on patterns of its inputs: $x is
+    any value, ?w a constant, _ anything, a number a constant with that value. Exits 1 if nothing matches.
 
     \b
     onnxjson find m.onnx 'Softmax(MatMul($q, Transpose<perm=[0,2,1,3]>($k)))'
