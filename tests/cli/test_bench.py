@@ -152,7 +152,7 @@ def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> N
 
 def test_an_interruption_keeps_what_was_measured(binary: Path, tmp_path: Path) -> None:
     long = ("-n", "1000000", "--seconds", "90", "--format", "json")
-    code, data, stderr = interrupted(tmp_path, 50, b"timing", "bench", binary, *long)
+    code, data, stderr = interrupted(tmp_path, 50, b"timed", "bench", binary, *long)
     assert code == 130
     assert data["interrupted"]
     assert 10 < data["rows"][0]["time"]["runs"] < 1_000_000

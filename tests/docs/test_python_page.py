@@ -25,6 +25,7 @@ SECTIONS: Final = {
     "Differences, patches and merges": "diff Diff Event Patch merge Merged resolve",
     "Nodes and tensors of a model": "Place Places TensorPlace Editor Index",
     "Records made of Python values": "node tensor value",
+    "Patterns": "find nearest_misses Match Miss",
     "Edits": "apply edits edits.plan edits.run edits.Result edits.Script",
     "Runs": "run RunResult verify Verification Tolerance",
     "Optimizers": "optimize Trace load_trace write_trace",
