@@ -10,7 +10,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.limits import NAME_TABLE_BYTES
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
-from onnxjson.storage.identity import reading_error
+from onnxjson.storage.identity import open_source
 
 _KINDS: Final = {"dim": "dimension", "metadata": "key of metadata"}
 
@@ -118,14 +118,11 @@ def read_name_table(file: Path) -> dict[str, str]:
         MissingInputError, AccessDeniedError, FileError: it cannot be read.
         EditError: a line has another number of columns, or repeats an old name.
     """
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(NAME_TABLE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise reading_error(file, error) from error
+    source = open_source(file)
     shown = visible(str(file), None)
-    if len(data) > NAME_TABLE_BYTES:
+    if source.size > NAME_TABLE_BYTES:
         raise EditError(f"{shown} has more than {NAME_TABLE_BYTES >> 20} MiB, too much for a table of names")
+    data = source.read_at(0, source.size)
     names: dict[str, str] = {}
     reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""), strict=True)
     try:

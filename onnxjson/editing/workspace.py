@@ -152,7 +152,7 @@ class Workspace:
         Raises:
             SelectorError: there is none.
         """
-        found = next((scope for scope in self.index.scopes if scope.address == address), None)
+        found = self.index.by_address.get(address)
         if found is None:
             addresses = [scope.address for scope in self.index.scopes]
             hint = suggest(address, addresses) or f"there are {listed(addresses, 5)}"

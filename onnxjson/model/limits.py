@@ -77,3 +77,9 @@ PART_CONSTANT_BYTES: Final = 256 << 20
 
 REWRITE_INPUT_ELEMENTS: Final = 1 << 24
 """Elements of all inputs of such a part."""
+
+EXPANDED_NODES: Final = 500_000
+"""Nodes of a model whose calls of functions are replaced by their bodies, for the analysis by onnx."""
+
+EXPANDED_RUN_NODES: Final = 20_000
+"""The same for a run: the time that onnxruntime needs to replace calls grows with the square of their number."""

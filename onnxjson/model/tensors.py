@@ -140,7 +140,14 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
         elements = numpy.frombuffer(data, dtype)
     else:
         elements = unpack(data, element_count(tensor.dims), size, dtype)
-    return elements.reshape(tensor.dims)
+    return _shaped(elements, tensor)
+
+
+def _shaped(elements: "NDArray[Any]", tensor: Tensor) -> "NDArray[Any]":
+    try:
+        return elements.reshape(tensor.dims)
+    except (ValueError, OverflowError) as error:  # more than 64 dims, or huge ones beside a 0
+        raise DecodeError(f"numpy has no array of the shape of {_called(tensor)}: {error}") from None
 
 
 def _called(tensor: Tensor) -> str:
@@ -158,8 +165,7 @@ def _strings(tensor: Tensor) -> "NDArray[Any]":
             elements[index] = data.decode()
         except UnicodeDecodeError:
             elements[index] = data
-    strings: NDArray[Any] = elements.reshape(tensor.dims)
-    return strings
+    return _shaped(elements, tensor)
 
 
 def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":

@@ -187,6 +187,9 @@ _NAMESPACE: Final = "namespace"
 
 _SEPARATORS: Final = re.compile(r"[/.]+")
 
+_LONGEST_SCOPED: Final = 4096
+"""Characters of a name up to which all its scopes are listed: their total length grows with the square of it."""
+
 
 def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
     """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.patterns.selector_terms` has the keys."""
@@ -226,12 +229,15 @@ def plain_scope(text: str) -> str:
 def scopes_of(node: Node) -> list[str]:
     """Return the scopes of a node, outermost first: ``layer1`` and ``layer1/conv`` for ``/layer1/conv/Conv``.
 
-    The metadata of PyTorch's exporter counts where it is there, else the name, without its last part.
+    The metadata of PyTorch's exporter counts where it is there, else the name, without its last part; of a
+    very long name, only the innermost scope.
     """
     stated = next((entry.value for entry in node.metadata_props if entry.key == _NAMESPACE and entry.value), None)
     if stated is None:
-        path = [part for part in _SEPARATORS.split(node.name or "") if part][:-1]
-        return ["/".join(path[: end + 1]) for end in range(len(path))]
+        name = node.name or ""
+        path = [part for part in _SEPARATORS.split(name) if part][:-1]
+        first = 0 if len(name) <= _LONGEST_SCOPED else max(0, len(path) - 1)
+        return ["/".join(path[: end + 1]) for end in range(first, len(path))]
     names = [plain_scope(part.partition(":")[0]) for part in stated.split("/")[:-1]]
     return [name for name in names if name]
 

@@ -155,17 +155,17 @@ def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
         if not found:
             yield name, "nothing" if value is None else f"{dtype_of(value)}, empty", ""
         for path, tensor in found[:_LEAVES]:
-            yield name + path, figures(tensor).type, _spread_text(tensor)
+            its = figures(tensor)
+            yield name + path, its.type, _spread_text(tensor, its)
         if len(found) > _LEAVES:
             yield name, f"... {counted(len(found) - _LEAVES, 'tensor')} more", ""
 
 
-def _spread_text(tensor: Tensor) -> str:
+def _spread_text(tensor: Tensor, found: TensorFigures) -> str:
     if tensor.data_type == STRING:
         words = [each.decode("utf-8", "surrogateescape") for each in tensor.string_data[:_WORDS]]
         more = ["..."] if len(tensor.string_data) > _WORDS else []
         return ", ".join([f'"{shortened(visible(word), _WORD_LENGTH)}"' for word in words] + more)
-    found = figures(tensor)
     if tensor.data_type == BOOL and found.mean is not None:
         return f"{round(found.mean * found.elements):,} of {found.elements:,} true"
     parts = []

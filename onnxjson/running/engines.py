@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.limits import EXPANDED_RUN_NODES
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy
+from onnxjson.running.expansion import ExpansionError, refuse_expansion
 from onnxjson.running.tasks import Engine, Settings, Subject
 from onnxjson.running.values import Dictionary, Value, Values, as_array
 
@@ -42,6 +44,10 @@ def open_model(
     Raises:
         UnsupportedError: no engine supports it; the message has the reasons.
     """
+    try:
+        refuse_expansion(subject.model, EXPANDED_RUN_NODES)
+    except ExpansionError as error:
+        raise UnsupportedError(f"{error}; `onnxjson rewrite inline-functions` replaces the calls") from None
     problems = []
     for engine in settings.engines:
         try:

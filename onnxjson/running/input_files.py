@@ -19,8 +19,8 @@ from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingIn
 from onnxjson.running.value_types import unknown
 from onnxjson.running.values import Dictionary, Value
 from onnxjson.storage.constant_reading import Kind
-from onnxjson.storage.identity import reading_error
-from onnxjson.storage.numpy_constants import from_array, read_array, unreadable
+from onnxjson.storage.identity import open_source
+from onnxjson.storage.numpy_constants import from_array, opened_arrays, read_array
 
 _DATA_SET: Final = "test_data_set_*"
 _NUMBERED: Final = re.compile(r"(input|output)_(\d+)\.pb")
@@ -67,14 +67,8 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
     """Read the arrays of a .npz file by name; unnamed arrays (arr_0 ...) are the inputs in their order."""
     import numpy
 
-    read_array(path) if not path.is_file() else None
-    try:
-        with path.open("rb") as opened, numpy.load(opened, allow_pickle=False) as archive:
-            names = list(archive.files)
-    except OSError as error:
-        raise reading_error(path, error) from error
-    except (ValueError, TypeError, EOFError, AttributeError) as error:
-        raise DecodeError(f"{visible(str(path), None)} is not a readable .npz: {unreadable(error)}") from error
+    with opened_arrays(path) as opened, numpy.load(opened, allow_pickle=False) as archive:
+        names = list(archive.files)
     order = list(types)
     found: dict[str, Value] = {}
     for name in names:
@@ -129,10 +123,8 @@ def _kind(declared: Type | None) -> Kind | None:
 
 
 def _value_of_pb(path: Path, declared: Type | None) -> Value:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise reading_error(path, error) from error
+    source = open_source(path)
+    data = source.read_at(0, source.size)
     try:
         return value_of_message(data, declared)
     except (WireError, IndexError) as error:

@@ -208,7 +208,7 @@ class Inputs:
             raise FeedError(f'"{name}" would have the shape {list(dims)}; choose smaller sizes with --dim')
         try:
             return from_numpy(self._array(each, data_type, dims, draw))
-        except TypeError as error:
+        except (TypeError, ValueError) as error:  # no such dtype; more than 64 dims
             raise FeedError(f'"{name}": {error}') from None
 
     def _array(self, each: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":

@@ -61,28 +61,31 @@ class TwoModels:
                     for one, other in pair_inputs(base, target).items()}  # fmt: skip
         inputs = self._paired(names[0], names[1], by_place)
         pairs: list[Names] = [(name, inputs.get(name)) for name in names[0]]
-        pairs += [(None, name) for name in names[1] if name not in inputs.values()]
+        taken = set(inputs.values())
+        pairs += [(None, name) for name in names[1] if name not in taken]
         results = list(outputs_of(self.base)), list(outputs_of(self.target))
         places = pair_outputs(base, target)
         by_place = {str(base.output_names[one]): target.output_names[other] for one, other in places.items()}
         outputs = self._paired(results[0], results[1], by_place)
+        taken = set(outputs.values())
         return Interface(
             tuple(pairs),
             tuple(outputs.items()),
             tuple([name for name in results[0] if name not in outputs]),
-            tuple([name for name in results[1] if name not in outputs.values()]),
+            tuple([name for name in results[1] if name not in taken]),
         )
 
     def _paired(
         self, base: Sequence[str], target: Sequence[str], by_place: Mapping[str | None, str | None]
     ) -> dict[str, str]:
-        found = {name: name for name in base if name in set(target)}
+        known = dict.fromkeys(target)
+        found = {name: name for name in base if name in known}
         if len(found) < max(len(base), len(target)):
-            self._pair_by_structure(found, base, target)
+            self._pair_by_structure(found, base, known)
         taken = set(found.values())
         for name in base:
             there = by_place.get(name)
-            if name not in found and there is not None and there in target and there not in taken:
+            if name not in found and there is not None and there in known and there not in taken:
                 found[name] = there
                 taken.add(there)
         return {name: found[name] for name in base if name in found}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
+from onnxjson.running.expansion import ExpansionError, refuse_expansion
 from onnxjson.running.worker_protocol import Answer, Request
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     """Run the job of a request on a serialized model, or on a file (only checks, for external data or over 2 GB)."""
     if request.job == "check":
         return _check(subject), b""
+    if request.job != "run":
+        try:
+            refuse_expansion(subject)
+        except ExpansionError as error:
+            return Answer(outcome="failed", detail=str(error)), b""
     if request.job == "check_shapes":
         return _check_shapes(subject), b""
     assert isinstance(subject, bytes), "only checks read from a path"

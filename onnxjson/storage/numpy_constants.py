@@ -4,22 +4,23 @@
 (``V2``, ``V1``). Such an array is read as any dtype of that size, bit by bit; any other array by its values.
 """
 
+import errno
 import math
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from onnxjson.model import elements, tensors
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, FLOATS, STRING
-from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError
+from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError, OnnxJsonError
 from onnxjson.model.scalars import LARGEST_PLAIN
 from onnxjson.model.tensors import numpy_dtype
 from onnxjson.storage.constant_reading import Encoded, Kind, place_in
 from onnxjson.storage.exactness import Packed, pack
-from onnxjson.storage.identity import reading_error
+from onnxjson.storage.identity import open_source, reading_error
 
 if TYPE_CHECKING:
     import numpy
@@ -49,23 +50,40 @@ def read_array(path: Path) -> "NDArray[Any]":
 
     file, member = _file_and_member(path)
     name = visible(str(file), None)
-    try:
-        with file.open("rb") as opened:
-            is_archive = opened.read(2) == b"PK"
-            opened.seek(0)
-            if is_archive:
-                with numpy.load(opened, allow_pickle=False) as loaded:
-                    array: NDArray[Any] = loaded[_chosen(loaded.files, member, name)]
-                    return array
-        array = numpy.load(file, mmap_mode="r", allow_pickle=False)
+    with opened_arrays(file) as opened:
+        if opened.read(2) != b"PK":
+            mapped: NDArray[Any] = numpy.load(file, mmap_mode="r", allow_pickle=False)
+            return mapped
+        opened.seek(0)
+        with numpy.load(opened, allow_pickle=False) as loaded:
+            array = loaded[_chosen(loaded.files, member, name)]
+        if not isinstance(array, numpy.ndarray):
+            raise TypeError("its content is not an array")
         return array
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise DecodeError(f"{name} does not have a readable array: {unreadable(error)}") from error
-    except OSError as error:
-        raise reading_error(file, error) from error
 
 
-def unreadable(error: Exception) -> str:
+@contextmanager
+def opened_arrays(file: Path) -> Iterator[BinaryIO]:
+    """Open a file for numpy; every error of numpy and zipfile becomes one of this package.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        DecodeError: numpy refuses its content.
+    """
+    source = open_source(file)
+    with open(source.fileno(), "rb", closefd=False) as opened:
+        try:
+            yield opened
+        except (OnnxJsonError, MemoryError):
+            raise
+        except Exception as error:  # numpy, zipfile and decompression raise many kinds
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise reading_error(file, error) from error
+            name = visible(str(file), None)
+            raise DecodeError(f"{name} does not have a readable array: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
     """The reason why numpy cannot read a file, without its advice to unpickle it, which would run code of the file."""
     text = str(error)
     if "pickle" in text or "Python objects" in text:

@@ -1,5 +1,6 @@
 """Types and tensors, in their short and their full forms (docs/format.md, sections 5 and 7)."""
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -161,6 +162,10 @@ def _read_digest(
         context.wrong_type(tree, place, "the sha256 of the bytes, 64 digits and letters a to f")
         return None
     length = elements.byte_length(data_type, elements.element_count(dims))
+    if length is not None and length > sys.maxsize:
+        message = f"{format_tensor_type(data_type, dims)} needs more bytes than any file can hold"
+        context.error(place, "wrong-length", message)
+        return None
     if context.payloads is not None and key == "sha256":
         data = strings.payload_of(tree, length or 0, place, context)
         if not isinstance(data, Digest) or storage not in _WITHOUT_DIGEST:

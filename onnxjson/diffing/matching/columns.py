@@ -239,15 +239,16 @@ class Columns:
             self.kind[position] = ALIAS
             self.aliases[node.output[0]] = node.input[0]
         sources = self.sources
+        roots: dict[str, str] = {}
         for name in self.aliases:
-            passed = {name}
-            source = last = name
-            while (source := self.aliases.get(source, "")) and source not in passed:
-                passed.add(source)
-                last = source
-            if source:
-                continue  # a cycle of aliases has no source
-            sources[name] = sources[last]
+            source, passed = name, []
+            while source in self.aliases and source not in roots:
+                roots[source] = ""  # if the chain returns to it: a cycle of aliases has no source
+                passed.append(source)
+                source = self.aliases[source]
+            if root := roots.get(source, source):
+                roots.update(dict.fromkeys(passed, root))
+                sources.update(dict.fromkeys(passed, sources[root]))
 
     def _changes_nothing(self, cast: Node) -> bool:
         to = next((value_of(each) for each in cast.attribute if each.name == "to"), None)

@@ -38,6 +38,8 @@ class _ModelGraphs:
         self.opsets = {plain_domain(each.domain): each.version for each in model.opset_import}
         self.columns: dict[str, Columns] = {}
         """Columns of the matched graphs, by address."""
+        self.graph_keys: dict[str, tuple[Hashable, tuple[str, ...]]] = {}
+        """Results of `_Aligner._graph_key`, by address: graphs around a graph need its key again."""
         self.functions: dict[OperatorKey, OperatorKey] = {}
         """Keys of renamed functions -> the common key for both models."""
         self.scopes = self.index.by_address
@@ -53,6 +55,8 @@ class _Aligner:
 
     def align(self) -> Alignment:
         functions = self._pair_functions()
+        for side in (self.base, self.target):
+            side.graph_keys.clear()  # calls of renamed functions have other keys now
         for here, there in functions:
             self._match(f"/functions/{here}", f"/functions/{there}")
         self._match("/graph", "/graph")
@@ -97,6 +101,7 @@ class _Aligner:
         inputs, outputs = pair_inputs(base, target), pair_outputs(base, target)
         mine = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True), target)
         its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
+        self.base.columns[base.address], self.target.columns[target.address] = mine, its
         self._fill_defaults(mine, its)
         pairing = match(mine, its, self.interner, outputs)
         if pairing.is_exhausted:
@@ -166,7 +171,7 @@ class _Aligner:
             key = operator_key(node)
             return functions.get(key, key)
 
-        columns = Columns(
+        return Columns(
             scope,
             self.interner,
             side.content_of,
@@ -176,11 +181,11 @@ class _Aligner:
             operator_key=called,
             other=other,
         )
-        side.columns[scope.address] = columns
-        return columns
 
     def _graph_key(self, side: _ModelGraphs, scope: Scope) -> tuple[Hashable, tuple[str, ...]]:
         """Return a key for the computation of a graph, and the captured names in the order of their use."""
+        if scope.address in side.graph_keys:
+            return side.graph_keys[scope.address]
         captured: dict[str, int] = {}
         leaf = self.interner.leaf
 
@@ -194,11 +199,13 @@ class _Aligner:
         numbers = number(columns, self.interner)
         codes = columns.output_codes
         outputs = tuple([code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT) for code in codes])
-        return ("graph", len(scope.inputs), outputs, tuple(sorted(numbers))), tuple(captured)
+        key = ("graph", len(scope.inputs), outputs, tuple(sorted(numbers)))
+        side.graph_keys[scope.address] = found = key, tuple(captured)
+        return found
 
     def _fill_defaults(self, base: Columns, target: Columns) -> None:
         """Fill in default attributes for operators whose nodes differ in attributes."""
-        mine, its = set(np.unique(base.label).tolist()), set(np.unique(target.label).tolist())
+        mine, its = [set(np.unique(each.label[each.label >= 0]).tolist()) for each in (base, target)]
         if mine == its:
             return
         labels = self.interner.labels
@@ -214,4 +221,4 @@ class _Aligner:
                     defaults = attribute_defaults(domain, op_type, side.opsets.get(domain))
                     filled = with_defaults(attributes, defaults, side.content_of)
                     table[label] = labels.setdefault((operator, filled), len(labels))
-            columns.label = table[columns.label]
+            columns.label = np.where(columns.label >= 0, table[columns.label], columns.label)

@@ -1,5 +1,7 @@
 """Pair the values of two graphs by the pairs of nodes: names of outputs, inputs, constants and aliases."""
 
+from collections import deque
+
 import numpy as np
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
@@ -117,33 +119,41 @@ class _ValuePairs:
             return
         by_output = {name: position for position, name in enumerate(target.scope.output_names) if name}
         places = {name: outputs.get(position, -1) for position, name in enumerate(base.scope.output_names) if name}
+        named = {target.nodes[there].output[0]: there for there in reversed(its)}
         for wants_place, is_same_source in ((True, True), (False, True), (True, False)):
+            waiting: dict[tuple[str | None, int | None, int | None], deque[int]] = {}
+            for there in its:
+                name = target.nodes[there].output[0]
+                code = target.sources[name]
+                its_place = by_output.get(name, -2) if wants_place else None
+                if is_same_source or _is_given(code, target):
+                    key = target.nodes[there].op_type, its_place, code if is_same_source else None
+                    waiting.setdefault(key, deque()).append(there)
             for position in mine:
                 node = base.nodes[position]
                 name = node.output[0]
-                place, code = places.get(name, -1), base.sources[name]
-                if target_of[position] >= 0 or (wants_place and place < 0):
+                code, place = base.sources[name], places.get(name, -1) if wants_place else None
+                if target_of[position] >= 0 or place == -1:
                     continue
-                for there in its:
-                    other = target.nodes[there].output[0]
-                    if base_of[there] >= 0 or target.nodes[there].op_type != node.op_type:
-                        continue
-                    if wants_place and by_output.get(other, -2) != place:
-                        continue
-                    its_code = target.sources[other]
-                    if is_same_source:
-                        fits = self._is_same(code, its_code)
-                    else:
-                        # At paired outputs they are counterparts even if they consume different outer values.
-                        fits = _is_given(code, base) and _is_given(its_code, target)
-                    if self.values.get(name) == other or (fits and self.add(name, other)):
+                if (known := self.values.get(name)) is not None:
+                    there = named.get(known, -1)
+                    is_like = there >= 0 and target.nodes[there].op_type == node.op_type
+                    if is_like and base_of[there] < 0 and place in (None, by_output.get(known, -2)):
                         target_of[position], base_of[there] = there, position
-                        break
+                elif is_same_source or _is_given(code, base):
+                    queue = waiting.get((node.op_type, place, self._counterpart(code) if is_same_source else None))
+                    while queue and target_of[position] < 0:
+                        there = queue.popleft()
+                        # At paired outputs they are counterparts even if they consume different outer values.
+                        if base_of[there] < 0 and self.add(name, target.nodes[there].output[0]):
+                            target_of[position], base_of[there] = there, position
 
-    def _is_same(self, code: int, its_code: int) -> bool:
-        if code < 0 or its_code < 0:
-            return code == its_code
-        return self.target_of[code >> SHIFT] == its_code >> SHIFT and not (code ^ its_code) & SLOT
+    def _counterpart(self, code: int) -> int | None:
+        """Return the code of the same value in the target; None if its node has no counterpart."""
+        if code < 0:
+            return code
+        there = self.target_of[code >> SHIFT]
+        return there << SHIFT | code & SLOT if there >= 0 else None
 
     def pair_unused(self) -> None:
         """Pair constants that no paired node consumes, first those of unpaired nodes: by content, then by name.

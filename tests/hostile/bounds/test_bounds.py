@@ -1,0 +1,82 @@
+"""The work of commands grows with their input, not with its square; what grows faster is refused.
+
+Work is counted in executed lines, so that a test does not depend on the machine. ``python -m tests.hostile.bounds``
+measures the same cases in full size.
+"""
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from onnxjson.running import expansion
+from tests.cli.running import Result, run
+from tests.hostile.bounds.cases import CASES, Case, calls
+
+COUNTED = [case for case in CASES if case.small]
+
+
+def lines(case: Case, n: int, folder: Path) -> tuple[int, Result]:
+    """The number of lines of the package that a command executes, and its result."""
+    count = 0
+
+    def in_function(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return in_function
+
+    def called(frame: FrameType, event: str, _: Any) -> Any:
+        return in_function if "onnxjson" in frame.f_code.co_filename else None
+
+    case.write(folder, n)
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        result = run(*case.command)
+    finally:
+        sys.settrace(before)
+    return count, result
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: case.name)
+def test_twice_the_input_is_twice_the_work(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for times in (1, 1, 2, 4):  # the first run also imports
+        count, result = lines(case, times * case.small, tmp_path)
+        assert result.exit_code in case.exit_codes, result.stderr
+        found.append(count)
+    # Differences leave out what every run needs.
+    assert (found[3] - found[2]) <= 2.3 * (found[2] - found[1]) + 100, found
+
+
+@pytest.mark.parametrize("command", [case for case in CASES if case.write is calls], ids=lambda case: case.name)
+def test_calls_of_functions_that_expand_beyond_the_limit_are_refused_at_once(
+    command: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command.write(tmp_path, 40)
+    result = run(*command.command)
+    assert result.exit_code in command.exit_codes
+    assert "2,199,023,255,551 nodes, more than the limit of" in result.stdout + result.stderr
+
+
+def test_expansion_counts_nodes_of_subgraphs_and_functions_that_call_themselves_once(tmp_path: Path) -> None:
+    calls(tmp_path, 3)
+    data = (tmp_path / "a.onnx").read_bytes()
+    with pytest.raises(expansion.ExpansionError, match="expand to 15 nodes, more than the limit of 14"):
+        expansion.refuse_expansion(data, 14)
+    expansion.refuse_expansion(data, 15)
+    expansion.refuse_expansion(data.replace(b"Relu", b"f0f0"), 15)
+
+
+def test_a_fifo_instead_of_an_array_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = next(case for case in CASES if case.name == "set-tensor: a fifo")
+    case.write(tmp_path, 1)
+    for command in (case.command, ("run", "a.onnx", "--input", "x=w.npy"), ("tensor", "encode", "--from", "w.npy")):
+        result = run(*command)
+        assert result.exit_code in (65, 66), result.stderr
+        assert "is not a regular file" in result.stderr
