@@ -99,6 +99,11 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         ),
         options.tolerance,
         options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
+        options.option(
+            "--memory SIZE",
+            "Memory limit of the run (address space); at least eight times the size of the model. "
+            "Default: 8G, or half of the memory of the machine if that is less.",
+        ),
         options.trust_links,
     )
     return options.gathered(declared, _feeding, "feeding")
@@ -115,6 +120,7 @@ def _feeding(
     threads: int,
     parallel: int,
     engines: tuple[Engine, ...],
+    memory: int | None,
     **given: Any,
 ) -> Feeding:
     if providers and "reference" in engines:
@@ -126,7 +132,10 @@ def _feeding(
     )
     full_names = tuple([_PROVIDERS.get(name.lower(), name) for name in providers]) or ("CPUExecutionProvider",)
     engines = engines or (("onnxruntime",) if providers else ENGINES)
-    settings = Settings(engines=engines, level=level, providers=full_names, threads=threads, parallel=parallel)
+    memory = memory or min(Settings().memory, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    settings = Settings(
+        engines=engines, level=level, providers=full_names, threads=threads, parallel=parallel, memory=memory
+    )
     limits = tolerances(given.pop("tolerances"))
     sizes = {name: _integers(text, "--dim") for name, text in dims}
     return Feeding(dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)

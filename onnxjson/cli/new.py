@@ -1,7 +1,7 @@
 """``onnxjson new`` and ``split``: a new model; a model in pieces."""
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,15 +204,34 @@ def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder
     for place in [*[each.model for each in places], script, *([each.data for each in places] if is_outside else [])]:
         if os.path.lexists(place):
             raise OutputError(f"{place} already exists; remove it, or choose another folder with -o")
-    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as unfinished:
+        _create_folder(folder, unfinished)
+        for piece, where in zip(pieces.pieces, places, strict=True):
+            _write_piece(piece.model, where, form, path, is_outside=is_outside)
+            for written in [where.model, *([where.data] if is_outside else [])]:
+                unfinished.callback(written.unlink, missing_ok=True)
+        if len(places) > 1:
+            Script(pieces.script([each.model.name for each in places])).save(script)
+        unfinished.pop_all()
     for piece, where in zip(pieces.pieces, places, strict=True):
-        _write_piece(piece.model, where, form, path, is_outside=is_outside)
         names = ", ".join(piece.inputs) or "nothing"
         nodes = output.counted(len(piece.model.graph.node) if piece.model.graph else 0, "node")
         output.data(f"{where.model}: {nodes}, from {names} to {', '.join(piece.outputs)}")
     if len(places) > 1:
-        Script(pieces.script([each.model.name for each in places])).save(script)
         output.talk(f"wrote {script}; to join the pieces: onnxjson apply {script} {places[0].model} -o OUT")
+
+
+def _create_folder(folder: Path, unfinished: ExitStack) -> None:
+    """Create a folder, and the folders around it, that are removed if the pieces in it cannot be written."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(new):
+        unfinished.callback(_remove_empty, each)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _write_piece(model: Model, place: _PiecePlace, form: Format, source: Path, *, is_outside: bool) -> None:

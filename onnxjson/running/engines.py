@@ -33,6 +33,8 @@ class UnsupportedError(Exception):
 
 def message_of(error: Exception, sanitize: Callable[[str], str]) -> str:
     """Return why a model fails, on one line."""
+    if "allocate memory" in str(error):  # onnxruntime reports it as any other failure
+        return sanitize(f"it needs more than the limit of memory (--memory): {error}")
     return sanitize(str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}")
 
 

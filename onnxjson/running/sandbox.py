@@ -45,9 +45,6 @@ TIMEOUT: Final = 600.0
 MAX_INLINE_BYTES: Final = 1 << 30
 """Maximum size of a model with its external data that is sent whole to the process."""
 
-_MEMORY: Final = 8 << 30
-"""Minimum limit of address space of a task, in bytes."""
-
 _MEMORY_SHARE: Final = 8
 """Limit of address space as a multiple of the size of the models."""
 
@@ -92,13 +89,14 @@ def execute(
     timeout: float = TIMEOUT,
     on_report: Listener | None = None,
     size: int = 0,
-    memory: int = _MEMORY,
+    memory: int | None = None,
     trust: bool = False,
 ) -> Outcome:
     """Execute a task in the guarded process.
 
     Args:
         size: bytes of external data that the task reads from files.
+        memory: minimum limit of address space in bytes; None for that of the settings.
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
     Raises:
@@ -107,7 +105,7 @@ def execute(
     """
     data = msgspec.msgpack.encode(task)
     limits = Limits(
-        memory=max(memory, _MEMORY_SHARE * (len(data) + size)),
+        memory=max(memory or max(each.memory for each in _settings(task)), _MEMORY_SHARE * (len(data) + size)),
         processor_seconds=max(1, int(timeout * 64)),
         wall_seconds=timeout,
         open_files=256,
@@ -139,7 +137,7 @@ def execute(
 
 
 def execute_all(
-    worker: Worker, tasks: Sequence[RunTask], *, timeout: float = TIMEOUT, memory: int = _MEMORY
+    worker: Worker, tasks: Sequence[RunTask], *, timeout: float = TIMEOUT, memory: int | None = None
 ) -> list[Outcome]:
     """Execute many tasks in few processes; a task that crashes or hangs does not affect the others.
 

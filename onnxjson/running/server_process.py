@@ -12,6 +12,7 @@ import site
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,15 +73,44 @@ def user_packages() -> list[str]:
     return [folder] if folder in sys.path and Path(folder).is_absolute() else []
 
 
+_STALE_SECONDS: Final = 60.0
+"""Age from which a folder without a lock is one that a killed process left, not one that is just being created."""
+
+
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Create a private folder for the time of the block."""
+    """Create a private folder for the time of the block; remove those that killed processes left."""
+    import fcntl  # not on Windows
+
     folder = tempfile.mkdtemp(prefix=prefix)
+    lock = _opened(folder)
     try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove_stale(Path(folder).parent, prefix)
         yield Path(folder)
     finally:
+        os.close(lock)
         _empty(folder)
         os.rmdir(folder)
+
+
+def _remove_stale(around: Path, prefix: str) -> None:
+    """Remove own folders that no process holds, as after SIGKILL; a folder that resists stays for the next run."""
+    import fcntl
+
+    with os.scandir(around) as found:
+        names = [each.path for each in found if each.name.startswith(prefix)]
+    for name in names:
+        with suppress(OSError):
+            lock = _opened(name)
+            try:
+                status = os.fstat(lock)
+                if status.st_uid == os.getuid() and time.time() - status.st_mtime > _STALE_SECONDS:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _empty(name)
+                    os.rmdir(name)
+            finally:
+                os.close(lock)
 
 
 def _empty(folder: str) -> None:

@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Threads within an operator; 0 lets onnxruntime choose."""
     parallel: int = 0
     """Threads that run operators in parallel; 0 runs operators one after the other."""
+    memory: int = 8 << 30
+    """Limit of address space in bytes, unless a model needs more: see `onnxjson.running.sandbox.execute`."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

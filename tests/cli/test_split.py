@@ -1,12 +1,16 @@
 """``onnxjson split`` writes pieces that make the same model again."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy
 import onnx
+import pytest
 from onnx import numpy_helper
 
 import onnxjson
+from onnxjson.model.errors import FileError
+from onnxjson.storage import files
 from tests.cli.running import run
 
 
@@ -68,3 +72,24 @@ def test_where_to_cut_must_be_said_once(binary: Path, tmp_path: Path) -> None:
     assert wrong.exit_code == 2
     assert 'did you mean "pooled"' in wrong.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_split_leaves_nothing(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save, written = files.save, []
+
+    def fail_at_the_second(model: onnxjson.Model, path: Path, *arguments: Any, **more: Any) -> Any:
+        written.append(path)
+        if len(written) == 2:
+            raise FileError("the disk is full")
+        return save(model, path, *arguments, **more)
+
+    monkeypatch.setattr(files, "save", fail_at_the_second)
+    before = sorted(tmp_path.rglob("*"))
+    result = run("split", binary, "--at", "pooled", "-o", tmp_path / "some" / "pieces")
+    assert (result.exit_code, len(written)) == (74, 2)
+    assert sorted(tmp_path.rglob("*")) == before
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine").write_text("mine")
+    written.clear()
+    assert run("split", binary, "--at", "pooled", "-o", tmp_path / "kept").exit_code == 74
+    assert [each.name for each in (tmp_path / "kept").iterdir()] == ["mine"]

@@ -1,6 +1,8 @@
 """The folder of a guarded job disappears, whatever the job left in it."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,40 @@ def test_closed_folders_are_removed_and_links_not_followed(tmp_path: Path) -> No
     assert not folder.exists()
     assert (kept / "x").read_text() == "x"
     assert kept.stat().st_mode & 0o777 == 0o755
+
+
+HOLDS = """
+import time
+from onnxjson.running.server_process import scratch_folder
+with scratch_folder("onnxjson-test-") as folder:
+    (folder / "x").write_text("x")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_folders_that_killed_processes_left_are_removed_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with scratch_folder("onnxjson-test-") as held:
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}
+        )
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        other, fresh = tmp_path / "other", tmp_path / "onnxjson-test-fresh"
+        other.mkdir()
+        fresh.mkdir()
+        for each in (held, left, other):
+            os.utime(each, (0, 0))
+        with scratch_folder("onnxjson-test-"):
+            assert left.exists()  # its process lives
+        process.kill()
+        process.communicate()
+        os.utime(left, (0, 0))
+        with scratch_folder("onnxjson-test-"):
+            assert not left.exists()
+            assert held.exists()
+            assert other.exists()
+            assert fresh.exists()

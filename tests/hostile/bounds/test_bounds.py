@@ -80,3 +80,11 @@ def test_a_fifo_instead_of_an_array_is_refused(tmp_path: Path, monkeypatch: pyte
         result = run(*command)
         assert result.exit_code in (65, 66), result.stderr
         assert "is not a regular file" in result.stderr
+
+
+def test_a_run_beyond_its_limit_of_memory_names_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    next(case for case in CASES if case.name == "run: twice as long n times").write(tmp_path, 30)
+    result = run("run", "a.onnx", "--memory", "1G")
+    assert result.exit_code == 76
+    assert "it needs more than the limit of memory (--memory)" in result.stderr
