@@ -105,7 +105,7 @@ def execute(
     """
     data = msgspec.msgpack.encode(task)
     limits = Limits(
-        memory=max(memory or max(each.memory for each in _settings(task)), _MEMORY_SHARE * (len(data) + size)),
+        memory=max(memory or max(settings.memory for _, settings in _models(task)), _MEMORY_SHARE * (len(data) + size)),
         processor_seconds=max(1, int(timeout * 64)),
         wall_seconds=timeout,
         open_files=256,
