@@ -69,6 +69,11 @@ def test_random_edits_of_a_document_are_refused_or_read_for_good(seeds: range) -
     assert found == []
 
 
+@pytest.mark.parametrize("seed", [1667, 3627])
+def test_a_reason_is_withdrawn_for_a_better_one_only(seed: int) -> None:
+    assert wrong(edited(Random(seed), BASE)) is None
+
+
 @pytest.mark.parametrize("seeds", portions(2_000, always=500, size=500))
 def test_random_edits_of_generated_models_are_refused_or_read_for_good(seeds: range) -> None:
     found = []

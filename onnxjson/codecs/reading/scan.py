@@ -253,7 +253,8 @@ class _Scanner:
         around, key, start = self._stack[-2], top.value[-1], top.span.members[top.count - 1]
         if not isinstance(key, str) or not isinstance(start, int):
             return False
-        if self.tokens.mistakes and top.start < self.tokens.mistakes[-1].offset < start:
+        # Without a better reason, which only a sound text gets, the mistake stays: it may be the only one.
+        if self.is_sound and self.tokens.mistakes and top.start < self.tokens.mistakes[-1].offset < start:
             self.tokens.withdraw(self.tokens.mistakes[-1].offset, "missing-comma")
         self._unclosed(top, start, f'the key "{visible(key)}"')
         top.value.pop()
