@@ -21,7 +21,7 @@ from tests.hostile.canary.evaluation import FIRED, called, every_call
 from tests.hostile.canary.payloads import PAYLOADS
 from tests.hostile.canary.positions import PARTS
 from tests.hostile.canary.repositories import git_drivers
-from tests.hostile.canary.runners import analyses, every_edit_kind, external, passes, reports, show, traces
+from tests.hostile.canary.runners import analyses, every_edit_kind, external, judgements, passes, reports, show, traces
 from tests.hostile.canary.surroundings import in_a_folder_of_traps
 from tests.hostile.canary.tripwires import Tripwires
 from tests.hostile.canary.watching import Watch
@@ -31,6 +31,7 @@ RUNNERS: Final[dict[str, Callable[[Watch], None]]] = {
     "show": show,
     "external": external,
     "reports": reports,
+    "judgements": judgements,
     "edits": every_edit_kind,
     "analyses": analyses,
     "traces": traces,

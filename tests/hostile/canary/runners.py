@@ -18,6 +18,7 @@ from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
 from onnxjson.optimizing.passes.spelling import Step
+from onnxjson.patterns.rule_files import SHIPPED
 from tests.hostile.canary.payloads import PAYLOADS
 from tests.hostile.canary.positions import Part, add_blocks, complete_model, external_model, valid_model
 from tests.hostile.canary.tripwires import acting_markdown, acting_markup
@@ -107,6 +108,21 @@ def reports(watch: Watch) -> None:
         watch.command("merge", "merge", before, renamed, after, "-o", merged)
         watch.command("merge", "merge", before, renamed, before, "-o", merged)
         watch.command("merge", "conflicts", merged)
+
+
+def judgements(watch: Watch) -> None:
+    """Cost, rules and patterns: what they say in every form, and what rules replace."""
+    planter, folder = watch.planter, watch.folder
+    for model in (valid_model(planter), complete_model(planter)[0]):
+        path = write(folder, "judged.onnx", model)
+        policy = folder / "policy.json"
+        policy.write_text('{"format": "onnxjson-policy/1", "budgets": {"macs": "<= 1", "opset": "<= 1"}}')
+        watch.command("show --cost", "show", path, "--cost")
+        for form in ("text", "json", "sarif", "github", "gitlab", "junit"):
+            watch.command(f"check {form}", "check", path, "--policy", policy, "--format", form)
+        watch.command("find", "find", path, "*(...)", "--overlapping")
+        watch.command("find --why", "find", path, "Softmax(MatMul($x, ?w))", "--why", "--json")
+        watch.command("find --rules", "find", path, "--rules", SHIPPED)
 
 
 def with_other_texts(model: ModelProto, watch: Watch) -> ModelProto:

@@ -12,7 +12,7 @@ import pytest
 from onnxjson.optimizing.passes.catalogue import NAMES
 from tests.hostile.canary.evaluation import FIRED, Call, called
 from tests.hostile.canary.repositories import git_drivers
-from tests.hostile.canary.runners import analyses, every_edit_kind, external, passes, reports, show, traces
+from tests.hostile.canary.runners import analyses, every_edit_kind, external, judgements, passes, reports, show, traces
 from tests.hostile.canary.surroundings import MODULES, in_a_folder_of_traps, traps
 from tests.hostile.canary.tripwires import SECRET, Tripwires, acting_markup, escapes, leaks
 from tests.hostile.canary.watching import Watch
@@ -35,6 +35,7 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
         show,
         external,
         reports,
+        judgements,
         analyses,
         traces,
         partial(git_drivers, quick=True),
