@@ -183,6 +183,7 @@ delete-node-dry: onnxjson rewrite delete-node m.onnx "op:$OP" --dry-run
 delete-node-expect: onnxjson rewrite delete-node m.onnx "op:$OP" --expect 3 -o 4.onnx
 replace-node: onnxjson rewrite replace-node m.onnx "op:$OP" Mul -o 5.onnx
 replace-node-one: onnxjson rewrite replace-node m.onnx "$NODE" Relu -o 6.onnx
+replace-pattern: onnxjson rewrite replace-pattern m.onnx "$OP(...)" "Relu(_)" -o 59.onnx
 rewire: onnxjson rewrite rewire m.onnx "$NODE" 0 "$INPUT" -o 7.onnx
 rewire-cycle: onnxjson rewrite rewire m.onnx "$FIRST_NODE" 0 "$OUTPUT" -o x.onnx
 swap-inputs: onnxjson rewrite swap-inputs m.onnx "$NODE" -o 8.onnx
@@ -315,6 +316,9 @@ bench-wrong: onnxjson bench m.onnx -n 0 --variant plain=stirp
     "passes-own": """
 edits: onnxjson optimize m.onnx -p strip -p name-nodes -p prune -o 1.onnx --trace 1.steps
 edits-json: onnxjson trace 1.steps --format json
+rules: onnxjson optimize m.onnx -p rules -o 5.onnx
+find: onnxjson find m.onnx "$OP(...)" --json
+find-why: onnxjson find m.onnx "Tanh($OP(...))" --why
 dry: onnxjson optimize m.onnx -p 'constants-to-initializers' --dry-run
 recipe: printf '%s' '{"format": "onnxjson-recipe/1", "passes": [{"edit": "prune"}, {"edit": "name-nodes"}]}' > r.json
 run-recipe: onnxjson optimize m.onnx --recipe r.json -p strip --skip name-nodes -o 2.onnx
@@ -340,6 +344,7 @@ onnxdiff: cd r && git onnxdiff
 onnxdiff-json: cd r && git onnxdiff --format json HEAD -- x.onnx
 revision: cd r && onnxjson diff HEAD:x.onnx x.onnx --format markdown
 ours: cd r && git checkout -q -b ours && git commit -q -a -m ours && git checkout -q main
+gate: cd r && onnxjson gate --base HEAD~1 --out ../gate && cat ../gate/gate.md
 theirs: cd r && cp ../a.onnx x.onnx && onnxjson convert x.onnx -o y.onnx.json && git commit -q -a -m theirs
 range: cd r && onnxjson diff main...ours -- x.onnx
 log: cd r && git log -p --format=%s ours -- x.onnx

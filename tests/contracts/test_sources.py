@@ -20,6 +20,7 @@ IMPORTERS = {
         "onnxjson/codecs/protojson.py",
         "onnxjson/codecs/serde.py",
         "onnxjson/running/engines.py",
+        "onnxjson/running/expansion.py",
         "onnxjson/running/opset_conversion.py",
         "onnxjson/running/worker_jobs.py",
     },
