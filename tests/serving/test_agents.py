@@ -69,7 +69,7 @@ def test_edits_are_planned_and_written_where_that_is_allowed(path: Path, tmp_pat
     assert call("verify", before=str(path), after=str(path))[0] == "Outputs compared."
 
 
-@pytest.mark.parametrize("output", ["../new.onnx", "link/new.onnx", "/tmp/new.onnx"])
+@pytest.mark.parametrize("output", ["../new.onnx", "link/new.onnx", "/new.onnx"])
 def test_nothing_is_written_elsewhere(path: Path, tmp_path: Path, output: str) -> None:
     allowed = tmp_path / "out"
     allowed.mkdir()
