@@ -192,7 +192,7 @@ def test_terminal_without_the_characters_gets_escapes(tmp_path: Path) -> None:
 
 
 def _processor_seconds(words: list[str]) -> float:
-    """The least processor time of a few runs; other programs that are busy hardly change it."""
+    """The least processor time of a few runs; other programs that are busy can double it."""
     durations = []
     for _ in range(4):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -204,7 +204,7 @@ def _processor_seconds(words: list[str]) -> float:
 
 def test_help_takes_no_noticeable_time() -> None:
     bare = _processor_seconds([command_line()[0], "-I", "-c", "pass"])
-    assert _processor_seconds(command_line("--help")) - bare < 0.1
+    assert _processor_seconds(command_line("--help")) - bare < 0.2  # 0.05 on a machine that does nothing else
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
