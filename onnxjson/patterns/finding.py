@@ -28,10 +28,21 @@ class Match(NamedTuple):
 
     @property
     def names(self) -> dict[str, object]:
-        """What the names of the pattern stand for: the name of a value, or the value of an attribute."""
+        """What the names of the pattern stand for: the name of a value, or the value of an attribute.
+
+        Of an attribute that holds a tensor, graph or type, the kind in words.
+        """
         return {
-            name: bound.name if isinstance(bound, Value) else value_of(bound) for name, bound in self.bindings.items()
+            name: bound.name if isinstance(bound, Value) else _plain(value_of(bound))
+            for name, bound in self.bindings.items()
         }
+
+
+def _plain(value: object) -> object:
+    items = value if isinstance(value, tuple) else (value,)
+    if all(isinstance(each, int | float | str) for each in items):
+        return value
+    return type(items[0]).__name__.lower()
 
 
 def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:

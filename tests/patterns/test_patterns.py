@@ -124,6 +124,12 @@ def test_match_says_what_its_names_stand_for(model: Model) -> None:
     assert match.root.address == "/graph/node/8"
 
 
+def test_name_of_a_tensor_in_an_attribute_is_its_kind() -> None:
+    text = '<ir_version: 9, opset_import: ["" : 19]> g () => (float y) { y = Constant <value = float {2.0}> () }'
+    (match,) = find(model_of(text), "Constant<value=$v>")
+    assert match.names == {"v": "tensor"}
+
+
 def test_constants_are_the_same_in_every_form() -> None:
     forms = ["c = Constant <value_float = 2.0> ()", "c = Constant <value = float {2.0}> ()", "c = Identity(two)"]
     for form in forms:
