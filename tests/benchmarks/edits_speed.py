@@ -134,14 +134,14 @@ def with_tensors(count: int) -> Model:
 
 def jobs(count: int, only: str) -> Iterator[Callable[[], Measured]]:
     """Every job whose name begins with `only`."""
-    model = big(count)
+    model, steps, tensors = big(count), count // 100, count // 5
     for line in SINGLE:
         if line.startswith(only) and line.split()[0] in NAMES:
             yield lambda line=line: measure(model, line, parse_line(line))  # type: ignore[misc]
     scripts: dict[str, Callable[[], tuple[Model, Edit | Script]]] = {
-        "1,000 attribute edits in one script": lambda: (model, many_attributes(model, 1000)),
-        "1,000 rewired nodes in one script": lambda: (model, many_structural(model, 1000)),
-        "deduplicating 20,000 tensors": lambda: (with_tensors(20_000), edits.DeduplicateInitializers()),
+        f"{steps:,} attribute edits in one script": lambda: (model, many_attributes(model, steps)),
+        f"{steps:,} rewired nodes in one script": lambda: (model, many_structural(model, steps)),
+        f"deduplicating {tensors:,} tensors": lambda: (with_tensors(tensors), edits.DeduplicateInitializers()),
     }
     for name, made in scripts.items():
         if name.startswith(only):

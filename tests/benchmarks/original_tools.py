@@ -84,9 +84,9 @@ def page(jobs: Sequence[Job], python: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def by_onnxjson(job: Job) -> Verdict:
-    """How onnxjson does a job."""
-    return done(job, [sys.executable, "-I", "-m", "onnxjson", *job.ours])
+def by_onnxjson(job: Job, command: Sequence[str] = (sys.executable, "-I", "-m", "onnxjson")) -> Verdict:
+    """How onnxjson, which `command` starts, does a job."""
+    return done(job, [*command, *job.ours])
 
 
 def cell(verdict: Verdict) -> str:

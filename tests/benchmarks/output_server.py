@@ -8,12 +8,14 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -30,14 +32,22 @@ with socket.socket(socket.AF_UNIX) as connection:
 """The program that stands for ``onnxjson``: 139 is the code of one that crashed."""
 
 
+SCRIPT: Final = "--script"
+"""The first word to the server before the path of a script."""
+
+
 class CommandServer:
-    """A server, and a folder for PATH in which ``onnxjson`` is its client and ``python`` this Python."""
+    """A server, and a folder for PATH in which ``onnxjson`` is its client and ``python`` this Python.
+
+    ``python-at-once SCRIPT`` runs a script in a fork that has all packages imported but onnxjson.
+    """
 
     def __init__(self) -> None:
         self.programs = Path(tempfile.mkdtemp(prefix="onnxjson-programs-"))
         client, place = self.programs / "client.py", self.programs / "socket"
         client.write_text(CLIENT, encoding="utf-8")
-        for name, what in (("onnxjson", f'-I -S "{client}" "{place}" '), ("python", "")):
+        ask = f'-I -S "{client}" "{place}" '
+        for name, what in (("onnxjson", ask), ("python-at-once", f"{ask}{SCRIPT} "), ("python", "")):
             program = self.programs / name
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what}"$@"\n', encoding="utf-8")
             program.chmod(0o755)
@@ -85,15 +95,29 @@ def _answer(connection: socket.socket) -> None:
     sys.argv = ["onnxjson", *arguments]
     code: object = 0
     try:
-        from onnxjson.cli import main
+        if arguments[:1] == [SCRIPT]:
+            _run_script(arguments[1])
+        else:
+            from onnxjson.cli import main
 
-        main()
+            main()
     except SystemExit as error:
         code = error.code
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
     connection.sendall(str(code if isinstance(code, int) else int(code is not None)).encode())
+
+
+def _run_script(path: str) -> None:
+    """What ``python SCRIPT`` does, with nothing of onnxjson imported before."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "onnxjson"]:
+        del sys.modules[name]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
 
 
 def main(path: str) -> None:

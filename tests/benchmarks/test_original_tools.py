@@ -7,13 +7,14 @@ import pytest
 from tests.benchmarks.original_jobs import JOBS, Job
 from tests.benchmarks.original_judging import Outcome, WrongError, require
 from tests.benchmarks.original_tools import Verdict, by_onnxjson, cell, judged, plain
+from tests.docs.sessions import programs
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize("job", [job for job in JOBS if job.ours], ids=lambda job: f"{job.tool}: {job.what}")
 def test_onnxjson_does_the_job(job: Job) -> None:
-    assert by_onnxjson(job) == Verdict("works")
+    assert by_onnxjson(job, [str(programs() / "onnxjson")]) == Verdict("works")
 
 
 def _job(judge: object) -> Job:

@@ -1,5 +1,7 @@
 """The check that a second benchmark differs in its times only."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.benchmarks import seed_table
@@ -20,7 +22,13 @@ def test_rows_that_were_not_verified_are_told(verified: str, problem: str) -> No
     assert len(problems([{**ROW, "verified": verified, "problem": problem}])) == 1
 
 
-def test_the_command_prints_the_table_and_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_the_command_prints_the_table_and_what_differs(
+    again: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not again:
+        only = seed_table.table(seed_table.DEFAULT[:1], 2, tmp_path)
+        monkeypatch.setattr(seed_table, "table", lambda *_: only)
     assert seed_table.main([str(seed_table.DEFAULT[0]), "-n", "2"]) == 0
     said = capsys.readouterr().out
     assert "11 of 11 rows verified" in said

@@ -103,7 +103,9 @@ def with_external_data(folder: Path, data: str) -> Path:
 
 @pytest.mark.parametrize("command", [["check", "--deep"], ["run"], ["verify"], ["bench", "--repeat", "1"]])
 @pytest.mark.parametrize("kind", ["absolute", "relative", "linked folder", "linked model"])
-def test_external_data_is_found_wherever_the_model_is_named_from(command: list[str], kind: str, tmp_path: Path) -> None:
+def test_external_data_is_found_wherever_the_model_is_named_from(
+    command: list[str], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = with_external_data(tmp_path / "models" / "deep", "m.data")
     (tmp_path / "elsewhere").mkdir()
     folder, path = tmp_path, model
@@ -117,7 +119,8 @@ def test_external_data_is_found_wherever_the_model_is_named_from(command: list[s
         (tmp_path / "elsewhere" / "m.data").write_bytes((model.parent / "m.data").read_bytes())
         path = tmp_path / "elsewhere" / "m.onnx"
     models = [path, path] if command == ["verify"] else [path]
-    result = run_process(*command, *models, folder=folder)
+    monkeypatch.chdir(folder)
+    result = run(*command, *models)
     assert result.exit_code == 0, result
     assert "denied" not in result.stdout + result.stderr
 

@@ -56,7 +56,7 @@ def _command(head: str) -> str:
 
 
 @cache
-def _programs() -> Path:
+def programs() -> Path:
     """A folder with an ``onnxjson`` that has imported everything already."""
     server = CommandServer()
     atexit.register(server.close)
@@ -70,7 +70,7 @@ def run(command: str, folder: Path) -> str:
         clone.symlink_to(ROOT)
     environment = {
         "PATH": os.pathsep.join(
-            [str(_programs()), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+            [str(programs()), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         ),
         "HOME": str(folder.parent),
         "XDG_STATE_HOME": str(folder.parent / "state"),

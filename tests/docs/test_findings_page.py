@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -36,6 +37,7 @@ NOT_CODES = {
 """Other words with hyphens that stand alone in the source."""
 
 
+@cache
 def codes_in_source() -> set[str]:
     """Every string of the package that is written like a code."""
     found = set()

@@ -39,7 +39,7 @@ def test_block_runs_alone(place: str, models: Path, tmp_path: Path) -> None:
     folder = tmp_path / "session"
     shutil.copytree(models, folder)
     (tmp_path / "block.py").write_text(BLOCKS[place], encoding="utf-8")
-    printed = run("python ../block.py && echo finished", folder)
+    printed = run("python-at-once ../block.py && echo finished", folder)
     assert printed.splitlines()[-1:] == ["finished"], f"{place}\n{printed}"
 
 

@@ -6,16 +6,17 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
 import onnxjson
 from onnxjson.example import make_example
-from onnxjson.serving.agents import server
 from onnxjson.serving.answers import MOST_CHARACTERS, answer, paged
 
 
 def call(tool: str, *, writable: Path | None = None, **arguments: Any) -> tuple[str, Any]:
     """The words of an answer, and its data."""
+    from mcp import Client  # imported here: every worker collects the tests, and few run these
+
+    from onnxjson.serving.agents import server
 
     async def ask() -> str:
         async with Client(server(writable)) as client:
@@ -81,6 +82,10 @@ def test_nothing_is_written_elsewhere(path: Path, tmp_path: Path, output: str) -
 
 
 def test_no_tool_writes_without_permission() -> None:
+    from mcp import Client
+
+    from onnxjson.serving.agents import server
+
     async def names() -> set[str]:
         async with Client(server()) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
