@@ -38,19 +38,36 @@ NEWEST = [each for each in newest() if not deprecated(*each)]
 OLDER = [each for each in all_operators() if not deprecated(*each) and each not in set(NEWEST)]
 
 
-def require_made(domain: str, name: str, version: int) -> None:
+def require_made(domain: str, name: str, version: int) -> onnx.ModelProto:
     model = make_operator(OperatorSpec(name, domain, version))
     assert not [finding for finding in check_structure(model) if finding.severity == "error"]
-    onnx.checker.check_model(onnxjson.to_proto(model))
+    proto = onnxjson.to_proto(model)
+    onnx.checker.check_model(proto)
     (node,) = graph_of(model).node
     assert (node.op_type, node.domain or "") == (name, domain)
     assert all(output.type is not None for output in graph_of(model).output)
+    return proto
 
 
 @pytest.mark.parametrize("which", range(4))
-def test_every_operator_has_a_valid_model_in_its_newest_version(which: int) -> None:
-    for each in NEWEST[which::4]:
-        require_made(*each)
+def test_every_operator_has_a_valid_model_in_its_newest_version_that_onnxruntime_runs(which: int) -> None:
+    """Where onnxruntime implements an operator, its model runs on what it says it takes."""
+    ran, other = 0, []
+    generator = numpy.random.default_rng(1)
+    for domain, name, version in NEWEST[which::4]:
+        proto = require_made(domain, name, version)
+        if domain or version > DEFAULT_OPSET:
+            continue
+        try:
+            session = onnxruntime.InferenceSession(proto.SerializeToString(), quiet_options())
+            session.run(None, {each.name: random_value(each, generator) for each in session.get_inputs()})
+        except Exception as error:
+            if "NOT_IMPLEMENTED" not in str(error):
+                other.append((name, str(error)[:200]))
+            continue
+        ran += 1
+    assert ran >= 40, ran
+    assert other == []
 
 
 @pytest.mark.exhaustive
@@ -60,28 +77,11 @@ def test_every_older_version_has_a_valid_model_too(which: int) -> None:
         require_made(*each)
 
 
-def test_models_run_in_onnxruntime() -> None:
-    """All that onnxruntime implements run on what they say they take."""
-    ran, other = 0, []
+def quiet_options() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    generator = numpy.random.default_rng(1)
-    for domain, name, _ in NEWEST:
-        signature = operator_signature(domain, name, DEFAULT_OPSET) if not domain else None
-        if domain or signature is None or signature.deprecated:
-            continue
-        data = onnxjson.to_proto(make_operator(OperatorSpec(name, domain))).SerializeToString()
-        try:
-            session = onnxruntime.InferenceSession(data, options)
-            session.run(None, {each.name: random_value(each, generator) for each in session.get_inputs()})
-        except Exception as error:
-            if "NOT_IMPLEMENTED" not in str(error):
-                other.append((name, str(error)[:200]))
-            continue
-        ran += 1
-    assert ran >= 165, ran
-    assert other == []
+    return options
 
 
 UNSUPPORTED = {
@@ -102,9 +102,7 @@ def require_consistent(op_type: str, attribute: str, value: Any) -> None:
     assert attribute in [each.name for each in graph_of(model).node[0].attribute]
     if (op_type, attribute) in UNSUPPORTED:
         return
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), quiet_options())
     inputs = session.get_inputs()
     if not any("float8" in each.type for each in inputs):  # numpy has no such values
         session.run(None, {each.name: random_value(each, numpy.random.default_rng(0)) for each in inputs})
@@ -160,7 +158,8 @@ DTYPES = ["float16", "float64", "bfloat16", "int8", "uint16", "int32", "uint64",
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_identity_and_others_take_every_dtype_they_allow(dtype: str) -> None:
-    for name in ("Identity", "Concat", "Reshape", "Transpose", "Gather", "Where", "If", "Loop", "Scan"):
+    names = ("Identity", "Concat", "Reshape", "Transpose", "Gather", "Where", "If", "Loop", "Scan")
+    for name in names[DTYPES.index(dtype) % 3 :: 3]:  # all are in the exhaustive test below
         signature = operator_signature("", name, DEFAULT_OPSET)
         assert signature is not None
         variable = next(
