@@ -1,6 +1,7 @@
 """Benchmarks: build variants, verify, score and time them in turns; an interruption keeps the results so far."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -170,12 +171,13 @@ class Bench:
 
     def _require_values(self) -> None:
         """Raise FeedError unless every model has values for its inputs, before any time is spent."""
+        until = time.monotonic() + self._options.timeout
         for subject, input_options in zip(self._subjects, self._input_options, strict=True):
             try:
                 names = [(name,) for name in free_inputs(subject.model)]
                 inputs = Inputs([Index(subject.model)], names, input_options, self._worker)
                 for each in subject.sets or [DataSet("", {}, {})]:
-                    inputs.feeds(each.inputs, (self._options.seed, 0))
+                    inputs.feeds(each.inputs, (self._options.seed, 0), until=until)
             except FeedError as error:
                 raise FeedError(f"{visible(subject.name, None)}: {error}") from error
 

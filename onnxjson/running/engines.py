@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _OF_NUMPY: Final = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
 """Dtypes of arrays that onnxruntime uses without a copy."""
 
+_MANY: Final = 256
+"""Number of values above which they are bound to the session: otherwise a run needs the square of it."""
+
 INFERENCE_ERROR: Final = "InferenceError]"
 """Part of the messages of onnxruntime about nodes whose inputs have wrong types or shapes."""
 
@@ -110,24 +113,35 @@ class Onnxruntime:
         if names is not None and not names:
             return {}  # onnxruntime would return all outputs
         names = self._names if names is None else list(names)
-        run, feeds, is_plain = self._call(values)
+        call, is_plain = self._call(values, names)
         convert = from_ort_value if is_plain else _value
-        return {name: convert(name, value) for name, value in zip(names, run(names, feeds), strict=True)}
+        return {name: convert(name, value) for name, value in zip(names, call(), strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
         """Return a function that runs the model on these values without any overhead, for timing."""
         arrays = {name: as_array(value) for name, value in values.items()}
-        if all([getattr(each, "dtype", None) in _OF_NUMPY for each in arrays.values()]):
+        if len(arrays) <= _MANY and all([getattr(each, "dtype", None) in _OF_NUMPY for each in arrays.values()]):
             return partial(self._session.run, self._names, arrays)  # costs less than run_with_ort_values
-        run, feeds, _ = self._call(values)
-        return partial(run, self._names, feeds)
+        return self._call(values, self._names)[0]
 
-    def _call(self, values: Values) -> tuple[Callable[..., Any], dict[str, Any], bool]:
-        """Return the function that runs the model, its values, and whether all of them are tensors of numbers."""
+    def _call(self, values: Values, names: Sequence[str]) -> tuple[Callable[[], Any], bool]:
+        """Return the function that runs the model on values, and whether all of them are tensors of numbers."""
         feeds = {name: _to_python(value) for name, value in values.items()}
         # Strings, sequences and maps are passed as Python objects only.
         is_plain = self._has_tensors and all(_is_plain(value) for value in values.values())
-        return self._session.run_with_ort_values if is_plain else self._session.run, feeds, is_plain
+        if not is_plain or len(feeds) + len(names) <= _MANY:
+            return partial(self._session.run_with_ort_values if is_plain else self._session.run, names, feeds), is_plain
+        binding = self._session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_ortvalue_input(name, value)
+        for name in names:
+            binding.bind_output(name)
+
+        def bound() -> Any:
+            self._session.run_with_iobinding(binding)
+            return binding.get_outputs()
+
+        return bound, True
 
     def events(self) -> list[Mapping[str, Any]]:
         """End the profiler of onnxruntime and return its events."""

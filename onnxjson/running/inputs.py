@@ -4,6 +4,7 @@ Two models that are compared get the same values, each in its own dtype.
 """
 
 import math
+import time
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model, Tensor, Type
 from onnxjson.model.dtypes import BITS, DATA_TYPES, STRING
 from onnxjson.model.elements import element_count
-from onnxjson.model.errors import FeedError
+from onnxjson.model.errors import FeedError, LimitError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
@@ -155,15 +156,23 @@ class Inputs:
                 raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {format_type(declared)}')
 
     def feeds(
-        self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
+        self,
+        given: Values,
+        seed: Sequence[int],
+        *,
+        spread: Spread = "normal",
+        cycle: Sequence[int] = (1,),
+        until: float = math.inf,
     ) -> tuple[dict[str, Value], ...]:
         """Return values for all inputs, for each model; those without a `given` value are random.
 
         Args:
             given: by name of an input in any of the models; inputs with an initializer are allowed too.
+            until: the time, by `time.monotonic`, by which all values must exist.
 
         Raises:
             FeedError: a given value does not fit, or random values for an input cannot be generated.
+            LimitError: that takes too long.
         """
         import numpy
 
@@ -171,6 +180,8 @@ class Inputs:
         sizes = self.shapes.given(cycle)
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):
+            if time.monotonic() > until:
+                raise LimitError(f"making values for {len(self.inputs):,} inputs exceeds the limit of time (--timeout)")
             draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]))
             value = next((given[name] for name in each.names if name is not None and name in given), None)
             if value is None:

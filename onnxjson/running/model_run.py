@@ -1,5 +1,6 @@
 """Run a model on given or random inputs: its outputs, the time of a run, and the time of each node."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -183,7 +184,8 @@ def run_cases(
     """
     sent = pack_model(model, folder, trust_links=trust_links)
     with nullcontext(worker) if worker is not None else Worker() as guarded:
-        fed = _feeds(model, guarded, input_options or InputOptions(), sets, seed, spread)
+        until = time.monotonic() + timeout
+        fed = _feeds(model, guarded, input_options or InputOptions(), sets, (seed, spread, until))
         task = RunTask(
             subject=sent.subject,
             settings=settings,
@@ -192,7 +194,9 @@ def run_cases(
             repeat=repeat,
             profiled=profile,
         )
-        outcome = execute(guarded, task, timeout=timeout, on_report=on_report, size=sent.size)
+        outcome = execute(
+            guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
+        )
     return _result(outcome, fed, settings, tolerances)
 
 
@@ -203,8 +207,9 @@ class _Feeds(NamedTuple):
 
 
 def _feeds(
-    model: Model, worker: Worker, options: InputOptions, sets: Sequence[DataSet], seed: int, spread: Spread
+    model: Model, worker: Worker, options: InputOptions, sets: Sequence[DataSet], how: tuple[int, Spread, float]
 ) -> _Feeds:
+    seed, spread, until = how
     index, names = Index(model), list(free_inputs(model))
     fed = _Feeds(sets, [], {})
     for number, each in enumerate(sets):
@@ -212,7 +217,7 @@ def _feeds(
         unknown = [name for name in names if name not in each.inputs]
         if each.outputs and unknown:
             raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
-        fed.values.extend(inputs.feeds(each.inputs, (seed, number), spread=spread))
+        fed.values.extend(inputs.feeds(each.inputs, (seed, number), spread=spread, until=until))
         if not number:
             fed.sizes.update(inputs.shapes.sizes((1,)))
     return fed

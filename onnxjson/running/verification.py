@@ -5,6 +5,7 @@ are.
 """
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -197,10 +198,11 @@ class Verifier:
         pairs = self.models.interface.outputs
         if not pairs and not self.models.interface.missing:
             raise EvaluationError("the base has no outputs, so there is nothing to compare", 0)
+        until = time.monotonic() + self.plan.timeout
         for attempt in range(len(SIZES) + 1):
             # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
             cycle = SIZES[max(attempt - 1, 0)]
-            self.trials = list(self._trials(cycle, turned=attempt == 0))
+            self.trials = list(self._trials(cycle, turned=attempt == 0, until=until))
             outcome = self.compare([trial.feeds for trial in self.trials], pairs)
             _require_open(outcome)
             base_failed = {each.run: each for each in outcome.all(Failed) if each.side == 0}
@@ -212,6 +214,12 @@ class Verifier:
                 f"the base fails on all values that were tried: {base_failed[0].problem}; choose others with "
                 "--input or --dim"
             )
+        if (
+            outcome.problem
+            and not outcome.first(Failed)
+            and all(each.comparison.close for each in outcome.all(Compared))
+        ):
+            raise EvaluationError(f"the run {outcome.problem}; nothing different was found before")
         return self._verification(outcome)
 
     def compare(
@@ -247,7 +255,7 @@ class Verifier:
             self.worker, task, timeout=self.plan.timeout, on_report=self._on_report, size=max(one.size, other.size)
         )
 
-    def _trials(self, cycle: Sequence[int], *, turned: bool) -> Iterator[Trial]:
+    def _trials(self, cycle: Sequence[int], *, turned: bool, until: float) -> Iterator[Trial]:
         plan = self.plan
         self._has_open_dimensions = False
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
@@ -260,7 +268,7 @@ class Verifier:
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
                 own = (*cycle[turn:], *cycle[:turn])
-                first, second = inputs.feeds(each.inputs, (plan.seed + number,), spread=spread, cycle=own)
+                first, second = inputs.feeds(each.inputs, (plan.seed + number,), spread=spread, cycle=own, until=until)
                 self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
                 yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
 

@@ -1,6 +1,7 @@
 """Two models compared: counts of runs that failed, NaN, pairs by structure, sizes, dtypes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,6 +248,23 @@ def test_a_process_that_dies_is_told_by_the_model_that_it_was_at(
         with pytest.raises(EvaluationError, match="crashed: signal SIGSEGV") as caught:
             compared(scaled(2), scaled(2), worker)
         assert caught.value.side == side
+
+
+def test_a_process_that_dies_while_nothing_differs_is_no_difference(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnxjson.running import verification
+
+    real = verification.execute
+
+    def cut(*arguments: Any, **options: Any) -> Any:
+        found = real(*arguments, **options)
+        return found._replace(reports=found.reports[:-1], problem="does not finish")
+
+    monkeypatch.setattr(verification, "execute", cut)
+    with pytest.raises(EvaluationError, match="the run does not finish; nothing different was found before"):
+        compared(scaled(2), scaled(2), worker)
+    assert compared(scaled(2), scaled(3), worker).failed == 3
 
 
 def test_runs_that_a_dead_process_did_not_come_to_have_failed(worker: Worker) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from onnxjson.running import expansion
+from onnxjson.running import engines, expansion
 from tests.cli.running import Result, run
-from tests.hostile.bounds.cases import CASES, Case, calls
+from tests.hostile.bounds.cases import CASES, Case, calls, inputs
 
 COUNTED = [case for case in CASES if case.small]
 
@@ -88,3 +88,23 @@ def test_a_run_beyond_its_limit_of_memory_names_the_limit(tmp_path: Path, monkey
     result = run("run", "a.onnx", "--memory", "1G")
     assert result.exit_code == 76
     assert "it needs more than the limit of memory (--memory)" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("run", "a.onnx"), ("verify", "a.onnx", "a.onnx"), ("bench", "a.onnx")])
+def test_the_limit_of_time_includes_the_making_of_values(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inputs(tmp_path, 3_000)
+    result = run(*command, "--timeout", "0.1")
+    assert result.exit_code == 71
+    assert "making values for 3,000 inputs exceeds the limit of time (--timeout)" in result.stderr
+
+
+def test_many_inputs_run_in_a_time_that_grows_with_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inputs(tmp_path, 600)
+    assert run("verify", "a.onnx", "b.onnx", "--samples", "1").exit_code == 0
+    assert engines._MANY < 600
