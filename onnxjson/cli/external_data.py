@@ -87,7 +87,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
         with output.working(f"writing {data_file}"):
             result = external_files.externalize(changed, data_file, threshold=threshold)
-        with external_files.removed_on_failure(data_file, place) if result.moved else nullcontext():
+        with external_files.removed_on_failure(data_file, place) if result.is_new else nullcontext():
             if result.moved:
                 _check_size(result.model, place, form, moves)
             _copy(changed, source, place, moves)

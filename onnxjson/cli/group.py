@@ -124,9 +124,9 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run the command line `args` and exit."""
-        output.make_robust()
         debugging = os.environ.get("ONNXJSON_DEBUG") == "1"
         try:
+            output.make_robust()
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
             if debugging and output.is_internal(error):

@@ -253,6 +253,11 @@ def report_failure(error: Exception) -> int:
         abandon_stdout()
         return PIPE_CLOSED
     code, text = _code_and_text(error)
+    try:
+        unprintable()
+    except OSError as unreadable:  # nothing can be opened any more, not even a file of this program
+        sys.stderr.write(f"onnxjson: error[{INPUT_OUTPUT}]: {unreadable.strerror}; the system opens no more files\n")
+        return INPUT_OUTPUT
     if isinstance(error, (DecodeError, EncodeError)) and error.findings:
         findings(error.findings, limit=SHOWN)
         if isinstance(error, DecodeError):

@@ -377,8 +377,11 @@ class _Step:
             found[self._followed[0]] = crash
         if not found:
             return {}
-        part, names = self._before
-        before = self._whole.infer(part, names, {})
+        if self._difference.old.main is None:
+            before = InferredPart({}, {})
+        else:
+            part, names = self._before
+            before = self._whole.infer(part, names, {})
         new: dict[str, str] = {}
         for ref, text in found.items():
             twin = self._difference.counterpart(*ref)

@@ -6,7 +6,6 @@ cannot be shown aborts `git log -p`, and a merge driver that is missing or kille
 
 import os
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import files
 
 ATTRIBUTES: Final = (
@@ -172,8 +172,8 @@ def problems(settings: Mapping[str, str]) -> list[str]:
     Raises:
         OnnxJsonError: git is not installed, or the temporary folder cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
-        folder = Path(temporary, "it's a test")  # a path with spaces and a quote
+    with scratch_folder("onnxjson-git-") as temporary:
+        folder = temporary / "it's a test"  # a path with spaces and a quote
         folder.mkdir()
         try:
             return list(_Trial(folder, settings).problems())

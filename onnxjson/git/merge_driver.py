@@ -9,7 +9,6 @@ store.
 
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -19,6 +18,7 @@ from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lf
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import CHUNK, SourceFile
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage.identity import StreamHash, open_source, sha256_of
 
 if TYPE_CHECKING:
@@ -83,10 +83,12 @@ def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
     as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
     # git resolves this itself, but not if the driver is called without it, or a pointer hides that contents are equal.
     sha256 = _merged_value(*[side.sha256 for side in sides])
-    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as folder:
+    with scratch_folder("onnxjson-git-") as scratch:
+        folder = scratch / "merge"  # `scratch` itself is locked, and a save locks its folder
+        folder.mkdir()
         conflicts = ""
         if sha256 is None:
-            result = Path(folder) / "result"
+            result = folder / "result"
             try:
                 conflicts = _merged(sides, result, name, is_virtual=is_virtual)
             except DecodeError:
@@ -97,7 +99,7 @@ def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
         else:
             same = [side for side in sides[1:] if side.sha256 == sha256]
             found = next((side for side in same if side.is_pointer == as_pointer), same[0])
-        content = _in_form(found, as_pointer, Path(folder))
+        content = _in_form(found, as_pointer, folder)
         if content != target:
             _replace(target, content)
     if not conflicts:

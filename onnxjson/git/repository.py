@@ -7,7 +7,6 @@ repository is executed or fetched, and no filter is applied.
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
 from onnxjson.model.payloads import Digest
 from onnxjson.model.walking import tensors_of
+from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage import files, weights
 from onnxjson.storage.external import location_parts
 from onnxjson.storage.external_files import locations
@@ -70,8 +70,11 @@ def open_revision(spec: str) -> Iterator[Checkout]:
     parsed = parse(spec)
     if parsed is None:
         raise MissingInputError(f"{visible(spec, None)} does not name a file at a revision; write REV:path, or :path")
-    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
-        private = Path(os.path.realpath(temporary))
+    with scratch_folder("onnxjson-git-") as temporary:
+        private = Path(
+            os.path.realpath(temporary), "files"
+        )  # `temporary` itself is locked, and a save locks its folder
+        private.mkdir()
         try:
             yield _Revision(parsed, Path.cwd()).check_out(private)
         except OnnxJsonError as error:

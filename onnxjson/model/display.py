@@ -175,7 +175,7 @@ def unprintable() -> re.Pattern[str]:
 
 
 def _unprintable_ranges() -> list[tuple[int, int]]:
-    runs = (run.partition("-") for run in _UNPRINTABLE.read_text(encoding="ascii").split())
+    runs = (run.partition("-") for run in _UNPRINTABLE.read_bytes().decode().split())
     return [(int(first, 16), int(last or first, 16)) for first, _, last in runs]
 
 

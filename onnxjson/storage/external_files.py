@@ -6,6 +6,7 @@ memory as a whole.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from onnxjson.model.payloads import LAZY_FROM, Data, pieces
 from onnxjson.model.tensors import is_external, needed_bytes, typed_fields
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.storage.external import Resolver, location_parts
+from onnxjson.storage.identity import open_source
 from onnxjson.storage.saving import Sink, make_folder, save_file
 
 ALIGNMENT: Final = 4096
@@ -43,6 +45,8 @@ class Externalized(NamedTuple):
     left: int
     """Number of tensors above the threshold that stay in the model: their elements are not in ``raw_data``, or do not
     fit dtype and dims."""
+    is_new: bool
+    """Whether the data file was written; else it had these bytes already, as after a kill, or is not needed."""
 
 
 def locations(model: Model) -> tuple[str, ...]:
@@ -123,7 +127,7 @@ def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHO
         WeightsMissingError: only the sha256 of some tensors is available.
     """
     data_file = Path(data_file)
-    _check_data_file(model, data_file)
+    is_there = _check_data_file(model, data_file)
     ranges: list[tuple[int, Data]] = []
     end = left = 0
 
@@ -143,9 +147,11 @@ def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHO
         return msgspec.structs.replace(tensor, raw_data=None, external_data=entries, data_location=_EXTERNAL)
 
     changed = replace_records(model, Tensor, move_out)
-    if ranges:
+    if is_there and not (ranges and _has(data_file, ranges)):
+        raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")
+    if ranges and not is_there:
         save_file(data_file, writer_of(ranges), replace=False)
-    return Externalized(changed, len(ranges), left)
+    return Externalized(changed, len(ranges), left, bool(ranges) and not is_there)
 
 
 @contextmanager
@@ -220,17 +226,31 @@ def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool
     return True
 
 
-def _check_data_file(model: Model, data_file: Path) -> None:
+def _has(data_file: Path, ranges: list[tuple[int, Data]]) -> bool:
+    """Whether a file holds all these bytes, and no more, as one that a killed command wrote does."""
+    status = os.lstat(data_file)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != ranges[-1][0] + len(ranges[-1][1]):
+        return False
+    source = open_source(data_file)
+    for offset, data in ranges:
+        for piece in pieces(data):
+            if source.read_at(offset, len(piece)) != piece:
+                return False
+            offset += len(piece)
+    return True
+
+
+def _check_data_file(model: Model, data_file: Path) -> bool:
+    """Return whether a file of this name exists; raise OutputError if the model cannot have it as its data file."""
     name = visible(data_file.name, None)
     try:
         location_parts(data_file.name, name)
     except UntrustedError as error:
         problem = f"a model cannot name such a data file: {error}"
         raise OutputError(f"{problem}; choose another with --data-file") from None
-    if os.path.lexists(data_file):
-        raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")
     if any(os.path.normpath(location) == data_file.name for location in locations(model)):
         raise OutputError(f"the model already has tensors in a file {name}; choose another data file with --data-file")
+    return os.path.lexists(data_file)
 
 
 def _movable(tensor: Tensor) -> Data | None:

@@ -274,15 +274,21 @@ def _temporary_file(target: Path, status: os.stat_result | None, mode: int | Non
     return descriptor, temporary
 
 
+_CREATING_SECONDS = 60.0
+
+
 def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
-    """Remove temporary files of killed saves: those of this user without a running process and without a lock."""
+    """Remove temporary files of killed saves: those of this user without a lock.
+
+    A file without a lock may be one that a running process is just creating, unless it is a minute old.
+    """
     pattern = re.compile(re.escape(prefix) + r"(?:[0-9a-f]{16}-)?([0-9]{1,10})-[0-9a-f]{16}\.tmp")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = pattern.fullmatch(entry.name)
-            if found and not _is_running(int(found[1])):
+            if found:
                 with suppress(OSError):
-                    _remove_if_abandoned(entry.path)
+                    _remove_if_abandoned(entry.path, int(found[1]))
 
 
 def _is_running(process: int) -> bool:
@@ -295,12 +301,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _remove_if_abandoned(path: str) -> None:
-    # The process may run in another container or on another machine, so its number is not enough: try the lock too.
+def _remove_if_abandoned(path: str, process: int) -> None:
+    # The process may run in another container, and its number may be that of another one by now: the lock decides.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+        is_settled = time.time() - status.st_mtime > _CREATING_SECONDS or not _is_running(process)
+        if is_settled and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)
     finally:

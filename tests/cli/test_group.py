@@ -1,5 +1,6 @@
 """What holds for every command."""
 
+import errno
 import os
 import resource
 import signal
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from onnxjson.cli import group, output
+from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
 
@@ -249,3 +251,17 @@ def test_closed_streams_are_nobody_who_listens(command: str, closed: str, binary
     assert code == (73 if command == "result" and ">&-" in closed.replace("2>&-", "") else 0)
     if command == "convert":
         assert binary.with_name("new.onnx").read_bytes() == binary.read_bytes()
+
+
+def test_a_system_that_opens_no_more_files_is_an_error_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(output, "make_robust", full)
+    monkeypatch.setattr(output, "unprintable", full)
+    with pytest.raises(SystemExit) as caught:
+        onnxjson.main(["--version"])
+    assert caught.value.code == 74
+    assert capsys.readouterr().err == "onnxjson: error[74]: Too many open files; the system opens no more files\n"

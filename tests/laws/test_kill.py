@@ -48,7 +48,7 @@ while line := sys.stdin.buffer.readline():
 """.replace("SIZE", str(SIZE))
 
 
-@pytest.mark.parametrize("kills", [40, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("kills", [60, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("with_backup", [False, True])
 def test_a_killed_save_leaves_the_old_or_the_new_content(
     with_backup: bool, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -253,12 +253,10 @@ def test_a_process_that_dies_is_told_by_the_model_that_it_was_at(
 def test_a_process_that_dies_while_nothing_differs_is_no_difference(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onnxjson.running import verification
-
-    real = verification.execute
+    from onnxjson.running import sandbox, verification
 
     def cut(*arguments: Any, **options: Any) -> Any:
-        found = real(*arguments, **options)
+        found = sandbox.execute(*arguments, **options)
         return found._replace(reports=found.reports[:-1], problem="does not finish")
 
     monkeypatch.setattr(verification, "execute", cut)

@@ -36,7 +36,14 @@ from onnxjson.model.errors import (
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.walking import replace_records, tensors_of, walk
 from onnxjson.storage import external_files, files, saving
-from onnxjson.storage.external_files import copy_files, externalize, internalize, locations, removed_on_failure
+from onnxjson.storage.external_files import (
+    Externalized,
+    copy_files,
+    externalize,
+    internalize,
+    locations,
+    removed_on_failure,
+)
 from tests.generation.messages import generate, size_of
 
 FLOAT, INT64, STRING, INT4 = 1, 7, 8, 22
@@ -180,7 +187,7 @@ def test_threshold_is_the_smallest_tensor_that_moves(tmp_path: Path) -> None:
 def test_where_no_tensor_moves_there_is_no_file_and_the_model_is_the_same_one(tmp_path: Path) -> None:
     model = model_of(raw("small", 10), Tensor(dims=(0,), data_type=FLOAT, name="empty", raw_data=b""))
     result = externalize(model, tmp_path / "w.data", threshold=100)
-    assert result == (model, 0, 0)
+    assert result == Externalized(model, 0, 0, is_new=False)
     assert result.model is model
     assert set(ranges(externalize(model, tmp_path / "w.data", threshold=0).model)) == {"small"}
 
@@ -204,7 +211,7 @@ KEPT = {
 @pytest.mark.parametrize("tensor", KEPT.values(), ids=KEPT)
 def test_a_tensor_that_would_not_come_back_as_it_is_stays_and_is_counted(tmp_path: Path, tensor: Tensor) -> None:
     model = model_of(tensor)
-    assert externalize(model, tmp_path / "w.data") == (model, 0, 1)
+    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 1, is_new=False)
     assert not list(tmp_path.iterdir())
 
 
@@ -212,7 +219,7 @@ def test_strings_small_tensors_and_tensors_elsewhere_stay_and_are_not_counted(tm
     strings = Tensor(dims=(2,), data_type=STRING, string_data=(bytes(5000), b""))
     small = Tensor(dims=(2,), data_type=FLOAT, float_data=bytes(8))
     model = model_of(strings, small, elsewhere("w", "w.bin"))
-    assert externalize(model, tmp_path / "w.data") == (model, 0, 0)
+    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 0, is_new=False)
 
 
 def test_an_explicit_default_place_is_the_only_thing_that_does_not_come_back(tmp_path: Path) -> None:
@@ -513,3 +520,20 @@ def test_the_module_names_the_threshold_of_onnx() -> None:
     import inspect
 
     assert inspect.signature(onnx.save_model).parameters["size_threshold"].default == external_files.THRESHOLD
+
+
+def test_a_data_file_that_a_killed_command_left_is_used_if_it_has_the_same_bytes(tmp_path: Path) -> None:
+    model = model_of(raw("w"), raw("v"))
+    first = externalize(model, tmp_path / "w.data")
+    again = externalize(model, tmp_path / "w.data")
+    assert (first.is_new, again.is_new) == (True, False)
+    assert again.model == first.model
+    data = (tmp_path / "w.data").read_bytes()
+    for other in (data[:-1], data + b"x", b"x" + data[1:]):
+        (tmp_path / "w.data").write_bytes(other)
+        with pytest.raises(OutputError, match="already exists"):
+            externalize(model, tmp_path / "w.data")
+    (tmp_path / "w.data").unlink()
+    os.mkfifo(tmp_path / "w.data")
+    with pytest.raises(OutputError, match="already exists"):
+        externalize(model, tmp_path / "w.data")

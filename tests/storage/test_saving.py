@@ -519,6 +519,16 @@ def test_a_locked_temporary_file_is_not_touched_even_if_its_process_cannot_be_se
     assert not leftover.exists()
 
 
+def test_a_leftover_goes_even_if_another_process_has_the_number_of_its_own_by_now(path: Path) -> None:
+    leftover = path.with_name(f"{saving._prefix(path)}{os.getpid()}-0123456789abcdef.tmp")
+    leftover.write_bytes(b"")
+    save_file(path, writing(NEW))
+    assert leftover.exists()  # this process may be just creating it
+    os.utime(leftover, (0, 0))
+    save_file(path, writing(NEW))
+    assert not leftover.exists()
+
+
 def test_two_saves_that_opened_the_same_file_do_not_both_replace_it(path: Path) -> None:
     barrier = threading.Barrier(2)
 

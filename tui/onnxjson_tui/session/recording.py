@@ -45,10 +45,10 @@ class Base:
         return isinstance(data, Payload) and not isinstance(data, Digest) and id(data) in self._payloads
 
     def hash(self) -> str | None:
-        """Return the SHA-256 of the file; None if another program changed it since."""
+        """Return the SHA-256 of the file; None if it cannot be read, or was changed since."""
         try:
             return self.identity.sha256
-        except OnnxJsonError:
+        except (OnnxJsonError, MemoryError):
             return None
 
     def header(self, *, hashed: bool) -> Header:
