@@ -85,7 +85,7 @@ def _merge(paths: list[Path], name: str, target: Path, marker_size: str) -> int:
     sha256 = _merged_value(*[side.sha256 for side in sides])
     with scratch_folder("onnxjson-git-") as scratch:
         folder = scratch / "merge"  # `scratch` itself is locked, and a save locks its folder
-        folder.mkdir()
+        folder.mkdir(0o700)
         conflicts = ""
         if sha256 is None:
             result = folder / "result"

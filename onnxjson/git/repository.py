@@ -74,7 +74,7 @@ def open_revision(spec: str) -> Iterator[Checkout]:
         private = Path(
             os.path.realpath(temporary), "files"
         )  # `temporary` itself is locked, and a save locks its folder
-        private.mkdir()
+        private.mkdir(0o700)
         try:
             yield _Revision(parsed, Path.cwd()).check_out(private)
         except OnnxJsonError as error:
