@@ -167,19 +167,3 @@ def check_words(words: Collection[str], source: str) -> None:
         if not of_rules and not (word.islower() and "-" in word):
             hint = suggest(word, [*FAMILIES, *codes]) or f"families are {', '.join(FAMILIES)}"
             raise DecodeError(f'{source}: "{visible(word)}" is not a rule; {hint}')
-
-
-def policy_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a policy."""
-    (schema,), definitions = msgspec.json.schema_components([Policy], ref_template="#/$defs/{name}")
-    properties = definitions["Policy"]["properties"]
-    properties["format"] = {"const": FORMAT}
-    properties["budgets"] = {
-        "type": "object",
-        "properties": {
-            name: {"type": ["string", "integer"] if name in NUMBERS else "array"} for name in (*NUMBERS, *LISTS)
-        },
-        "additionalProperties": False,
-    }
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:onnxjson:policy-1", "title": FORMAT}
-    return {**head, **schema, "required": ["format"], "$defs": definitions}

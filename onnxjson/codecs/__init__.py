@@ -2,7 +2,7 @@
 
 Here: `canonical_*`, `short_forms` and `tensor_text` write the text, `reading` reads it and reports every mistake with
 line and column, `wire_*` reads and writes the bytes of protobuf without protobuf, `protojson` is protobuf's own JSON,
-`node_blocks` is the text of some nodes, `schema` the JSON Schema of a document.
+`node_blocks` is the text of some nodes.
 
 Not here: opening, saving and finding files, and weights outside the text (`onnxjson.storage`). A codec gets bytes
 and returns records, or the reverse.

@@ -1,10 +1,6 @@
-"""Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be applied to other models; and their schema.
+"""Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be applied to other models."""
 
-The files in schemas/ are what ``onnxjson schema`` prints; nothing reads them at run time. `envelope`, `choice_of` and
-`declared_schema` serve rewrite scripts here and recipes in `onnxjson.optimizing`.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +10,9 @@ from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
 from onnxjson.codecs.reading.exact_reader import comment_warnings, read_document
 from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tree import Tree
-from onnxjson.editing.declaration import AnyDeclared, Declared, Edit, name_of, non_default_parameters, paragraphs
-from onnxjson.editing.parameters import Parameter, Shape, parameters
-from onnxjson.editing.values import ValueMistakeError, plain_value, write_text, write_value
+from onnxjson.editing.declaration import AnyDeclared, Edit, name_of, non_default_parameters
+from onnxjson.editing.parameters import Parameter, parameters
+from onnxjson.editing.values import ValueMistakeError, write_text, write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding
 from onnxjson.storage.identity import open_source
@@ -204,108 +200,3 @@ def _read_parameter(parameter: Parameter, tree: Tree, place: Place, context: Con
             place = place.at(key)
         context.error(place, "wrong-type", f"found {mistake.found}, expected {mistake.fits}")
         return None
-
-
-Schema = dict[str, Any]
-
-
-def rewrite_schema() -> Schema:
-    """Schema of a text ``onnxjson-rewrite/1``, with a definition for each edit."""
-    from onnxjson.editing.catalogue import EDITS
-
-    definitions = {
-        "edit": choice_of("edit", {name_of(edit): name_of(edit) for edit in EDITS}),
-        "text": {
-            "description": "Text, or the bytes of what is not UTF-8.",
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "object",
-                    "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
-                    "required": ["base64"],
-                    "additionalProperties": False,
-                },
-            ],
-        },
-        **{name_of(edit): _edit(edit) for edit in EDITS},
-    }
-    description = "Edits of an ONNX model, applied in order, all or none."
-    return envelope(SCRIPT, description, {"$ref": "#/$defs/edit"}, definitions)
-
-
-def envelope(form: StepFormat, description: str, step: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Schema of a text with a list of steps."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{form.format.replace('-', ':', 1).replace('/', '-')}",
-        "title": form.format,
-        "description": description,
-        "type": "object",
-        "properties": {"format": {"const": form.format}, form.steps: {"type": "array", "items": step}},
-        "required": ["format", form.steps],
-        "additionalProperties": False,
-        "$defs": dict(definitions),
-    }
-
-
-def choice_of(key: str, definitions: Mapping[str, str]) -> Schema:
-    """Schema of an object whose `key` names one of several declarations: name -> name of its definition."""
-    return {
-        "type": "object",
-        "properties": {key: {"enum": list(definitions)}},
-        "required": [key],
-        "allOf": [
-            {"if": {"properties": {key: {"const": name}}}, "then": {"$ref": f"#/$defs/{definition}"}}
-            for name, definition in definitions.items()
-        ],
-    }
-
-
-def declared_schema(key: str, kind: type[Declared], description: str, properties: Mapping[str, Schema]) -> Schema:
-    """Schema of one edit or pass as an object with its name at `key`; `properties` are those of all other keys."""
-    return {
-        "description": description,
-        "type": "object",
-        "properties": {key: {"const": name_of(kind)}, **properties},
-        "required": [key, *[each.name for each in parameters(kind) if each.required]],
-        "additionalProperties": False,
-    }
-
-
-def parameter_schema(parameter: Parameter, shape: Schema | None = None) -> Schema:
-    """Schema of a parameter, with another schema for its type if `shape` is given."""
-    described = {"description": parameter.description} if parameter.description else {}
-    default = {} if parameter.required or parameter.default is None else {"default": plain_value(parameter.default)}
-    return {**described, **(_shape(parameter.shape) if shape is None else shape), **default}
-
-
-def _edit(edit: type[Edit]) -> Schema:
-    properties = {each.name: parameter_schema(each, _text(each.shape)) for each in parameters(edit)}
-    return declared_schema("edit", edit, paragraphs(edit), properties)
-
-
-def _text(shape: Shape) -> Schema | None:
-    return {"$ref": "#/$defs/text"} if shape.form == "text" and not shape.least else None
-
-
-def _shape(shape: Shape) -> Schema:
-    match shape.form:
-        case "text":
-            return {"type": "string"} | ({"minLength": shape.least} if shape.least else {})
-        case "integer":
-            return {"type": "integer"} | ({} if shape.least is None else {"minimum": shape.least})
-        case "number":
-            return {"type": "number"}
-        case "flag":
-            return {"type": "boolean"}
-        case "choice":
-            return {"enum": list(shape.choices)}
-        case "size":
-            return {"type": ["integer", "string"]}
-        case "list":
-            least = {"minItems": shape.least} if shape.least else {}
-            return {"type": "array", "items": _shape(shape.item or Shape("value"))} | least
-        case "mapping":
-            return {"type": "object", "additionalProperties": _shape(shape.item or Shape("value"))}
-        case _:
-            return {}

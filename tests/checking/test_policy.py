@@ -22,10 +22,11 @@ from onnxjson.checking.judging import (
     new_findings,
     verdicts_of,
 )  # fmt: skip
-from onnxjson.checking.policy import Policy, RuleTable, load_policy, policy_schema, read_policy
+from onnxjson.checking.policy import Policy, RuleTable, load_policy, read_policy
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import DecodeError, Finding
 from tests.checking.texts import parsed
+from tests.schemas.declared import policy_schema
 
 EXAMPLE = """
 format = "onnxjson-policy/1"

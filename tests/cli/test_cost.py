@@ -5,8 +5,8 @@ from pathlib import Path
 
 import jsonschema
 
-from onnxjson.rendering.json_reports import diff_schema
 from tests.cli.running import run
+from tests.schemas.reports import diff_schema
 
 KEYS = {"macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak_activation_bytes", "unknown"}
 

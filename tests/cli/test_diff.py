@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson import example
-from onnxjson.rendering.json_reports import diff_schema
 from onnxjson.storage import api
 from tests.cli.running import command_line, run, run_process
 from tests.cli.terminal import Terminal
+from tests.schemas.reports import diff_schema
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from onnxjson.git.driver_lines import settings_for
-from onnxjson.rendering.json_reports import diffs_schema
 from tests.cli.running import Result, command_line, run
 from tests.cli.terminal import Terminal
 from tests.git.conftest import Repository
 from tests.git.small_models import binary, text
+from tests.schemas.reports import diffs_schema
 
 SCHEMA = Draft202012Validator(diffs_schema())
 

@@ -14,6 +14,7 @@ from onnxjson.cli import group, output
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
+from tests.schemas import text_of
 
 
 def test_help_lists_every_command_once_in_its_section() -> None:
@@ -107,8 +108,7 @@ def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.
 
 
 def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.codecs.schema.document_schema", None)
-    monkeypatch.setattr("onnxjson.cli.program.SCHEMAS", {})
+    monkeypatch.setattr("onnxjson.cli.program.output.stdout", None)
     result = run("schema")
     assert result.exit_code == 70
     assert "Traceback" not in result.stderr
@@ -117,9 +117,9 @@ def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeyp
 
 
 def test_debugging_shows_the_traceback_of_a_mistake_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.cli.program.SCHEMAS", {})
+    monkeypatch.setattr("onnxjson.cli.program.output.stdout", None)
     monkeypatch.setenv("ONNXJSON_DEBUG", "1")
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError):
         group.onnxjson.main(["schema"])
 
 
@@ -224,9 +224,7 @@ def test_shell_completes_commands_and_options() -> None:
 
 
 def test_schema_prints_the_document_schema() -> None:
-    from onnxjson.codecs import schema
-
-    assert run("schema").stdout == run("schema", "document").stdout == schema.render(schema.document_schema())
+    assert run("schema").stdout == run("schema", "document").stdout == text_of("document")
 
 
 def test_schema_of_an_unknown_kind_names_the_known_ones() -> None:

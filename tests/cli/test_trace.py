@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 
 from onnxjson.model.tensors import to_numpy
 from onnxjson.optimizing.trace_records import Size
-from onnxjson.rendering.json_reports import trace_schema
 from onnxjson.rendering.trace_text import Column, table_lines, table_rows
 from onnxjson.storage import files
 from tests.cli.running import run
 from tests.optimizing.networks import convolution
+from tests.schemas.reports import trace_schema
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from onnxjson import example
 from onnxjson.diffing.unified import digest_text
 from onnxjson.model.document import Attribute, Model, Node, StringStringEntry
-from onnxjson.rendering.json_reports import diff_schema
 from onnxjson.storage import api
 from tests.cli.running import run
 from tests.rendering.differences import HOSTILE
+from tests.schemas.reports import diff_schema
 
 NAMES = [name for name in HOSTILE if len(name) < 1000]
 

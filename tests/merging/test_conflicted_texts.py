@@ -7,7 +7,6 @@ import jsonschema
 import pytest
 
 import onnxjson
-from onnxjson.codecs.schema import document_schema
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging import conflicted_files
 from onnxjson.merging.conflicted_files import save
@@ -19,6 +18,7 @@ from onnxjson.model.payloads import Digest
 from onnxjson.storage import files
 from tests.merging.models import BASE, attribute, both, conflicted_bytes, metadata, node, renamed, weights, without
 from tests.merging.test_slots import ONE, SAME_SLOT, TWO
+from tests.schemas.documents import document_schema
 
 MANY = merge(
     BASE,

@@ -8,7 +8,8 @@ from jsonschema import Draft202012Validator
 
 from onnxjson.model.errors import DecodeError, MissingInputError
 from onnxjson.optimizing.passes import Step, parse_step
-from onnxjson.optimizing.passes.recipe import load_recipe, parse_recipe, recipe_schema
+from onnxjson.optimizing.passes.recipe import load_recipe, parse_recipe
+from tests.schemas.declared import recipe_schema
 
 SPELLED = [
     "onnxsim{fold=false}*",

@@ -1,4 +1,4 @@
-"""schemas/patch-1.schema.json takes the patches that are written, and refuses what the reader refuses."""
+"""onnxjson/schemas/patch-1.schema.json takes the patches that are written, and refuses what the reader refuses."""
 
 import json
 from random import Random
@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 from onnxjson.model import document as d
 from onnxjson.patching.changes import ExternalFile
 from onnxjson.patching.patch import Patch
-from onnxjson.patching.schema import patch_schema
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
 from tests.patching.mutating import mutated
 from tests.patching.test_deriving import attributes_of, number
+from tests.schemas.patches import patch_schema
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from jsonschema import Draft202012Validator
 
 from onnxjson.diffing.events import Event, Member
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.json_reports import diff_json, diff_schema
+from onnxjson.rendering.json_reports import diff_json
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
+from tests.schemas.reports import diff_schema
 
 VALIDATOR = Draft202012Validator(diff_schema())
 

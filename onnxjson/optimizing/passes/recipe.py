@@ -1,4 +1,4 @@
-"""Recipes, ``onnxjson-recipe/1``: the passes of a pipeline as JSON, to be run again on other models; their JSON Schema.
+"""Recipes, ``onnxjson-recipe/1``: the passes of a pipeline as JSON, to be run again on other models.
 
 ::
 
@@ -26,15 +26,9 @@ from onnxjson.codecs.reading.context import ROOT, Context, Place
 from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.editing.catalogue import NAMES as EDITS
-from onnxjson.editing.declaration import summary
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import (
-    Schema,
     StepFormat,
-    choice_of,
-    declared_schema,
-    envelope,
-    parameter_schema,
     read_declared,
     read_edit,
     read_envelope,
@@ -159,37 +153,3 @@ def _in_a_text(name: str, tree: dict[str, Any]) -> str:
         return f"write {write_value({'pass': kind, str(NAMES[kind].part): [part]})} with its options"
     text = name if len(tree) == 1 else f"{name}{{option=value}}"
     return f"write it as a text, {write_value(text)}"
-
-
-_REPEAT_SCHEMA: Schema = {"description": "Run it until no byte changes, at most ten times.", "type": "boolean"}
-
-
-def recipe_schema() -> Schema:
-    """Schema of a text ``onnxjson-recipe/1``, with a definition for each pass."""
-    definitions = {
-        "step": {
-            "anyOf": [
-                {"type": "string", "description": "As after -p, or a rewrite script.", "minLength": 1},
-                {"$ref": "#/$defs/pass"},
-                {"$ref": "#/$defs/edit"},
-            ]
-        },
-        "pass": choice_of("pass", {name: f"pass {name}" for name in NAMES}),
-        **{f"pass {name}": _pass(kind) for name, kind in NAMES.items()},
-        "edit": {
-            "description": "An edit as in a rewrite script; `onnxjson schema rewrite` shows the parameters of each.",
-            "type": "object",
-            "properties": {"edit": {"type": "string"}, _REPEAT: _REPEAT_SCHEMA},
-            "required": ["edit"],
-        },
-    }
-    description = "Passes that optimize an ONNX model, one after the other."
-    return envelope(RECIPE, description, {"$ref": "#/$defs/step"}, definitions)
-
-
-def _pass(kind: type[Pass]) -> Schema:
-    parts: Schema = {"type": "array", "items": {"enum": list(kind.parts)}}
-    properties = {
-        each.name: parameter_schema(each, parts if each.name == kind.part else None) for each in parameters(kind)
-    }
-    return declared_schema("pass", kind, summary(kind), {**properties, _REPEAT: _REPEAT_SCHEMA})

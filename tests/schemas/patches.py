@@ -1,13 +1,10 @@
-"""The JSON Schema (2020-12) of a patch: records and values as in a document, addresses by their last field.
-
-``onnxjson schema patch`` prints the file in schemas/; nothing else reads that file at run time.
-"""
+"""The JSON Schema (2020-12) of a patch: records and values as in a document, addresses by their last field."""
 
 from typing import Any, Final
 
-from onnxjson.codecs.schema import STORAGES, Schema, document_schema, record, reference
 from onnxjson.model.messages import FIELDS, Field
 from onnxjson.patching.patch_text import FORMAT
+from tests.schemas.documents import STORAGES, Schema, document_schema, record, reference
 
 _SHA256: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _ADDRESS: Final = "^(?:/(?:[^~]|~[01])*)+$"

@@ -2,10 +2,8 @@
 
 The schema is for editors and for other languages. It describes the structure of a text and the attributes of operators,
 but not how many values a tensor needs or which names exist: whatever it rejects the reader rejects, but not vice versa.
-The files in schemas/ are the output of ``onnxjson schema``; nothing reads them at run time.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from itertools import combinations
@@ -195,11 +193,6 @@ def document_schema() -> Schema:
             **dict(sorted(_VALUES.items())),
         },
     }
-
-
-def render(schema: Schema) -> str:
-    """Format a schema as the text of a file."""
-    return json.dumps(schema, indent=1) + "\n"
 
 
 def _definition(message: type[d.Record]) -> Schema:
