@@ -53,11 +53,10 @@ def compare(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
 
 def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
     from onnxjson.diffing import unified
-    from onnxjson.rendering import external_weights
 
     with output.working("comparing weights in other files"):
-        places = [external_weights.Place(side.model, side.path, side.name) for side in (one, other)]
-        weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
+        places = [unified.Place(side.model, side.path, side.name) for side in (one, other)]
+        weights = unified.compare_external(places[0], places[1], trust_links=options.trust_links)
     texts = unified.diff_models(one.model, other.model, one.name, other.name, context=options.context)
     outside = [f"{side.name} (external data)" for side in (one, other)]
     lines = itertools.chain(

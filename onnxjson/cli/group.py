@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Start here": (
-        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize."),
+        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),
         Entry("new", "Create a model of one operator, or a ready-made component."),
     ),
     "Models": (

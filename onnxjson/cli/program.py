@@ -1,5 +1,6 @@
-"""``onnxjson passes``, ``schema``, ``completion`` and ``doctor``: what the program itself offers and needs."""
+"""``onnxjson demo``, ``passes``, ``schema``, ``completion``, ``doctor``: what the program itself offers and needs."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import get_completion_class
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import options, output, processes, reports
 from onnxjson.cli.completion import BASH
-from onnxjson.model.errors import ParameterError
+from onnxjson.cli.paths import FilePath
+from onnxjson.model.errors import OnnxJsonError, OutputError, ParameterError
 
 if TYPE_CHECKING:
     from onnxjson.optimizing.passes.catalogue import Entry
@@ -143,3 +145,78 @@ def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
     ]
     view.present(text=lambda: lines, json=lambda: found)
     ctx.exit(0 if all(each.is_refused for each in found) else 1)
+
+
+_TOUR: Final = (
+    ("A small network, made with the onnx package", "python -m onnxjson.example digits.onnx"),
+    ("The model as text", "onnxjson convert digits.onnx"),
+    ("One attribute changed in the text, as in any editor",
+     "onnxjson diff --format unified -U 0 --exit-zero digits.onnx.json leaky.onnx.json"),
+    ("Back to a model that every ONNX program loads", "onnxjson convert leaky.onnx.json"),
+    ("", "onnxjson check --deep leaky.onnx"),
+    ("What changed since the export, matched by structure, not by names or order",
+     "python -m onnxjson.example --unfused exported.onnx"),
+    ("", "onnxjson diff --nodes-only --test-rewrites --exit-zero exported.onnx leaky.onnx"),
+    ("Nothing is lost: the unchanged text converts back to exactly the same model",
+     "onnxjson convert digits.onnx.json -o again.onnx"),
+    ("", "onnxjson diff digits.onnx again.onnx"),
+    ("An optimizer, and what each part of it changed",
+     "onnxjson optimize exported.onnx -p onnxruntime -o fast.onnx --trace steps"),
+    ("", "onnxjson trace steps"),
+)  # fmt: skip
+"""Commands with their titles."""
+
+
+class StepError(OnnxJsonError):
+    """A step of the demonstration failed; the exit code is that of its process."""
+
+    def __init__(self, command: str, exit_code: int) -> None:
+        super().__init__(f"`{command}` exited with {exit_code}; its output is above")
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+@options.command("demo")
+@click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=FilePath())
+def demo_command(folder: Path) -> None:
+    """Run a tour: convert a model to text and back, diff, optimize.
+
+    Writes to DIR (default: onnxjson-demo), which must be new or empty. Every command is printed, then run.
+
+    \b
+    onnxjson demo
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        occupied = any(folder.iterdir())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise OutputError(f"{folder} is a file; choose a new folder: onnxjson demo DIR") from error
+    if occupied:
+        raise OutputError(f"{folder} is not empty; choose a new folder: onnxjson demo DIR")
+    _print(f"$ cd {_word(folder)}", "hunk")
+    for title, command in _TOUR:
+        if title:
+            _print(f"\n{title}", "title")
+        if "unified" in command:
+            text = (folder / "digits.onnx.json").read_text(encoding="utf-8").replace('"alpha": 0.01', '"alpha": 0.2')
+            (folder / "leaky.onnx.json").write_text(text, encoding="utf-8", newline="\n")
+        _print(f"$ {command}", "hunk")
+        words = command.removeprefix("python -m ").split()
+        completed = processes.run_module(words[0], words[1:], folder)
+        for line in completed.stdout.decode(errors="backslashreplace").splitlines():
+            _print(output.line(line))
+        if completed.returncode:
+            raise StepError(command, completed.returncode)
+    _print("\nNow try your own", "title")
+    _print(f"  less {_word(folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx")
+    _print("  onnxjson diff ONE.onnx OTHER.onnx -o report.html\n  onnxjson --help")
+
+
+def _print(text: str, style: str = "plain") -> None:
+    """Print a text without control characters in a style of `reports.styled`."""
+    click.echo(reports.styled((style, text), coloured=reports.is_coloured("auto")))
+
+
+def _word(path: Path) -> str:
+    """A path as one word of a command line, on one line."""
+    text = str(path)
+    return output.line(shlex.quote(f"./{text}" if text.startswith("-") else text))

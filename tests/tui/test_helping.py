@@ -7,14 +7,11 @@ import pytest
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.keys.action import Arguments, KeyReader
-from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
+from onnxjson_tui.keys.action import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
 from onnxjson_tui.rows.choices import Names
-from onnxjson_tui.workbench.catalogue import ACTIONS, markdown
+from onnxjson_tui.workbench.app import ACTIONS
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
-
-PAGE = Path(__file__).parents[2] / "docs" / "workbench-keys.md"
 
 
 def test_every_action_has_keys_or_a_name_after_the_colon() -> None:
@@ -40,10 +37,6 @@ def test_every_key_of_a_pane_means_the_action_that_the_list_says(pane: str) -> N
             for key in [*keys.split(" "), *(["a"] if action.takes_letter else [])]:
                 heard = reader.feed(key, pane)  # type: ignore[arg-type]
             assert heard.action is action, (pane, keys)
-
-
-def test_page_of_keys_is_up_to_date() -> None:
-    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.workbench.catalogue > docs/workbench-keys.md"
 
 
 @pytest.mark.parametrize("width", [40, 55, 71, 105])

@@ -12,8 +12,17 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn
-from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
+from onnxjson_tui.rows.nodes import (
+    LONGEST,
+    MOST_CONSUMERS,
+    MOST_LANES,
+    Glyphs,
+    Lanes,
+    NodeRows,
+    drawn,
+    filtered,
+    node_line,
+)
 from onnxjson_tui.rows.outline import Outline, outline_line
 from tests.editing.graphs import EXPORTED, exported, model_of
 from tests.editing.random_models import random_model

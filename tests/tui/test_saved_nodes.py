@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from onnxjson import edits
 from onnxjson.editing.applying import run as made
-from onnxjson.model.document import Attribute, Model, Node, Tensor
-from onnxjson.model.errors import ChangedUnderneathError
+from onnxjson.model.document import Graph, Model, Node
 from onnxjson.model.index import Index
-from onnxjson.model.payloads import Payload
-from onnxjson_tui.session.comparing import SavedModel, SavedNodes, is_as_saved, path_of_graph
+from onnxjson.patching.patch import Patch
+from onnxjson_tui.session.following import SavedNodes
 from tests.editing.graphs import exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.sessions import edit_somehow, opened, saved, small
@@ -35,6 +34,12 @@ def nodes(*texts: str) -> tuple[Node, ...]:
         operator, _, name = operator.partition("@")
         found.append(Node(op_type=operator, output=(output,), input=tuple(inputs), name=name or None))
     return tuple(found)
+
+
+def between(now: tuple[Node, ...], then: tuple[Node, ...]) -> SavedNodes:
+    """What is known of nodes when others were saved."""
+    model, saved_model = Model(graph=Graph(node=now)), Model(graph=Graph(node=then))
+    return SavedNodes.of(Patch.between(model, saved_model), Index(model).scopes[0])
 
 
 SAVED = nodes("Relu a x", "Neg@neg b a", "Abs c b", "Exp@exp d c")
@@ -61,30 +66,26 @@ SAVED = nodes("Relu a x", "Neg@neg b a", "Abs c b", "Exp@exp d c")
 def test_a_node_differs_from_the_one_that_makes_the_same_value_or_has_its_name_or_its_place(
     now: tuple[Node, ...], expected: str
 ) -> None:
-    known = SavedNodes(SAVED)
-    assert "".join([known.mark(now, at) or " " for at in range(len(now))]) == expected
+    known = between(now, SAVED)
+    assert "".join([known.mark(at) or " " for at in range(len(now))]) == expected
 
 
 def test_nodes_that_claim_to_be_the_same_are_not_taken_for_changed() -> None:
     twins = nodes("Relu@n a x", "Neg@n a x", "Abs@n c a", "Abs@n d a")
-    known = SavedNodes(twins)
-    again = tuple(replace(node) for node in twins)
-    assert [known.mark(again, at) for at in range(4)] == [""] * 4
+    known = between(tuple(replace(node) for node in twins), twins)
+    assert [known.mark(at) for at in range(4)] == [""] * 4
     nameless = (Node(op_type="Print", input=("a",)),) * 40
-    assert {SavedNodes(nameless).mark(nameless[1:], at) for at in range(39)} == {""}
+    known = between(nameless[1:], nameless)
+    assert {known.mark(at) for at in range(39)} == {""}
 
 
 def marks(model: Model, now: Model) -> dict[str, str]:
     """The marks of all nodes of all graphs, by address."""
-    known = SavedModel(model)
+    patch = Patch.between(now, model)
     found: dict[str, str] = {}
     for scope in Index(now).scopes:
-        saved_nodes = known.find(path_of_graph(scope))
-        assert saved_nodes is not None
-        for position in range(len(scope.graph.node)):
-            mark = saved_nodes.mark(scope.graph.node, position)
-            if mark:
-                found[f"{scope.address}/node/{position}"] = mark
+        known = SavedNodes.of(patch, scope)
+        found |= {f"{scope.address}/node/{position}": known.mark(position) for position in known.marked()}
     return found
 
 
@@ -116,11 +117,16 @@ def test_no_node_is_marked_after_undo_and_none_that_was_not_touched_before(
             if edit_somehow(session, rng):
                 done += 1
                 same = {id(node) for scope in Index(base).scopes for node in scope.graph.node}
+                assert session.to_saved.apply(session.model) == base
                 marked = marks(base, session.model)
                 for scope in session.index.scopes:
                     for position, node in enumerate(scope.graph.node):
                         if id(node) in same:
                             assert f"{scope.address}/node/{position}" not in marked
+        while session.undo():
+            assert session.to_saved.apply(session.model) == base
+        while session.redo():
+            assert session.to_saved.apply(session.model) == base
         while session.undo():
             pass
         assert not marks(base, session.model)
@@ -247,33 +253,9 @@ def test_braces_stop_at_every_mark(tmp_path: Path) -> None:
 def test_nodes_that_all_have_other_names_are_changed_and_not_new(tmp_path: Path) -> None:
     chain = nodes(*[f"Relu@n{at} v{at} v{at - 1}" for at in range(1, 60)])
     other = nodes(*[f"Relu@p_n{at} p_v{at} p_v{at - 1}" for at in range(1, 60)])
-    known = SavedNodes(chain)
-    assert {known.mark(other, at) for at in range(len(other))} == {"~"}
-    assert known.mark((*other, *nodes("Relu@more more p_v1")), 59) == "+"
-
-
-def test_big_constants_are_told_apart_without_their_bytes_being_read(tmp_path: Path) -> None:
-    class Unread(Payload):
-        """Whoever asks for its bytes fails."""
-
-        def read(self) -> bytes:
-            raise ChangedUnderneathError("the file was changed")
-
-        @property
-        def sha256(self) -> str:
-            raise ChangedUnderneathError("the file was changed")
-
-    def constant(data: Payload | bytes) -> Node:
-        tensor = Tensor(dims=(5000,), data_type=2, raw_data=data)
-        return Node(op_type="Constant", output=("k",), attribute=(Attribute(name="value", type=4, t=tensor),))
-
-    held = Unread(5000)
-    assert is_as_saved(constant(held), constant(held))
-    assert not is_as_saved(constant(held), constant(bytes(5000)))
-    assert not is_as_saved(constant(held), constant(Unread(5000)))
-    small = Unread(8)
-    assert not is_as_saved(constant(small), constant(bytes(8)))
-    assert is_as_saved(constant(bytes(8)), constant(bytes(8)))
+    assert {between(other, chain).mark(at) for at in range(len(other))} == {"~"}
+    known = between((*other, *nodes("Cos@more more p_v1")), chain)
+    assert [known.mark(58), known.mark(59)] == ["~", "+"]
 
 
 def test_the_inspector_says_what_else_is_another(tmp_path: Path) -> None:

@@ -3,5 +3,5 @@
 Here: the declaration of an action, and all code that reads the table of actions. Not here: the actions themselves
 (`onnxjson_tui.actions`).
 
-Read first: `action` (an entry of the table, the parser of keys), `key_order` (the queue of keys), `key_list`.
+Read first: `action` (an entry of the table, the parser of keys and their lists), `key_order` (the queue of keys).
 """

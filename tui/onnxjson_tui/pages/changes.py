@@ -109,27 +109,20 @@ class ChangesPage(Page[Bench]):
 
     def next_node(self, count: int) -> None:
         """Move the cursor of the nodes by a number of changed nodes, backwards for a negative count."""
-        bench = self.bench
-        scope = bench.scope
-
-        def go(places: list[int]) -> None:
-            here = bench.here
-            if scope is None or here is None or here.scope is not scope:
-                return
-            if not places:
-                bench.say("no node of this graph changed since the last save; f6 shows all changes")
-                return
-            later = bisect_right(places, here.position) - 1
-            at = later + count if count > 0 else bisect_left(places, here.position) + count
-            number = at % len(places)
-            bench.go(f"{scope.address}/node/{places[number]}")
-            around = "" if 0 <= at < len(places) else ", wrapped around"
-            bench.say(f"change {number + 1:,} of {len(places):,}{around}")
-
-        if scope is None or not bench.session.is_changed:
+        bench, here, scope = self.bench, self.bench.here, self.bench.scope
+        saved = bench.saved_nodes(scope)
+        if saved is None or scope is None or here is None:
             bench.say("no changes since the last save")
-        else:
-            bench.compute("next", "looking for changed nodes", lambda: bench.marks.positions(scope), go)
+            return
+        places = saved.marked()
+        if not places:
+            bench.say("no node of this graph changed since the last save; f6 shows all changes")
+            return
+        at = (bisect_right(places, here.position) - 1 if count > 0 else bisect_left(places, here.position)) + count
+        number = at % len(places)
+        bench.go(f"{scope.address}/node/{places[number]}")
+        around = "" if 0 <= at < len(places) else ", wrapped around"
+        bench.say(f"change {number + 1:,} of {len(places):,}{around}")
 
 
 class HistoryRows:

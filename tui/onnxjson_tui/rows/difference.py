@@ -12,7 +12,7 @@ from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdic
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
-from onnxjson_tui.rows.lanes import Glyphs
+from onnxjson_tui.rows.nodes import Glyphs
 from onnxjson_tui.session.comparing import Compared
 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}

@@ -46,6 +46,7 @@ class EditedModel:
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
+        self.to_saved = Patch()  # from the model to the saved one
         self._changing = threading.Lock()  # held while the model changes or is saved, possibly in another thread
         self._lost: dict[int, Lost] = {}  # places whose elements each applied step removed, by the identity of the step
         base = Base(opened.key, opened.name, opened.model, opened.identity)
@@ -100,7 +101,7 @@ class EditedModel:
     def unsaved(self) -> Preview:
         """Return a preview of everything that changed since the model was opened or saved."""
         result = Result(self._model, (), {})
-        return Preview(self._saved_model, result, (), self.revision, "unsaved changes", self.opened.path)
+        return Preview(self._saved_model, result, (), self.revision, "unsaved changes", Patch(), self.opened.path)
 
     @property
     def selected(self) -> tuple[NodeRef, ...]:
@@ -132,11 +133,11 @@ class EditedModel:
             SelectorError: a selector finds nothing.
             PatchError: a patch does not match the model.
         """
-        model, revision = self._model, self.revision
+        model, revision, to_saved = self._model, self.revision, self.to_saved
         result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder)
-        preview = Preview(model, result, changes, revision, title, self.opened.path)
+        preview = Preview(model, result, changes, revision, title, to_saved, self.opened.path)
         # Computed here, possibly in a thread, and not in `accept`.
-        assert preview.patch is not None
+        assert preview.to_saved is not None
         return preview
 
     def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
@@ -144,7 +145,8 @@ class EditedModel:
 
         The model should share unchanged parts with that of the session.
         """
-        return Preview(self._model, Result(model, (), {}), tuple(edits), self.revision, title, self.opened.path)
+        result, path = Result(model, (), {}), self.opened.path
+        return Preview(self._model, result, tuple(edits), self.revision, title, self.to_saved, path)
 
     def accept(self, preview: Preview) -> Changed | None:
         """Apply a previewed change and write it to the journal; return None if it changes nothing.
@@ -161,6 +163,8 @@ class EditedModel:
             title = preview.title or ("" if preview.edits else "patch")
             step = Step(preview.patch, preview.edits, title, preview.notes, preview.result.files)
             restructured = self._go_to(preview.model, step.forward, step)
+            step.before = self._saved_model, self.to_saved
+            self.to_saved = preview.to_saved
             self.history.add(step)
             self._recorder.made(step)
             return Changed("made", step, step.forward, restructured)
@@ -202,6 +206,8 @@ class EditedModel:
             lost = self._lost.pop(id(step), None)
             if lost is not None:
                 self.places.restore(lost)
+            saved, known = step.before or (None, Patch())
+            self.to_saved = known if saved is self._saved_model else step.forward.then(self.to_saved)
             self.history.position -= 1
             self._recorder.undone_step(step)
             return Changed("undone", step, step.backward, restructured)
@@ -217,6 +223,7 @@ class EditedModel:
             if step is None:
                 return None
             restructured = self._go_to(step.forward.apply(self._model), step.forward, step)
+            self.to_saved = step.backward.then(self.to_saved)
             self.history.position += 1
             self._recorder.made(step)
             return Changed("redone", step, step.forward, restructured)

@@ -1,17 +1,19 @@
-"""Effects of a change, found in its patch: addresses afterwards, the updated index, and the parts to redraw.
+"""Effects of a change, found in its patch: addresses afterwards, the updated index, changed nodes, parts to redraw.
 
 For a patch, a node with another name or other outputs is another node, so a renamed node is removed and added. For the
 user it remains the same node.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.addresses import parse_address, resolve
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, Scope
-from onnxjson.patching.changes import Change, Fields, Members, keeps_order, segment
+from onnxjson.patching.applying import apply_fields
+from onnxjson.patching.changes import Change, Fields, Members, Replace, keeps_order, segment
+from onnxjson.patching.deriving import difference
 from onnxjson.patching.listing import change_at
 from onnxjson.patching.patch import Patch
 
@@ -26,7 +28,8 @@ _OF_NODES: Final = (_OF_LANES | _OF_OUTLINE) - {"node"}
 def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
     """Return the member that replaces a removed one, and its new position, by old position.
 
-    If as many members are added as removed between two that remain, each added one replaces a removed one.
+    If as many members are added as removed between two that remain, each added one replaces a removed one; otherwise
+    those of the same operator at the start and at the end do.
     """
     found: dict[int, tuple[int, Record]] = {}
     expected = position = 0
@@ -41,10 +44,20 @@ def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
         removed = [each for each in range(expected, item.start) if each in members.removed] if added else []
         if len(removed) == len(added):
             found.update(zip(removed, added, strict=True))
+        else:
+            for step in (1, -1):
+                for old, new in zip(removed[::step], added[::step], strict=False):
+                    if _operator(members.removed[old]) != _operator(new[1]):
+                        break
+                    found.setdefault(old, new)
         added = []
         expected = item.stop
         position += len(item)
     return found
+
+
+def _operator(record: Record) -> str | None:
+    return record.op_type if isinstance(record, Node) else None
 
 
 def _are_all_replaced(members: Members, found: dict[int, tuple[int, Record]]) -> bool:
@@ -86,6 +99,63 @@ def _replacement(members: Members, position: int) -> int | None:
     old = members.removed.get(position)
     place, new = _replacements(members).get(position, (0, None))
     return place if isinstance(old, Node) and isinstance(new, Node) and new.op_type == old.op_type else None
+
+
+# Nodes that differ from the saved model
+
+Mark = Literal["", "~", "+"]  # Unchanged, changed, new
+
+
+class SavedNodes:
+    """The saved counterparts of the nodes of a graph, according to the patch from the current model to the saved one.
+
+    The counterpart of a node has the same name or output, or, if no node has, the same operator at its place.
+    """
+
+    def __init__(self, nodes: Sequence[Node], change: Change | None, *, are_new: bool) -> None:
+        """Use the change of the graph; with `are_new`, the saved model has no such graph."""
+        self._nodes = nodes
+        self._are_new = are_new or type(change) is Replace
+        members = change.changes.get("node") if isinstance(change, Fields) else None
+        self._members = members if isinstance(members, Members) else Members(None, {}, {})
+        self._replaced = {
+            position: new
+            for position, (_, new) in _replacements(self._members).items()
+            if isinstance(new, Node) and {new.op_type, *new.output} & {nodes[position].op_type, *nodes[position].output}
+        }
+
+    @classmethod
+    def of(cls, patch: Patch, scope: Scope) -> "SavedNodes":
+        """Return the counterparts of the nodes of a graph of the current model."""
+        owner, nodes = scope.owner, scope.graph.node
+        if owner is None:
+            return cls(nodes, change_at(patch.root, scope.address), are_new=False)
+        saved = cls.of(patch, owner.scope).counterpart(owner.position)
+        if saved is None:
+            return cls(nodes, None, are_new=True)
+        # The address of the graph inside the node.
+        change = change_at(difference(owner.node, saved), scope.address[len(owner.address) :])
+        return cls(nodes, change, are_new=False)
+
+    def mark(self, position: int) -> Mark:
+        """Return how a node differs from its counterpart."""
+        if self._are_new or (position in self._members.removed and position not in self._replaced):
+            return "+"
+        return "~" if position in self._replaced or position in self._members.changes else ""
+
+    def counterpart(self, position: int) -> Node | None:
+        """Return the saved node; None if there is none."""
+        if self.mark(position) == "+":
+            return None
+        node = self._replaced.get(position, self._nodes[position])
+        change = self._members.changes.get(position)
+        return node if change is None else apply_fields(node, change)
+
+    def marked(self) -> list[int]:
+        """Return the positions of all marked nodes, ascending."""
+        if self._are_new:
+            return list(range(len(self._nodes)))
+        return sorted({*self._members.removed, *[int(each) for each in self._members.changes]})
 
 
 # Parts to redraw

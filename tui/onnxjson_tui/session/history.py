@@ -30,6 +30,7 @@ class Step:
     notes: tuple[str, ...] = ()  # notes for the user
     files: Mapping[Path, Tensor] = field(default_factory=dict)
     """Tensors that are written to .npy files when the model is saved."""
+    before: "tuple[Model, Patch] | None" = None  # the saved model at that time, and the patch to it from the one before
     is_merge: bool = False  # whether it merged changes that another program saved to the file
 
     @cached_property
@@ -101,6 +102,7 @@ class Preview:
     changes: tuple[Change, ...]
     revision: int  # revision of the session at the time of the preview
     title: str
+    saved: Patch  # from the model before to the saved one
     path: Path | None = None  # the file relative to which both models find their external data
 
     @property
@@ -112,6 +114,11 @@ class Preview:
     def patch(self) -> Patch:
         """The patch from the model before to the model after."""
         return Patch.between(self.base, self.model)
+
+    @cached_property
+    def to_saved(self) -> Patch:
+        """The patch from the model after to the saved one."""
+        return self.patch.invert().then(self.saved)
 
     @property
     def edits(self) -> tuple[Edit, ...]:

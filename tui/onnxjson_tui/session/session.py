@@ -204,9 +204,10 @@ class Session(EditedModel):
         theirs = answer.theirs
         self.opened = theirs
         self._saved_model = theirs.model
+        self.to_saved = Patch.between(self._model, theirs.model)
         # A journal for the previous file content would be useless now.
         self._recorder.finish(Base(theirs.key, theirs.name, theirs.model, theirs.identity))
-        if Patch.between(theirs.model, self._model):
+        if self.to_saved:
             self.history.saved = None
             self._recorder.rewrite()
         else:
@@ -229,7 +230,7 @@ class Session(EditedModel):
             step.files = {}
         self._merged = tuple([step for step in self.history.made if step.is_merge])
         self.history.saved = self.history.position
-        self._saved_model = self._model
+        self._saved_model, self.to_saved = self._model, Patch()
         self._recorder.finish(Base(self.opened.key, self.opened.name, self._model, self.opened.identity))
 
     def _pending_files(self) -> dict[Path, Tensor]:
@@ -292,6 +293,7 @@ class Session(EditedModel):
                 self.history.add(step)
             self.history.position = len(replay.made)
             self._model = replay.model
+            self.to_saved = Patch.between(replay.model, self._saved_model)
             self._index = None
             self.revision += 1
             if replay.trouble:

@@ -10,8 +10,7 @@ from textual import events
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
-from onnxjson_tui.keys.action import Action, Arguments
-from onnxjson_tui.keys.key_list import key_hints, shown_keys
+from onnxjson_tui.keys.action import Action, Arguments, key_hints, shown_keys
 from onnxjson_tui.rows.choices import Names, NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
@@ -271,7 +270,7 @@ class Bench(GraphScreen):
         if changed.is_restructured or is_elsewhere:
             self.build(place[1] if place else None)
         else:
-            self._rows.refresh(self.scope, self.marks.of(self.scope))
+            self._rows.refresh(self.scope, self.saved_nodes(self.scope))
             self.nodes.redraw_changed()
             self.draw_outline()
             self.show_details()

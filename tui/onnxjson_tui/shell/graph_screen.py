@@ -14,12 +14,13 @@ from textual.widget import Widget
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
+from onnxjson.patching.patch import Patch
 from onnxjson_tui.keys.action import Action, Pane
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.rows.outline_sections import OpenedRows, OutlineLines
-from onnxjson_tui.session.comparing import SavedModel, SavedNodes, is_as_saved, path_of_graph
+from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
@@ -31,51 +32,6 @@ _T = TypeVar("_T")
 
 BIG: Final = 3_000  # nodes from which work on all of them is done in a thread
 PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")  # panes in the order of the tab key
-
-
-class NodeMarks:
-    """Finds the saved counterparts of the graphs that are shown."""
-
-    def __init__(self, bench: "GraphScreen") -> None:
-        self._bench = bench
-        self._saved: SavedModel | None = None
-        self._wanted: tuple[SavedModel, str] | None = None  # the graph that a thread is indexing
-
-    def of(self, scope: Scope | None) -> SavedNodes | None:
-        """Return the counterpart of a graph; None if nothing changed, or until a thread has found it."""
-        bench = self._bench
-        if scope is None or not bench.session.is_changed:
-            return None
-        base = bench.session.unsaved().base
-        if self._saved is None or self._saved.model is not base:
-            self._saved = SavedModel(base)
-        saved, path = self._saved, path_of_graph(scope)
-        if not bench.is_big:
-            return saved.find(path)
-        found = saved.find(path, may_wait=False)
-        wanted = (saved, scope.address)
-        if found is None and (wanted != self._wanted or all(job.group != "marks" for job in bench.jobs.running)):
-            self._wanted = wanted
-            label = "finding changed nodes"
-            bench.jobs.start("marks", label, lambda: saved.find(path), lambda _: self._draw())
-        return found
-
-    def was(self, ref: NodeRef) -> Node | None:
-        """Return the saved version of a node; None if it is unchanged or new, or until a thread has found it."""
-        saved = self.of(ref.scope)
-        found = None if saved is None else saved.counterpart(ref.scope.graph.node, ref.position)
-        return None if found is None or is_as_saved(found, ref.node) else found
-
-    def positions(self, scope: Scope) -> list[int]:
-        """Return the positions of marked nodes of a graph, ascending; compares all nodes, so call it in a thread."""
-        base, known, nodes = self._bench.session.unsaved().base, self._saved, scope.graph.node
-        model = known if known is not None and known.model is base else SavedModel(base)
-        saved = model.find(path_of_graph(scope))
-        return [] if saved is None else [each for each in range(len(nodes)) if saved.mark(nodes, each)]
-
-    def _draw(self) -> None:
-        self._bench.draw_marks()
-        self._bench.show_details()
 
 
 class GraphScreen(KeyedScreen[int]):
@@ -90,7 +46,7 @@ class GraphScreen(KeyedScreen[int]):
         self.session = session
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
-        self.marks = NodeMarks(self)  # marks of nodes that differ from the saved model
+        self._marks: tuple[Scope, Patch, SavedNodes] | None = None
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and their revision."""
@@ -233,7 +189,7 @@ class GraphScreen(KeyedScreen[int]):
             # Lanes and outline do not depend on the filter.
             whole = self._whole[2]
             shown = whole if chosen is None else whole.restricted(chosen)
-            self._take(NodeLines(shown, session, self.marks.of(graph)), None, position)
+            self._take(NodeLines(shown, session, self.saved_nodes(graph)), None, position)
             return
         opened = frozenset(self.opened)
 
@@ -247,7 +203,7 @@ class GraphScreen(KeyedScreen[int]):
         def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
-                rows = NodeLines(found[0], session, self.marks.of(graph))
+                rows = NodeLines(found[0], session, self.saved_nodes(graph))
                 self._take(rows, OutlineLines(found[1], self, found[2]), position)
                 self._freeze_memory()
 
@@ -257,7 +213,7 @@ class GraphScreen(KeyedScreen[int]):
         if not is_alike:
             # Nodes are shown before lanes, types and outline are ready.
             bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
-            self._take(NodeLines(bare, session, self.marks.of(graph)), None, position)
+            self._take(NodeLines(bare, session, self.saved_nodes(graph)), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
     def _freeze_memory(self) -> None:
@@ -287,11 +243,25 @@ class GraphScreen(KeyedScreen[int]):
             # While names are being read; this is called again afterwards.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(inspected(self.session.model, self.session.index, here, self.marks.was(here)))
+            self.inspector.show(inspected(self.session.model, self.session.index, here, self._saved_node(here)))
+
+    def saved_nodes(self, scope: Scope | None) -> SavedNodes | None:
+        """Return the saved counterparts of the nodes of a graph; None if nothing changed since."""
+        if scope is None or not self.session.is_changed:
+            return None
+        patch = self.session.to_saved
+        if self._marks is None or self._marks[0] is not scope or self._marks[1] is not patch:
+            self._marks = scope, patch, SavedNodes.of(patch, scope)
+        return self._marks[2]
+
+    def _saved_node(self, ref: NodeRef) -> Node | None:
+        """Return the saved version of a node; None if it is unchanged or new."""
+        saved = self.saved_nodes(ref.scope)
+        return None if saved is None or not saved.mark(ref.position) else saved.counterpart(ref.position)
 
     def draw_marks(self) -> None:
-        """Draw the marks of changed nodes again, after a save or after they were computed."""
-        self._rows.refresh(self.scope, self.marks.of(self.scope))
+        """Draw the marks of changed nodes again, after a save."""
+        self._rows.refresh(self.scope, self.saved_nodes(self.scope))
         self.nodes.show(self._rows)
 
     def draw_outline(self) -> None:

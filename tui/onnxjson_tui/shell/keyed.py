@@ -14,8 +14,7 @@ from textual.timer import Timer
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.keys.action import Action, Arguments, KeyReader, Pane
-from onnxjson_tui.keys.key_list import key_hints, key_lines, shown_keys
+from onnxjson_tui.keys.action import Action, Arguments, KeyReader, Pane, key_hints, key_lines, shown_keys
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import App
@@ -10,6 +10,20 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
+from onnxjson_tui.actions import (
+    commanding,
+    editing,
+    editor,
+    finding,
+    forms,
+    graph,
+    helping,
+    inspection,
+    inspector,
+    moving,
+    persistence,
+)
+from onnxjson_tui.keys.action import Action
 from onnxjson_tui.keys.key_order import KeyOrder
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
@@ -21,7 +35,6 @@ from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import opened
 from onnxjson_tui.shell.terminal import Terminal, detect, driver_class
-from onnxjson_tui.workbench.catalogue import ACTIONS
 
 _THEME = Theme(
     name="onnxjson",
@@ -128,3 +141,22 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
 
         return FindingsScreen(found, terminal, readonly=readonly), None
     return Workbench(found, terminal), found
+
+
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
+    *moving.ACTIONS,
+    *inspector.ACTIONS,
+    *finding.ACTIONS,
+    *graph.ACTIONS,
+    *commanding.ACTIONS,
+    *forms.ACTIONS,
+    *editing.ACTIONS,
+    *forms.INSERTIONS,
+    *inspector.INTERFACE,
+    *moving.SELECTING,
+    *editor.ACTIONS,
+    *inspection.ACTIONS,
+    *persistence.ACTIONS,
+    *helping.ACTIONS,
+)
+"""All actions, in the order of the palette, the help, the page of keys and the footer."""
