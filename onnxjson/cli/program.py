@@ -151,12 +151,12 @@ _TOUR: Final = (
     ("A small network, made with the onnx package", "python -m onnxjson.example digits.onnx"),
     ("The model as text", "onnxjson convert digits.onnx"),
     ("One attribute changed in the text, as in any editor",
-     "onnxjson diff --format unified -U 0 --exit-zero digits.onnx.json leaky.onnx.json"),
+     "onnxjson diff --format unified -U 0 digits.onnx.json leaky.onnx.json"),
     ("Back to a model that every ONNX program loads", "onnxjson convert leaky.onnx.json"),
     ("", "onnxjson check --deep leaky.onnx"),
     ("What changed since the export, matched by structure, not by names or order",
      "python -m onnxjson.example --unfused exported.onnx"),
-    ("", "onnxjson diff --nodes-only --test-rewrites --exit-zero exported.onnx leaky.onnx"),
+    ("", "onnxjson diff --nodes-only --test-rewrites exported.onnx leaky.onnx"),
     ("Nothing is lost: the unchanged text converts back to exactly the same model",
      "onnxjson convert digits.onnx.json -o again.onnx"),
     ("", "onnxjson diff digits.onnx again.onnx"),
@@ -204,7 +204,7 @@ def demo_command(folder: Path) -> None:
         completed = processes.run_module(words[0], words[1:], folder)
         for line in completed.stdout.decode(errors="backslashreplace").splitlines():
             _print(output.line(line))
-        if completed.returncode:
+        if completed.returncode != command.startswith("onnxjson diff -"):  # two models that differ
             raise StepError(command, completed.returncode)
     _print("\nNow try your own", "title")
     _print(f"  less {_word(folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx")

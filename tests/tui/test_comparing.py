@@ -141,7 +141,8 @@ def test_the_bar_says_what_enter_does_with_the_row_and_how_a_rewrite_is_proved(t
         screen = await finished(found)
         about = found.lines[screen.about.region.y + 1 :]
         assert about[0].startswith(" inserted  ")
-        assert " not verified; p proves it" in about
+        assert about[0].rstrip().endswith("not verified")
+        assert " p runs both sides" in about
         assert "enter fold " in found.lines[-1]
         for key, word in (("enter", "unfold"), ("enter", "fold"), ("j", "go there"), ("k", "fold")):
             await found.pilot.press(key)

@@ -14,7 +14,7 @@ from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
 from onnxjson_tui.rows.side_texts import element_lines, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
-from onnxjson_tui.screens.difference_view import verdict_lines
+from onnxjson_tui.screens.difference_view import details_of
 from onnxjson_tui.session.comparing import Compared, Side, compared
 from tests.tui.sessions import small
 
@@ -138,14 +138,16 @@ def test_places_keep_the_number_of_their_layer() -> None:
 
 def test_a_rewrite_says_how_it_is_proved_where_it_can_be() -> None:
     event = Event("fused", "Conv+Relu", (), "not-run")
-    for given, can_prove, wanted in (
-        (event, True, "not verified; p proves it"),
-        (event, False, "not verified"),
-        (replace(event, evidence="it cannot be run"), True, "not verified"),
-        (replace(event, verdict="equal"), True, "verified equal"),
+    for given, can_prove, verdict, is_offered in (
+        (event, True, "not verified", True),
+        (event, False, "not verified", False),
+        (replace(event, evidence="it cannot be run"), True, "not verified", False),
+        (replace(event, verdict="equal"), True, "verified equal", False),
+        (replace(event, verdict=None), True, "Conv+Relu", False),
     ):
-        assert plain(verdict_lines(given, 60, can_prove=can_prove)[0]) == wanted
-    assert verdict_lines(replace(event, verdict=None), 60, can_prove=True) == []
+        lines = [plain(line) for line in details_of(given, 60, can_prove=can_prove)]
+        assert lines[0].endswith(verdict)
+        assert ("p runs both sides" in lines) == is_offered
 
 
 def test_the_text_of_both_sides() -> None:

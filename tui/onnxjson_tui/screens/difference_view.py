@@ -1,17 +1,18 @@
 """The base of screens that show a diff: its rows above, details of the row under the cursor below."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
+from msgspec.structs import replace
 from textual import getters
 from textual.app import ComposeResult
 
 from onnxjson.diffing.events import Event, Member
 from onnxjson.model.display import visible
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
-from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
+from onnxjson.rendering.diff_text import event_lines
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import clipped, wrapped
+from onnxjson.rendering.tables import GAP, clipped, wrapped
 from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
@@ -21,7 +22,7 @@ from onnxjson_tui.shell.keyed import OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
 
-_MOST_PLACES: Final = 200
+_MOST_LINES: Final = 600  # of the places of an event
 
 SIDE_BY_SIDE: Final = 140  # columns from which both sides of a text are shown next to each other
 
@@ -148,11 +149,9 @@ class DifferenceScreen(KeyedScreen[Any]):
             return
         event, member = found
         if not self._shows_text:
-            row = self.row
-            is_event = row is not None and row.kind == "event" and len(event.members) > 1
-            verdict = verdict_lines(event, width, can_prove=self.can_prove)
-            lines = about_event(event, verdict, width) if is_event else about_member(event, member, verdict, width)
-            self.about.show(TextRows(lines), 0)
+            is_event = self.row is not None and self.row.kind == "event"
+            shown = event if is_event else replace(event, members=(member,))
+            self.about.show(TextRows(details_of(shown, width, can_prove=self.can_prove)), 0)
             return
 
         def made(pairs: list[Pair]) -> None:
@@ -280,39 +279,10 @@ def _named(addresses: Sequence[str]) -> str:
     return " ".join(f"@{visible(address, None)}" for address in addresses[:4]) + (" ..." if len(addresses) > 4 else "")
 
 
-def about_event(event: Event, verdict: Sequence[Line], width: int) -> list[Line]:
-    """Return details of an event with several places."""
-    lines: list[Line] = [(Span(f"{event.kind}  ", EFFECTS[event.kind]), Span(clipped(title_of(event), width), "title"))]
-    lines += [*verdict, *[(Span(clipped(f"  {place_of(each)}", width)),) for each in event.members[:_MOST_PLACES]]]
-    if len(event.members) > _MOST_PLACES:
-        lines.append((Span(f"  and {len(event.members) - _MOST_PLACES:,} more places", "quiet"),))
+def details_of(event: Event, width: int, *, can_prove: bool) -> list[Line]:
+    """Return an event with its places, unabridged, and the key that finds its verdict."""
+    found = event_lines(event, len(event.kind) + GAP, max(width, 60), details=True, says_not_run=True)
+    lines = list(islice(found, _MOST_LINES))
+    if event.verdict == "not-run" and not event.evidence and can_prove:
+        lines.append((Span("p runs both sides", "quiet"),))
     return lines
-
-
-def about_member(event: Event, member: Member, verdict: Sequence[Line], width: int) -> list[Line]:
-    """Return details of one place, unabridged."""
-    lines: list[Line] = [(Span(f"{event.kind}  ", EFFECTS[event.kind]), Span(place_of(member), "title"))]
-    for label, side in (("was  ", member.base), ("is   ", member.target)):
-        addresses = " ".join(f"@{visible(each, None)}" for each in side) or "nothing"
-        first, *rest = wrapped(addresses, width, indent=5, whole_words=True)
-        lines += [(Span(label, "quiet"), Span(first.lstrip(), "quiet")), *[(Span(text, "quiet"),) for text in rest]]
-    pattern = [(Span(text),) for text in wrapped(event.pattern, width, indent=0)]
-    lines += pattern if len(event.members) == 1 else []
-    lines += verdict
-    for detail in member.details:
-        lines += [(Span(text),) for text in wrapped(detail_text(event, detail, None), width, indent=0)]
-    if member.count > max(len(member.details), 1):
-        lines.append((Span(f"{member.count:,} places have this in common; these are the first", "quiet"),))
-    return lines
-
-
-def verdict_lines(event: Event, width: int, *, can_prove: bool) -> list[Line]:
-    """Return whether an event changes results, with the evidence, or the key that finds out."""
-    if event.verdict is None:
-        return []
-    unknown = event.verdict == "not-run" and not event.evidence and can_prove
-    text = VERDICTS[event.verdict] + ("; p proves it" if unknown else "")
-    return [
-        (Span(text, verdict_style(event)),),
-        *[(Span(each, "quiet"),) for each in wrapped(event.evidence, width, indent=0)],
-    ]
