@@ -23,7 +23,8 @@ from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
+from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
+from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
 from tests.tui.screens import send

@@ -7,9 +7,9 @@ import pytest
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.keys.action import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
 from onnxjson_tui.rows.choices import Names
-from onnxjson_tui.workbench.app import ACTIONS
+from onnxjson_tui.widgets.actions import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
+from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
 

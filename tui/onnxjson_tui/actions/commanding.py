@@ -15,11 +15,11 @@ from onnxjson.editing.spelling import parse_line
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
 from onnxjson_tui.names.editable_names import rename_node, rename_value, value_selector
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 SHORT_NAMES: Final = {
     "w": "save",

@@ -11,7 +11,6 @@ from onnxjson.editing.nodes import Rewire
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import (
     name_mistake,
     node_selector,
@@ -25,6 +24,7 @@ from onnxjson_tui.names.offers import LEFT_OUT, slot_choices, value_choices
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.prompt import Complete
 
 

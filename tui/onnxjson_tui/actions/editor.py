@@ -10,7 +10,6 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import AddressError, DecodeError, Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.edited_model import expressed
@@ -19,6 +18,7 @@ from onnxjson_tui.shell import programs
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.programs import program
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 if TYPE_CHECKING:
     from onnxjson.editing.drafts import Draft

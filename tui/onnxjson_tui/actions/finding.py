@@ -10,13 +10,13 @@ from onnxjson.model.index import Scope
 from onnxjson.patterns.cutting import pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import selector_offers
 from onnxjson_tui.rows.choices import Direction, NodeText, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 
 class _Search:

@@ -11,7 +11,6 @@ from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import fresh_name, is_plain, item_line, node_selector, selector_of_value
 from onnxjson_tui.names.form_filling import Also, Filling, prefilled
 from onnxjson_tui.names.offers import Offers
@@ -19,6 +18,7 @@ from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("nodes", ("add-node", "delete-node", "replace-node", "replace-pattern", "rewire", "swap-inputs", "name-nodes",

@@ -9,10 +9,10 @@ from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.actions.commanding import MARK, ask, run_line
-from onnxjson_tui.keys.action import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Names
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
+from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
 
 

@@ -18,7 +18,6 @@ from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.actions.editing import ask, require_here
 from onnxjson_tui.actions.helping import text_width
-from onnxjson_tui.keys.action import Action, Arguments, Run
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
@@ -29,6 +28,7 @@ from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.widgets.actions import Action, Arguments, Run
 
 _NO_TENSOR: Final = "this needs a tensor; t on a node shows one"
 

@@ -21,7 +21,6 @@ from onnxjson_tui.actions.editing import (
     rewire_input,
 )
 from onnxjson_tui.actions.forms import fill_in
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import model_value_selector, node_selector
 from onnxjson_tui.names.form_filling import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.names.offers import Offers
@@ -29,6 +28,7 @@ from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows, port_choices
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 
 def entry_here(bench: Bench) -> Entry | None:

@@ -7,11 +7,11 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.opening import expanded
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
 
 _LOOKED: Final = 0.05  # seconds between two checks whether a save is done
 _SHOWN: Final = 10  # unsaved steps that are listed when the user leaves

@@ -15,12 +15,12 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.patterns.selector_terms import KEYS, Value, parse, property_texts, spelled
-from onnxjson_tui.keys.action import Action
 from onnxjson_tui.names.editable_names import constant_of, is_plain, value_selector
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
+from onnxjson_tui.widgets.actions import Action
 
 MOST: Final = 60  # maximum number of completions; typing more narrows them down
 

@@ -32,7 +32,6 @@ from onnxjson_tui.rows.tensor_description import (
     title_line,
 )
 from onnxjson_tui.rows.tensor_values import (
-    Key,
     SliceError,
     SparseGrid,
     ValueGrid,
@@ -68,7 +67,6 @@ class TensorPage(Page[Bench]):
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     column = 0  # the first visible column of values
     _slice = ""
-    _wanted: frozenset[Key] = frozenset()
 
     # What is shown
 
@@ -125,7 +123,6 @@ class TensorPage(Page[Bench]):
     def _open(self) -> None:
         """Read the elements in a thread, since they may be in a file or packed."""
         self._grid, self._problem, self._statistics = None, "", None
-        self._wanted = frozenset()
         self.bench.jobs.drop("tensor")
         self.bench.jobs.drop(_COUNTING)
         ref = self.ref
@@ -220,7 +217,7 @@ class TensorPage(Page[Bench]):
         except SliceError as error:
             self.bench.say(str(error), "bad")
             return
-        self._slice, self.column, self._wanted = slice_text(picks, dims), 0, frozenset()
+        self._slice, self.column = slice_text(picks, dims), 0
         wanted = ValueGrid(grid.tensor, picks)
         self.bench.jobs.start("tensor", "reading the tensor", lambda: begun(wanted), self._opened, self._failed)
 
@@ -237,35 +234,6 @@ class TensorPage(Page[Bench]):
         if self._grid is not None:
             self.column = max(min(self.column + step, self._grid.columns - 1), 0)
             self.redraw()
-
-    def want(self, key: Key) -> None:
-        """Request a block of values, which is drawn when it is read."""
-        if key in self._wanted or self._problem:
-            return
-        self._wanted |= {key}
-        if len(self._wanted) == 1:
-            self.bench.call_after_refresh(self._read_wanted)
-
-    def _read_wanted(self) -> None:
-        grid, wanted = self._grid, sorted(self._wanted)
-        if grid is None or not wanted:
-            return
-
-        def done(blocks: list[list[list[str]]]) -> None:
-            self._wanted -= set(wanted)
-            for key, block in zip(wanted, blocks, strict=True):
-                grid.take(key, block)
-            self.redraw()
-            self._read_wanted()
-
-        job = self.bench.jobs.start(
-            "tensor", "reading values", lambda: [grid.read(key) for key in wanted], done, self._failed
-        )
-
-        def unwant() -> None:
-            self._wanted = frozenset()
-
-        job.dropped = unwant
 
     def command(self) -> str:
         """Return the beginning of the command that sets the values; "" if there are none."""
@@ -348,18 +316,15 @@ class TensorPage(Page[Bench]):
         """Return a row of values."""
         grid = self._grid
         assert grid is not None
-        texts = []
-        for column in self._columns(grid, width):
-            text = grid.cell(row, column)
-            if text is None:
-                key = grid.key(row, column)
-                if grid.is_near:
-                    grid.take(key, grid.read(key))
-                    text = grid.cell(row, column) or ""
-                else:
-                    self.want(key)
-                    text = "..."
-            texts.append(padded(shortened(text, grid.width), grid.width + 2, right=True))
+        columns, before = self._columns(grid, width), grid.width
+        try:
+            found = [] if self._problem else grid.texts(row, columns.start, len(columns))
+        except OnnxJsonError as error:
+            self.bench.call_after_refresh(self._failed, error)
+            found = []
+        if grid.width > before:
+            self.bench.call_after_refresh(self.redraw)
+        texts = [padded(shortened(text, grid.width), grid.width + 2, right=True) for text in found]
         return (Span(" " + padded(grid.row_label(row), self._label_width(grid)), "quiet"), Span("".join(texts)))
 
 

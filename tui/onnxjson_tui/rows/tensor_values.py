@@ -6,7 +6,7 @@ others go down; a list is split into rows of ten.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.model import tensors
 from onnxjson.model.display import counted, visible
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 
 LIST_COLUMNS: Final = 10  # elements in a row of a list
-BLOCK: Final = 32  # rows and columns of a block, which is read at once
 _SPAN: Final = 1 << 16  # maximum bytes that are read at once for elements that are not adjacent
-_KEPT: Final = 64  # maximum blocks that are cached
+_MEASURED: Final = 16  # rows, and columns of them, that determine the first width of the columns
 
 _WIDEST: Final = 24
 _MOST_PARTS: Final = 64
@@ -107,13 +106,6 @@ def _pick_text(pick: Pick, dim: int) -> str:
     return f"{pick.start or ''}:{pick.stop}" + (f":{pick.step}" if pick.step != 1 else "")
 
 
-class Key(NamedTuple):
-    """Row and column of a block, counted in blocks."""
-
-    row: int
-    column: int
-
-
 class ValueGrid:
     """The elements of a slice as rows and columns."""
 
@@ -140,49 +132,20 @@ class ValueGrid:
         self.is_list = len(free) == 1
         self.columns = min(width, list_columns) if self.is_list else width
         self.rows = -(-self.length // self.columns) if self.columns else 0
-        self._blocks: dict[Key, list[list[str]]] = {}
         self.width = 1  # terminal columns of the widest element so far
-        self.is_near = isinstance(tensor.raw_data, bytes) or tensor.data_type == STRING
-        """Whether the elements are in memory."""
 
-    def key(self, row: int, column: int) -> Key:
-        """Return the block of an element."""
-        return Key(row // BLOCK, column // BLOCK)
-
-    def has(self, key: Key) -> bool:
-        """Whether a block was read."""
-        return key in self._blocks
-
-    def read(self, key: Key) -> list[list[str]]:
-        """Read a block; may be called in a thread.
+    def texts(self, row: int, first: int, count: int) -> list[str]:
+        """Read elements of a row as text, at most `count` from a column on.
 
         Raises:
             OnnxJsonError: the bytes cannot be read.
         """
-        found = []
-        first = key.column * BLOCK
-        for row in range(key.row * BLOCK, min((key.row + 1) * BLOCK, self.rows)):
-            count = min(BLOCK, self.columns - first)
-            if self.is_list:
-                count = min(count, self.length - row * self.columns - first)
-            found.append(self._texts(self._flat(row, first, max(count, 0))))
+        last = min(first + count, self.columns)
+        if self.is_list:
+            last = min(last, self.length - row * self.columns)
+        found = self._texts(self._flat(row, first, max(last - first, 0)))
+        self.width = min(max(self.width, *map(cells, found), 1), _WIDEST)
         return found
-
-    def take(self, key: Key, block: list[list[str]]) -> None:
-        """Cache a block that was read."""
-        if len(self._blocks) >= _KEPT:
-            del self._blocks[next(iter(self._blocks))]
-        self._blocks[key] = block
-        widest = max((cells(text) for line in block for text in line), default=1)
-        self.width = min(max(self.width, widest), _WIDEST)
-
-    def cell(self, row: int, column: int) -> str | None:
-        """Return the text of an element; None if its block was not read, "" if there is no element."""
-        block = self._blocks.get(self.key(row, column))
-        if block is None:
-            return None
-        line = block[row % BLOCK]
-        return line[column % BLOCK] if column % BLOCK < len(line) else ""
 
     def row_label(self, row: int) -> str:
         """Return the index of a row in the tensor."""
@@ -300,7 +263,7 @@ def _unravelled(place: int, dims: Sequence[int]) -> list[int]:
 
 
 def opened_grid(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str) -> ValueGrid:
-    """Return the elements of a tensor with the first block read.
+    """Return the elements of a tensor with the first rows read.
 
     Raises:
         OnnxJsonError: the elements cannot be read.
@@ -316,9 +279,9 @@ def opened_grid(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str)
 
 
 def begun(grid: ValueGrid) -> ValueGrid:
-    """Return the rows with the first block read."""
-    if grid.rows:
-        grid.take(Key(0, 0), grid.read(Key(0, 0)))
+    """Return the rows, with the width of the first ones."""
+    for row in range(min(grid.rows, _MEASURED)):
+        grid.texts(row, 0, _MEASURED)
     return grid
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
@@ -17,6 +16,7 @@ from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.programs import opened, program
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import TextRows
 
 WhichSide = Literal["base", "target"]

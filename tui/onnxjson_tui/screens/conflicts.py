@@ -11,10 +11,10 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 

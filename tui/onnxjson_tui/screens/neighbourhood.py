@@ -14,12 +14,12 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.keys.action import key_hints
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.nodes import Glyphs, output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
 from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
+from onnxjson_tui.widgets.actions import key_hints
 from onnxjson_tui.widgets.lines import Bar, StyledWidget
 
 _KEYS: Final = (("enter", "centre"), ("+ -", "more steps, fewer"), ("[", "back"), ("esc", "close"), ("arrows", "move"))

@@ -15,7 +15,6 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
-from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.opening import Unreadable, expanded, path_members, recent_files
 from onnxjson_tui.session.session import Session
@@ -25,6 +24,7 @@ from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
 from onnxjson_tui.shell.programs import enter, failure_text, opened
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 _RECENT: Final = 8  # recent files that are offered

@@ -16,12 +16,12 @@ from onnxjson.rendering.diff_report import Count
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import clipped, padded, shortened, wrapped
 from onnxjson.rendering.trace_text import headline, nodes_change, story_lines, subjects_of
-from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 

@@ -10,7 +10,6 @@ from textual import events
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
-from onnxjson_tui.keys.action import Action, Arguments, key_hints, shown_keys
 from onnxjson_tui.rows.choices import Names, NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
@@ -20,6 +19,7 @@ from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import LineList, Tone
 

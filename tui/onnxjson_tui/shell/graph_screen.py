@@ -15,7 +15,6 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patching.patch import Patch
-from onnxjson_tui.keys.action import Action, Pane
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
@@ -25,6 +24,7 @@ from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Action, Pane
 from onnxjson_tui.widgets.drawer import Drawer
 from onnxjson_tui.widgets.lines import LineList
 

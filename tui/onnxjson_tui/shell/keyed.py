@@ -14,12 +14,12 @@ from textual.timer import Timer
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.keys.action import Action, Arguments, KeyReader, Pane, key_hints, key_lines, shown_keys
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import failure_text
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Action, Arguments, KeyReader, Pane, key_hints, key_lines, shown_keys
 from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 from onnxjson_tui.widgets.prompt import Complete, Prompt
 

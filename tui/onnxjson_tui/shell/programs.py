@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-    from onnxjson_tui.keys.key_order import KeyOrder
+    from onnxjson_tui.widgets.key_order import KeyOrder
 
 
 class Program(Protocol):

@@ -1,7 +1,7 @@
-"""Widgets: lists drawn line by line, the bars around them, the prompt, the drawer and its pages.
+"""Widgets and keys: lists drawn line by line, bars, prompt, drawer; what an action declares, and the order of keys.
 
-Here: what draws and has focus, independent of its content. Not here: the text of rows (`onnxjson_tui.rows`), the keys
-(`onnxjson_tui.keys`).
+Here: what draws and has focus, independent of its content; all code that reads the table of actions. Not here: the text
+of rows (`onnxjson_tui.rows`), the actions themselves (`onnxjson_tui.actions`).
 
-Read first: `lines` (a list of any length), `prompt` (the input line), `drawer` (pages at the bottom).
+Read first: `lines` (a list of any length), `actions` (an entry of the table, the parser of keys), `drawer` (pages).
 """

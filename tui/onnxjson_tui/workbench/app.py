@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App
@@ -10,21 +10,6 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
-from onnxjson_tui.actions import (
-    commanding,
-    editing,
-    editor,
-    finding,
-    forms,
-    graph,
-    helping,
-    inspection,
-    inspector,
-    moving,
-    persistence,
-)
-from onnxjson_tui.keys.action import Action
-from onnxjson_tui.keys.key_order import KeyOrder
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
@@ -35,6 +20,8 @@ from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import opened
 from onnxjson_tui.shell.terminal import Terminal, detect, driver_class
+from onnxjson_tui.widgets.key_order import KeyOrder
+from onnxjson_tui.workbench.catalogue import ACTIONS
 
 _THEME = Theme(
     name="onnxjson",
@@ -90,7 +77,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         """Errors of the program itself that were shown to the user; tests allow none."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pasted texts; see `onnxjson_tui.keys.key_order`."""
+        """Queue keys and pasted texts; see `onnxjson_tui.widgets.key_order`."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self.keys.put(event)
         else:
@@ -141,22 +128,3 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
 
         return FindingsScreen(found, terminal, readonly=readonly), None
     return Workbench(found, terminal), found
-
-
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    *moving.ACTIONS,
-    *inspector.ACTIONS,
-    *finding.ACTIONS,
-    *graph.ACTIONS,
-    *commanding.ACTIONS,
-    *forms.ACTIONS,
-    *editing.ACTIONS,
-    *forms.INSERTIONS,
-    *inspector.INTERFACE,
-    *moving.SELECTING,
-    *editor.ACTIONS,
-    *inspection.ACTIONS,
-    *persistence.ACTIONS,
-    *helping.ACTIONS,
-)
-"""All actions, in the order of the palette, the help, the page of keys and the footer."""
