@@ -9,7 +9,7 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Box, Drawing, Edge, drawing
 from onnxjson_tui.rows.nodes import Glyphs
-from onnxjson_tui.rows.surroundings import MOST, in_two_rows, surroundings
+from onnxjson_tui.rows.surroundings import MOST, surroundings
 from tests.editing.graphs import EXPORTED, exported, model_of
 
 
@@ -141,26 +141,6 @@ def test_with_little_room_boxes_stand_closer_to_each_other() -> None:
     edges = [Edge(0, 1), Edge(0, 2)]
     assert drawing(boxes, edges).text() == ["    [a]", " ┌───┴──┐", "[b]    [c]"]
     assert drawing(boxes, edges, between=NARROW).text() == ["   [a]", " ┌──┴─┐", "[b]  [c]"]
-
-
-def test_many_that_take_a_value_stand_in_two_rows() -> None:
-    boxes = [Box(f"[{name}]") for name in "abcdefgh"]
-    edges = [Edge(0, 2), Edge(1, 2), *[Edge(2, place) for place in range(3, 8)]]
-    below = in_two_rows(edges, 2)
-    assert below == [Edge(3, 4), Edge(5, 4), Edge(5, 6), Edge(7, 6)]
-    found = drawing(boxes, edges, below=below)
-    assert found.cut == 0
-    assert found.text() == [
-        "        [a]   [b]",
-        "         └──┬──┘",
-        "           [c]",
-        " ┌─────┬────┼────┬─────┐",
-        "[d]    │   [f]   │    [h]",
-        "       │         │",
-        "      [e]       [g]",
-    ]
-    assert in_two_rows([*edges, Edge(3, 4)], 2) == []
-    assert in_two_rows(edges[:5], 2) == []
 
 
 COUSINS = """g (float[N,4] x) => (float[N,4] y) {

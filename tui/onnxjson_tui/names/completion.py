@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -130,9 +130,9 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
         case "op":
             return _beginning(sorted({name.rpartition("::")[2] for name in index.operator_counts()}), value)
         case "name":
-            return list(islice(_node_names(index, value), MOST))
+            return list(_node_names(index, value))
         case "output" | "input":
-            return list(islice(_value_names(index, value), MOST))
+            return list(_value_names(index, value))
         case "dtype":
             return _beginning([name for number, name in DATA_TYPE_NAMES.items() if number], value)
         case "shape":
@@ -148,10 +148,6 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
             return _beginning(["main"], value)
         case _:
             return []
-
-
-def _any(scope: Scope, name: str) -> bool:
-    return True
 
 
 def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
@@ -229,37 +225,20 @@ def _beginning(words: Sequence[str], start: str) -> list[str]:
 
 
 def _node_names(index: Index, start: str) -> Iterator[str]:
-    """Yield names of nodes with a prefix, then names that contain it."""
-    names = ((scope, node.name or "") for scope in index.scopes for node in scope.graph.node)
-    return (name for _, name in _matching(islice(names, _NAMES_LOOKED_AT), start, _any))
+    names = (node.name or "" for scope in index.scopes for node in scope.graph.node)
+    return filter(is_plain, _beginning(list(islice(names, _NAMES_LOOKED_AT)), start))
 
 
-def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool] = _any) -> Iterator[str]:
-    """Yield selectors of values of all graphs with a prefix, then of values whose name contains it."""
-    names = ((scope, name) for scope in index.scopes for name in scope.defined_names)
-    return (value_selector(scope, name) for scope, name in _matching(names, start, fits))
-
-
-def _matching(
-    names: Iterable[tuple[Scope, str]], start: str, fits: Callable[[Scope, str], bool]
-) -> Iterator[tuple[Scope, str]]:
-    """Yield fitting names with a prefix, then names that contain it."""
+def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool] | None = None) -> Iterator[str]:
+    """Yield selectors of values of all graphs by their names."""
     wanted = start.lower()
-    later: list[tuple[Scope, str]] = []
-    found = 0
-    for scope, name in names:
-        lowered = name.lower()
-        is_start = lowered.startswith(wanted)
-        if not (is_start or (len(later) < MOST and wanted in lowered)) or not is_plain(name) or not fits(scope, name):
-            continue
-        if not is_start:
-            later.append((scope, name))
-            continue
-        yield scope, name
-        found += 1
-        if found >= MOST:
-            return
-    yield from later
+    found = {
+        name: scope
+        for scope in index.scopes
+        for name in scope.defined_names
+        if wanted in name.lower() and (fits is None or fits(scope, name))
+    }
+    return (value_selector(found[name], name) for name in _beginning(list(found), start) if is_plain(name))
 
 
 def _selector_of_name(name: str) -> str:

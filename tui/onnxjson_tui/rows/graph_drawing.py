@@ -147,35 +147,29 @@ def drawing(
     glyphs: Glyphs = "unicode",
     *,
     between: int = WIDE,
-    below: Sequence[Edge] = (),
 ) -> Drawing:
-    """Draw a graph of up to some dozens of boxes, those of a layer `between` columns apart.
-
-    Of the pairs of boxes in `below`, the second one is in a lower layer, without a line between them.
-    """
+    """Draw a graph of up to some dozens of boxes, those of a layer `between` columns apart."""
     more = [box.more for box in boxes]
-    kept, cut = _short_edges(_texts(boxes, more), edges, between, below)
+    kept, cut = _short_edges(_texts(boxes, more), edges, between)
     for edge in cut:
         more[edge.start] += 1
         more[edge.end] += 1
-    return _Canvas(_texts(boxes, more), kept, glyphs, between, below).drawn(len(cut), more)
+    return _Canvas(_texts(boxes, more), kept, glyphs, between).drawn(len(cut), more)
 
 
 def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
     return [box.label + (f"+{count}" if count else "") for box, count in zip(boxes, more, strict=True)]
 
 
-def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]) -> layered_layout.Layout:
+def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int) -> layered_layout.Layout:
     more = between * _COLUMN - BETWEEN_BOXES
     shapes = [layered_layout.Box(cells(text) * _COLUMN + more, _COLUMN) for text in texts]
-    return lay_out(shapes, [(edge.start, edge.end) for edge in (*edges, *below)])
+    return lay_out(shapes, [(edge.start, edge.end) for edge in edges])
 
 
-def _short_edges(
-    texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]
-) -> tuple[list[Edge], list[Edge]]:
+def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> tuple[list[Edge], list[Edge]]:
     """Return the edges to draw, and those that cross too many layers or stay in one layer."""
-    centres = _layout(texts, edges, between, below).centres
+    centres = _layout(texts, edges, between).centres
     kept: list[Edge] = []
     cut: list[Edge] = []
     for edge in edges:
@@ -187,12 +181,10 @@ def _short_edges(
 class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
-    def __init__(
-        self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int, below: Sequence[Edge]
-    ) -> None:
+    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int) -> None:
         self._texts = texts
         self._glyphs = glyphs
-        layout = _layout(texts, edges, between, below)
+        layout = _layout(texts, edges, between)
         levels = sorted({point.y for point in layout.centres})
         self._level = {y: number for number, y in enumerate(levels)}
         self._layers = [self._level[point.y] for point in layout.centres]
@@ -205,7 +197,7 @@ class _Canvas:
         self._passing: list[set[int]] = [set() for _ in levels]
         self._taken = self._occupied()
         self._middles = [{self._middle(box) for box in self._boxes(layer)} for layer in range(len(levels))]
-        for edge, line in zip(edges, layout.lines[: len(edges)], strict=True):
+        for edge, line in zip(edges, layout.lines, strict=True):
             self._lead(edge, line)
         for layer, gap in enumerate(self._gaps):
             gap.separate(sorted(self._middles[layer + 1]))

@@ -1,7 +1,6 @@
 """Neighbourhood of a node: the nodes that it depends on and that depend on it, up to some steps away."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from onnxjson.model.constants import is_constant_node
@@ -15,8 +14,6 @@ MOST: Final = 64  # boxes of a drawing
 HOPS: Final = 3  # steps at first
 
 MOST_HOPS: Final = 32
-
-_BESIDE: Final = 3  # number of boxes for which there is room next to each other on every screen
 
 _LABEL: Final = 24
 
@@ -64,24 +61,6 @@ def surroundings(ref: NodeRef, hops: int) -> Surroundings:
         if not producers and not consumers:
             break
     return _drawn(scope, ref.position, sorted(kept, key=lambda key: _order(scope, key)), left_out)
-
-
-def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
-    """Return which boxes are below which others, so that many boxes on one side of the centre are in two rows.
-
-    Return nothing if some of them are connected to each other, and so are in separate rows anyway.
-    """
-    if any(centre not in edge for edge in edges):
-        return []
-    consumers = [edge.end for edge in edges if edge.start == centre]
-    producers = [edge.start for edge in edges if edge.end == centre]
-    below = []
-    for group, is_after in ((consumers, True), (producers, False)):
-        for place, (one, other) in enumerate(pairwise(group if len(group) > _BESIDE else ())):
-            # Every second box is further away, between its neighbours.
-            near, far = (one, other) if place % 2 == 0 else (other, one)
-            below.append(Edge(near, far) if is_after else Edge(far, near))
-    return below
 
 
 def _unknown(found: Sequence[Key], kept: dict[Key, None]) -> list[Key]:

@@ -16,7 +16,7 @@ from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.nodes import Glyphs, output_type
-from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
+from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, surroundings
 from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.widgets.actions import key_hints
@@ -162,8 +162,7 @@ class _Layout(NamedTuple):
 def _lay_out(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Layout:
     """Draw the nodes at most `hops` steps away.
 
-    With `room` (columns and rows), draw narrower, then with fewer steps, then in two rows, until the node and all its
-    neighbours fit.
+    With `room` (columns and rows), draw narrower, then with fewer steps, until the node and all its neighbours fit.
     """
     while True:
         found = surroundings(ref, hops)
@@ -171,16 +170,9 @@ def _lay_out(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | No
             layout = _Layout(hops, found, drawing(found.boxes, found.edges, glyphs, between=between))
             if room is None or _fits(layout, *room):
                 return layout
-        assert room is not None
         if hops == 1:
-            break
+            return layout
         hops -= 1
-    below = in_two_rows(found.edges, found.positions.index(ref.position))
-    for between in (WIDE, NARROW) if below else ():
-        drawn = drawing(found.boxes, found.edges, glyphs, between=between, below=below)
-        if _fits(layout._replace(drawn=drawn), *room):
-            return layout._replace(drawn=drawn)
-    return layout
 
 
 def _fits(layout: _Layout, width: int, height: int) -> bool:
