@@ -127,20 +127,27 @@ _MOST_COMPARED = 2000
 
 _LONGEST = 200
 _ENDS = 4
+_MOST_NEAR = 20
+_NUMBER = re.compile("[0-9]+")
 
 
 def suggest(name: str, names: Collection[str]) -> str:
-    """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or ""."""
+    """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or "".
+
+    Of names that differ in their numbers only, the most similar one is suggested, and none that so differs from `name`.
+    """
     import difflib
 
     wanted = _plain(name)
     spelled: dict[str, str] = {}
     for each in _comparable(name, names):
         spelled.setdefault(_plain(each), each)
-    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.65)
-    if not near:
-        return ""
-    return "did you mean " + " or ".join(f'"{visible(spelled[each])}"' for each in near) + "?"
+    near: dict[str, str] = {}
+    for each in difflib.get_close_matches(wanted, spelled, n=_MOST_NEAR, cutoff=0.65):
+        numbered = _NUMBER.sub("0", each)
+        if each == wanted or numbered != _NUMBER.sub("0", wanted):
+            near.setdefault(numbered, f'"{visible(spelled[each])}"')
+    return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
 
 
 def _comparable(name: str, names: Collection[str]) -> Collection[str]:

@@ -6,7 +6,7 @@ from onnxjson.model.display import suggest
 
 
 def test_the_most_alike_come_first_and_are_at_most_three() -> None:
-    assert suggest("conv_1", ["conv_2", "relu", "conv_10"]) == 'did you mean "conv_10" or "conv_2"?'
+    assert suggest("conf", ["cone", "relu", "conv", "con"]) == 'did you mean "con" or "conv" or "cone"?'
     assert suggest("abcd", ["abce", "abcf", "abcg", "abch"]).count('"') == 6
 
 
@@ -29,3 +29,10 @@ def test_a_hundred_thousand_names_are_searched_in_a_moment() -> None:
 
 def test_names_are_made_visible() -> None:
     assert suggest("abc\n", ["abc\n1"]).isprintable()
+
+
+def test_neighbours_by_number_are_no_suggestions() -> None:
+    names = [f"permute_{number}" for number in range(30)]
+    assert suggest("permute_77", names) == ""
+    assert suggest("premute_9", names) == 'did you mean "permute_9"?'
+    assert suggest("permute9", names) == 'did you mean "permute_9"?'
