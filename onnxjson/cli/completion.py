@@ -1,4 +1,4 @@
-"""Completion in shells: the script for bash, and the values of selectors."""
+"""Completion in shells: the scripts, and the values of selectors."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from onnxjson.cli.paths import KNOWN_ENDINGS
 from onnxjson.model.errors import OnnxJsonError
@@ -41,6 +41,34 @@ _onnxjson_completion() {
 complete -o nosort -F _onnxjson_completion onnxjson
 """
 """The script for bash: that of click does not complete words with ``:`` or ``=``."""
+
+_CORRECTIONS: Final = {
+    "zsh": (
+        (
+            "#compdef onnxjson\n",
+            "#compdef onnxjson\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }\n",
+        ),
+        ("    local -a response\n", "    local -a response\n    [[ $PREFIX == --*=* ]] && compset -P 1 '*='\n"),
+        ("compadd -U ", 'compadd -U -i "$IPREFIX" '),
+    ),
+    "fish": (
+        ('string split ","', 'string split -m 1 ","'),
+        ("echo $metadata[2];", "echo \"$(string match -r -- '^--[^=]*=' (commandline -t))$metadata[2]\";"),
+    ),
+}
+"""What the scripts of click lack: values with a comma, ``--option=VALUE``, and a zsh that has not loaded completion."""
+
+
+def script(shell: str, program: click.Command) -> str:
+    """Return the completion script for a shell."""
+    kind = get_completion_class(shell)
+    if shell == "bash" or kind is None:
+        return BASH
+    text = kind(program, {}, "onnxjson", "_ONNXJSON_COMPLETE").source() + "\n"
+    for lacking, corrected in _CORRECTIONS[shell]:
+        text = text.replace(lacking, corrected)
+    return text
+
 
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_./,-]+")
 """Texts that a shell takes as they are; names in a model may be anything."""

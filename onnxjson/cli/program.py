@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import get_completion_class
 
 from onnxjson.cli import options, output, processes, reports
-from onnxjson.cli.completion import BASH
+from onnxjson.cli.completion import script
 from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import OnnxJsonError, OutputError, ParameterError
 
@@ -111,13 +110,7 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     onnxjson completion zsh >> ~/.zshrc
     onnxjson completion fish > ~/.config/fish/completions/onnxjson.fish
     """
-    if shell == "bash":
-        output.stdout().write(BASH.encode())
-        return
-    completion_class = get_completion_class(shell)
-    assert completion_class is not None, shell
-    completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")
-    output.stdout().write((completion.source() + "\n").encode())
+    output.stdout().write(script(shell, ctx.find_root().command).encode())
 
 
 @options.command("doctor")
