@@ -5,6 +5,7 @@ stay the same objects, so this is fast.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,7 +13,13 @@ from onnxjson.editing.type_relations import may_be_shape
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor, TensorShape, Type
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.operators import function_key, operator_key
+from onnxjson.model.operators import function_key, operator_key, plain_domain
+
+_FLOAT: Final = 1
+"""The type of an attribute that is one number: an epsilon or alpha changes no type."""
+
+_OPERATORS_OF_NUMBERS: Final = ("Constant", "Upsample")
+"""Operators whose numbers may decide a shape."""
 
 
 class Difference:
@@ -176,4 +183,6 @@ def _is_same_constant(old: Tensor | SparseTensor | None, new: Tensor | SparseTen
 
 def _plain(node: Node) -> tuple[Attribute, ...]:
     """Return the attributes without what does not matter for types."""
-    return tuple([replace(each, doc_string=None, g=None, graphs=()) for each in node.attribute])
+    is_standard = not plain_domain(node.domain) and node.op_type not in _OPERATORS_OF_NUMBERS
+    kept = [each for each in node.attribute if not (is_standard and each.type == _FLOAT)]
+    return tuple([replace(each, doc_string=None, g=None, graphs=()) for each in kept])

@@ -75,7 +75,8 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         try:
             new = self._encoded(workspace, _kind(self.type, old, name_of(self)))
         except (EncodeError, DecodeError) as error:
-            hint = "" if self.type is not None else "; give another dtype or shape with type"
+            is_unreadable = self.type is not None or isinstance(error, DecodeError)
+            hint = "" if is_unreadable else "; give another dtype or shape with type"
             raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}{hint}", ref.address) from None
         return _put(workspace, ref, old, new, name_of(self))
 

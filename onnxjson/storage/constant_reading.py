@@ -96,7 +96,7 @@ def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool 
     if kind.dims is not None and kind.dims != dims:
         if len(dims) > 1 or math.prod(kind.dims) != count:
             shape = ",".join(map(str, dims))
-            raise EncodeError(f"found {count:,} values of the shape [{shape}], expected {kind}")
+            raise EncodeError(f"found {counted(count, 'value')} of the shape [{shape}], expected {kind}")
         dims = kind.dims
     place = place_in(dims)
     if kind.data_type == STRING:

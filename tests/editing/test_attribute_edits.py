@@ -10,7 +10,7 @@ import onnxjson
 from onnxjson import apply, edits
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.document import Attribute, Model, Node
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import EditError, OnnxJsonError
 from tests.editing.graphs import EXPORTED, exported, model_of, require_valid, run
 
 SMALL = """g (float[1,2,4,4] x) => (float[1,32] y)
@@ -281,3 +281,11 @@ def test_weights_of_exported_models_are_replaced_and_put_back(name: str) -> None
 def _address(model: Model, tensor: onnxjson.Tensor) -> str:
     assert model.graph is not None
     return f"/graph/initializer/{model.graph.initializer.index(tensor)}"
+
+
+def test_only_values_that_do_not_fit_are_a_reason_for_another_type(tmp_path: Path) -> None:
+    (tmp_path / "text.npy").write_text("text")
+    with pytest.raises(EditError, match=r"text\.npy does not have a readable array: [^;]*$"):
+        apply(model_of(SMALL), parse_line("set-tensor s --file text.npy"), folder=tmp_path)
+    assert "give another" not in refused(SMALL, "set-tensor s --base64 ?")
+    assert "found 1 value of the shape []" in refused(SMALL, "set-tensor s 1")

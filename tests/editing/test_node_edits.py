@@ -93,6 +93,7 @@ def test_if_any_makes_no_match_no_error() -> None:
     assert result.model == model
     assert result.outcomes[0].matches == 0
     assert result.outcomes[0].notes == ('nothing is changed: no node has op:Identity; values are "Relu"',)
+    assert applying.run(model, parse_line("delete-node op:Identity --expect 0")).model == model
     assert "0 matches, and 1 are expected" in refused(text, "delete-node op:Identity --if-any --expect 1")
     assert "nothing follows op:" in refused(text, "delete-node 'op:' --if-any")
 

@@ -95,6 +95,16 @@ def test_an_edit_in_a_branch_reaches_the_graph_around_it() -> None:
     assert "not all of it is known after If @/graph/node/0" in after.outcomes[0].notes[0]
 
 
+def test_a_number_such_as_epsilon_changes_no_type() -> None:
+    """The inference does not know what the exporter stated."""
+    text = """g (float[2,3] x) => (float[2,3] y) <float[2,3] a> {
+       a = local.Unknown(x) [n] y = LayerNormalization <epsilon = 0.1> (a, s) }"""
+    text = text.replace("(float[2,3] x)", "(float[2,3] x, float[3] s)")
+    result = run(model_of(text), edits.SetAttribute(node="n", attribute="epsilon", value=0.5))
+    assert result.outcomes[-1].notes == ()
+    assert types(result.model)["y"] == "float32[2,3]"
+
+
 def test_calls_of_a_changed_function_are_followed() -> None:
     model = model_of(
         """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
