@@ -17,7 +17,16 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import TensorRef, select
-from onnxjson.rendering.node import NodeList, documentation_fields, node_lines, nodes_lines, opset_of, view_node
+from onnxjson.rendering.node import (
+    NodeList,
+    documentation_fields,
+    node_lines,
+    nodes_lines,
+    opset_of,
+    shapes_lines,
+    shapes_of,
+    view_node,
+)
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
@@ -54,6 +63,7 @@ class _ShowCommand(options.Command):
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
 @options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
+@options.option("--shapes", "Infer types and shapes; list those of all outputs of nodes.", "with_shapes")
 @options.dims
 @options.weights_from
 @reports.view_options("text", "json")
@@ -65,6 +75,7 @@ def show_command(
     with_doc: bool,
     values: int,
     with_cost: bool,
+    with_shapes: bool,
     dims: dict[str, int],
     weights_from: Path | None,
     view: reports.View,
@@ -81,24 +92,29 @@ def show_command(
     onnxjson show m.onnx fc.weight
     onnxjson show m.onnx op:Conv --json
     onnxjson show m.onnx --cost --dim batch=8
+    onnxjson show m.onnx op:Conv --shapes
     """
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
     if selector is not None and with_cost:
         raise click.UsageError("--cost is about whole models; leave out the selector")
-    if dims and not with_cost:
-        raise click.UsageError("--dim is for --cost")
+    if dims and not (with_cost or with_shapes):
+        raise click.UsageError("--dim is for --cost and --shapes")
     opened = []
     for path in paths:
         with output.working(f"reading {path}"):
             opened.append(_open(path, weights_from))
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
+        if with_shapes:
+            opened = [_typed(each, dims) for each in opened]
         if with_cost:
             found, lines = _costs(opened, width, dims)
-        elif selector is None:
+        elif selector is None and not with_shapes:
             found, lines = _summaries(opened, width)
         else:
-            found, lines = _select(opened, selector, width, with_doc=with_doc, values=values)
+            found, lines = _select(
+                opened, selector or "op:*", width, with_doc=with_doc, values=values, shapes=with_shapes
+            )
     view.present(text=lambda: map(output.line, lines), json=lambda: found[0] if len(found) == 1 else found)
 
 
@@ -125,6 +141,16 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
     output.findings(loaded.warnings, limit=output.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
     return _Opened(path, loaded.format, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
+
+
+def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
+    """The model with inferred types."""
+    from onnxjson import edits
+    from onnxjson.editing.applying import apply
+
+    changes = [*[edits.SetDim(dim=name, size=size) for name, size in dims.items()], edits.InferShapes()]
+    model = apply(opened.model, changes, model_folder=opened.path.parent)
+    return replace(opened, model=model, index=Index(model))
 
 
 def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], list[str]]:
@@ -155,7 +181,7 @@ def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple
 
 
 def _select(
-    opened: Sequence[_Opened], selector: str, width: int, *, with_doc: bool, values: int
+    opened: Sequence[_Opened], selector: str, width: int, *, with_doc: bool, values: int, shapes: bool
 ) -> tuple[list[object], list[str]]:
     """Show what a selector matches in each model, one after another."""
     views: list[object] = []
@@ -175,6 +201,9 @@ def _select(
             documentation = _documentation(each.model, found[0]) if with_doc else None
             views.append(node := view_node(each.model, each.index, found[0], file, documentation))
             lines += node_lines(node, width)
+        elif shapes:
+            views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(found))})
+            lines += shapes_lines(nodes, width)
         else:
             views.append(NodeList("nodes", file, tuple([node_name(ref) for ref in found])))
             lines += nodes_lines(found, width)

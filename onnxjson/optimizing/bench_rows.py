@@ -98,6 +98,11 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
         """Return the row that the others of the model are compared with: its first one without passes."""
         return next((each for each in self.rows if each.model == row.model and not each.passes), None)
 
+    def speedup(self, row: BenchRow) -> float | None:
+        """Return the median time of the original divided by that of a row; None if one was not timed."""
+        first = self.original(row)
+        return first.median / row.median if first is not None and first.median and row.median else None
+
     @property
     def scores(self) -> tuple[str, ...]:
         """Names of all scores, loss and metric first."""

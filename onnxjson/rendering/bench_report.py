@@ -16,7 +16,7 @@ from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
 _LABEL: Final = 34
-TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms")
+TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms", "speedup")
 """Columns that vary between runs; all others are the same for the same models."""
 
 
@@ -35,11 +35,13 @@ def report_data(report: BenchReport) -> dict[str, Any]:
         "interrupted": report.is_interrupted,
         "rounds": report.rounds,
         "sizes": report.sizes,
-        "rows": [_row_data(row) | ({"best": id(row) in best} if report.is_tuned else {}) for row in report.rows],
+        "rows": [
+            _row_data(report, row) | ({"best": id(row) in best} if report.is_tuned else {}) for row in report.rows
+        ],
     }
 
 
-def _row_data(row: BenchRow) -> dict[str, Any]:
+def _row_data(report: BenchReport, row: BenchRow) -> dict[str, Any]:
     return {
         **picked(row, "model variant passes engine providers"),
         "session": picked(row.settings, "level threads parallel"),
@@ -51,6 +53,7 @@ def _row_data(row: BenchRow) -> dict[str, Any]:
             **picked(row, "median p95"),
             "least": min(row.times, default=None),
             "runs": len(row.times),
+            "speedup": report.speedup(row),
             **picked(row, "start offline_start"),
         },
     }
@@ -59,7 +62,7 @@ def _row_data(row: BenchRow) -> dict[str, Any]:
 def report_csv(report: BenchReport) -> str:
     """Return a CSV line for each row; times are milliseconds, sizes kB of 1,000 bytes."""
     scores = [name for name in report.scores if name not in ("loss", "metric")]
-    rows = [_csv_row(row, scores) for row in report.rows]
+    rows = [_csv_row(report, row, scores) for row in report.rows]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, rows[0] if rows else (), lineterminator="\n")
     writer.writeheader()
@@ -67,7 +70,7 @@ def report_csv(report: BenchReport) -> str:
     return stream.getvalue()
 
 
-def _csv_row(row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
+def _csv_row(report: BenchReport, row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
     def ms(seconds: float | None) -> str:
         return "" if seconds is None else f"{seconds * 1000:.6g}"
 
@@ -86,6 +89,7 @@ def _csv_row(row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
         **picked(row, "nodes verified=verdict max_difference=largest_difference max_share=largest_share"),
         "start_ms": ms(row.start),
         "offline_start_ms": ms(row.offline_start),
+        "speedup": "" if (times := report.speedup(row)) is None else f"{times:.4g}",
         **{name: row.scores.get(name) for name in scores},
         "problem": row.problem,
     }
@@ -125,6 +129,7 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
         (varies, Column("parameters", lambda row: _count(row.parameters))),
         (True, Column("ms", lambda row: milliseconds(row.median))),
         (True, Column("p95", lambda row: milliseconds(row.p95))),
+        (len(rows) > 1, Column("speed-up", lambda row: _times(report.speedup(row)))),
         *[(True, Column(visible(name, 20), _score(name))) for name in report.scores],
         (varies, Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}")),
         (varies, Column("nodes", lambda row: _count(row.nodes))),
@@ -143,6 +148,10 @@ def _score(name: str) -> Callable[[BenchRow], str]:
 
 def _difference(found: float | None) -> str:
     return "-" if found is None else "0" if found == 0 else f"{found:.1e}"
+
+
+def _times(found: float | None) -> str:
+    return "-" if found is None else f"{found:.3g}x"
 
 
 def _count(number: int | None) -> str:
@@ -202,8 +211,8 @@ def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
 
 LEGEND: Final = (
     "ms: median of a run, start: to open a session, offline: the same where the model was optimised before; all in "
-    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original, of max: as a share of the "
-    "greatest element; "
+    "milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: of an element to the original, "
+    "of max: as a share of the greatest element; "
     "verified: the same values, close within the tolerance, or not."
 )
 

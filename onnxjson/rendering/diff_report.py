@@ -112,7 +112,8 @@ def size_rows(report: Report, most: int | None = None, *, with_all: bool = False
     """Return the rows of `most` operators, changed ones unless `with_all`, and sizes; none if all are unchanged."""
     shown = [each for each in report.operators if with_all or each.change][:most]
     costs = cost_rows(*report.costs)[2:] if report.costs is not None else []
-    if not (costs or shown or report.nodes.change or report.parameters.change or report.bytes.change):
+    is_changed = any(each.change for each in report.operators)
+    if not (costs or is_changed or report.nodes.change or report.parameters.change or report.bytes.change):
         return []
     counts = [(each, each.what) for each in shown]
     if others := report.operators[len(shown) :]:

@@ -180,6 +180,23 @@ def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
     return [counted(len(refs), "node"), *lines]
 
 
+def shapes_of(refs: Sequence[NodeRef]) -> list[dict[str, Any]]:
+    """Return nodes with the types of their outputs, as `show --shapes --json` writes them."""
+    names = [values.node_name(ref) for ref in refs]
+    types = [{name: values.value_type(ref.scope, name) for name in ref.node.output if name} for ref in refs]
+    return [picked(name, "address op_type name") | {"outputs": each} for name, each in zip(names, types, strict=True)]
+
+
+def shapes_lines(nodes: Sequence[dict[str, Any]], width: int) -> list[str]:
+    """Return a line for each output of each node: operator, node, type."""
+    rows = [
+        (node["op_type"], node["name"] or f"@{node['address']}", kind or "not known")
+        for node in nodes
+        for kind in node["outputs"].values()
+    ]
+    return [counted(len(nodes), "node"), *table(rows, width, fixed=(0, 2))]
+
+
 def node_lines(view: NodeView, width: int) -> list[str]:
     """Return the lines for one node, visible; only names longer than `width` are wider."""
     rows = [

@@ -33,6 +33,19 @@ def test_node_tensor_and_list_are_found(binary: Path) -> None:
     assert run("show", binary, "features").stdout.startswith("node      /conv\n")
 
 
+def test_shapes_are_those_that_onnx_infers(binary: Path) -> None:
+    lines = run("show", binary, "--shapes", "--dim", "N=2").stdout.splitlines()
+    assert lines[:3] == [
+        "6 nodes",
+        "  Conv       /conv        float32[2,4,8,8]",
+        "  LeakyRelu  /activation  float32[2,4,8,8]",
+    ]
+    found = json.loads(run("show", binary, "/f*", "--shapes", "--json").stdout)
+    assert [each["outputs"] for each in found["nodes"]] == [{"flat": "float32[N,64]"}, {"scores": "float32[N,10]"}]
+    assert "  0  features  float32[N,4,8,8]" in run("show", binary, "op:Conv", "--shapes").stdout
+    assert "--dim is for --cost and --shapes" in run("show", binary, "--dim", "N=2").stderr
+
+
 def test_several_models_are_an_array(binary: Path, text: Path) -> None:
     assert [each["kind"] for each in json.loads(run("show", binary, text, "--json").stdout)] == ["summary"] * 2
     nodes = json.loads(run("show", binary, text, "/fc", "--json").stdout)

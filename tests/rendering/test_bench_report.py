@@ -66,7 +66,19 @@ def test_columns_that_say_nothing_are_left_out() -> None:
     assert not {"loss", "metric", "session"} & set(words)
     scored = msgspec.structs.replace(ROW, scores={"metric": 0.5, "loss": 0.125, "words": 3.0})
     heads = [line for line in text(report(scored, OTHER), 160) if line.startswith("optimization")]
-    assert heads[0].split()[1:8] == ["parameters", "ms", "p95", "loss", "metric", "words", "KB"]
+    assert heads[0].split()[1:8] == ["parameters", "ms", "p95", "speed-up", "loss", "metric", "words"]
+
+
+def test_speed_up_is_the_time_of_the_original_by_that_of_a_row() -> None:
+    fast = msgspec.structs.replace(ROW, variant="fast", times=(0.01,), passes=("p",))
+    found = report(ROW, fast, FAILED)
+    lines = text(found)
+    head = next(line for line in lines if "speed-up" in line)
+    assert [line.split()[4] for line in lines[lines.index(head) + 1 :][:3]] == ["1x", "2.95x", "-"]
+    assert max(map(cells, lines)) <= 80
+    assert [row["speedup"] for row in csv.DictReader(report_csv(found).splitlines())] == ["1", "2.95", ""]
+    assert report_data(found)["rows"][1]["time"]["speedup"] == pytest.approx(2.95)
+    assert not any(line.startswith("optimization") and "speed-up" in line for line in text(report(ROW)))
 
 
 def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:

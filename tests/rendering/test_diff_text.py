@@ -51,7 +51,8 @@ def test_table_of_operators_has_what_changed_first_and_sums_last() -> None:
 
 def test_table_is_left_out_where_all_counts_are_the_same() -> None:
     model, _ = networks()
-    assert "operators" not in "".join(lines_of(Made(align(model, model), example().events[:1])))
+    for details in (False, True):
+        assert "operators" not in "".join(lines_of(Made(align(model, model), example().events[:1]), details=details))
 
 
 def test_event_has_its_count_pattern_verdict_and_places() -> None:
