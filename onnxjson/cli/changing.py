@@ -18,6 +18,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.exact import Json, as_json
 from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
@@ -32,6 +33,8 @@ class Changed(NamedTuple):
     """Writes other files, and removes them again if the model is not written; called with the place of the model."""
     is_part: bool = False
     """Whether it is a part of the model, which needs only some of the weights in other files."""
+    details: dict[str, object] | None = None
+    """Further properties for JSON."""
 
 
 class Request(NamedTuple):
@@ -47,6 +50,8 @@ class Request(NamedTuple):
 
     def check(self) -> None:
         """Raise click.UsageError or OutputError unless the options fit each other."""
+        if self.view.form == "json" and str(self.destination) == STDOUT:
+            raise click.UsageError("-o - writes the model to standard output, and --json a report; choose one of them")
         if self.destination is not None and self.target is None:
             files.format_for(self.destination)  # raises before the models are changed, which can take minutes
         if self.dry_run:
@@ -85,7 +90,8 @@ class Request(NamedTuple):
 
 def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
     """Return the request in the options of `request_options`, which are removed from `given`; see `Request.check`."""
-    view = reports.View(color=given.pop("color"), pager=not given.pop("no_pager"))
+    form = given.pop("form", None) or "text"
+    view = reports.View(form, color=given.pop("color"), pager=not given.pop("no_pager"))
     names = ("destination", "in_place", "dry_run", "target", "weights_from")
     found = Request(paths=paths, view=view, **{name: given.pop(name, None) for name in names})
     found.check()
@@ -102,6 +108,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("--dry-run", "Write nothing; show what would change."),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
+        reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,
     )
 
@@ -111,15 +118,17 @@ Change = Callable[[Path, Loaded], Changed]
 
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
     """Change every model, also after a failure of one; call `after` with each written file. Return the exit code."""
-    if len(request.paths) == 1:
-        _one(request, request.paths[0], change, after)
-        return 0
-    code = 0
+    code, found = 0, list[dict[str, object]]()
     for path in request.paths:
         try:
-            _one(request, path, change, after)
+            found.append(_one(request, path, change, after))
         except OnnxJsonError as error:
+            if len(request.paths) == 1:
+                raise
             code = output.report_failure(_of_model(error, path))
+            found.append({"model": str(path), "error": str(error)})
+    if request.view.form == "json":
+        request.view.write([as_json(found) + "\n"])
     return code
 
 
@@ -136,7 +145,8 @@ def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:
     return type(error)(text, error.address, error.position) if isinstance(error, EditError) else type(error)(text)
 
 
-def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> None:
+def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> dict[str, object]:
+    """Change one model; return what was done."""
     with output.working(f"reading {path}"):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=output.SHOWN)
@@ -146,20 +156,33 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
         changed = change(path, whole)
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
-    model = changed.model
-    if request.dry_run:
+    model, place = changed.model, None
+    if request.dry_run and request.view.form == "text":
         _show(path, loaded.model, model, request.view)
-        return
-    if weights is not None:
-        model = files.bind_digests(model, folder=None, weights_from=weights)
-    with nullcontext() if changed.adjacent is None else changed.adjacent(request.place(path)):
-        place = (
-            _write_in_place(path, loaded, model)
-            if request.in_place
-            else _write(request, path, loaded, changed._replace(model=model))
-        )
-    if place is not None and after is not None:
-        after(place)
+    if not request.dry_run:
+        if weights is not None:
+            model = files.bind_digests(model, folder=None, weights_from=weights)
+        with nullcontext() if changed.adjacent is None else changed.adjacent(request.place(path)):
+            place = (
+                _write_in_place(path, loaded, model)
+                if request.in_place
+                else _write(request, path, loaded, changed._replace(model=model))
+            )
+        if place is not None and after is not None:
+            after(place)
+    return _data(request, path, loaded.model, changed, place) if request.view.form == "json" else {}
+
+
+def _data(request: Request, path: Path, before: Model, changed: Changed, place: Path | None) -> dict[str, object]:
+    """Return what was done, or with --dry-run would be done, as JSON has it."""
+    found: dict[str, object] = {"model": str(path), "written": None if place is None else str(place)}
+    found |= {"changed": changed.model != before, "notes": changed.notes, **(changed.details or {})}
+    if request.dry_run:
+        from onnxjson.rendering.json_reports import diff_json
+
+        difference = report(diff_models(before, changed.model, paths=(path, path)), str(path), "after the change")
+        found["diff"] = Json("".join(diff_json(difference)))
+    return found
 
 
 def _with_weights(model: Model, weights: Model) -> Model:

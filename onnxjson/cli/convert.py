@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from onnxjson.cli import external_data, options, output
+from onnxjson.cli import external_data, options, output, reports
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
@@ -17,6 +17,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.rendering.exact import as_json
 from onnxjson.running import checking
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
@@ -138,9 +139,10 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
 @options.option("--sort", "Put nodes after those whose outputs they use; others keep their order.", "sorts")
 @options.option("--prune-blobs", "Delete blobs that no text in the folder refers to.", "prunes")
 @options.drop_orphans
+@reports.form_options(("text", "json"), "Form of the report: what was changed; default: text.")
 @click.pass_context
 def fmt_command(
-    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, sorts: bool, prunes: bool, drop_orphans: bool
+    ctx: click.Context, /, paths: tuple[Path, ...], *, prunes: bool, form: str | None, **given: bool
 ) -> None:
     """Convert model texts to their canonical form.
 
@@ -152,17 +154,25 @@ def fmt_command(
     onnxjson fmt --check models/*.onnx.json
     onnxjson fmt --sort m.onnx.json
     """
+    only_check = given["only_check"]
     if only_check and prunes:
         raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")
-    code = 0
+    code, found = 0, list[dict[str, object]]()
     for path in paths:
         try:
-            if _format(path, only_check=only_check, sorts=sorts, drop_orphans=drop_orphans) and only_check:
+            is_changed = _format(path, **given)
+            found.append({"model": str(path), "changed": is_changed, "written": is_changed and not only_check})
+            if is_changed and only_check:
                 code = code or 1
+                if form != "json":
+                    output.data(str(path))
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
             code = output.leave_or_report(path, error) or code
+            found.append({"model": str(path), "error": str(error)})
+    if form == "json":
+        reports.View("json").write([as_json(found) + "\n"])
     ctx.exit(code)
 
 
@@ -178,12 +188,10 @@ def _format(path: Path, *, only_check: bool, sorts: bool, drop_orphans: bool) ->
     if files.is_canonical(path, loaded):
         return False
     output.findings(loaded.warnings, limit=output.SHOWN)
-    if only_check:
-        output.data(str(path))
-        return True
-    with output.working(f"writing {path}"):
-        files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
-    output.talk(f"formatted {path}")
+    if not only_check:
+        with output.working(f"writing {path}"):
+            files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
+        output.talk(f"formatted {path}")
     return True
 
 

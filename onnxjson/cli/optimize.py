@@ -1,5 +1,6 @@
 """``onnxjson optimize``: passes run one after the other on one or many models."""
 
+import functools
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from onnxjson.optimizing.passes.spelling import all_names, is_called, parse_step
 from onnxjson.optimizing.passes.user import ScriptPass
 from onnxjson.optimizing.trace_records import Recorder
 from onnxjson.optimizing.trace_storing import require_room, write_trace
-from onnxjson.rendering.pass_list import lines
+from onnxjson.rendering.pass_list import lines, summary
 from onnxjson.rendering.tables import wrapped
 from onnxjson.running.comparison import Tolerance
 from onnxjson.running.verification import Plan
@@ -166,10 +167,12 @@ class _Change:
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[Made] = []
+            passes: list[dict[str, object]] = []
             adjacent: list[NewFile] = []
             for made in self._run(inside.model, path.parent):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
+                passes.append(summary(made))
                 adjacent += made.files
                 if self.check is not None:
                     everything.append(made)
@@ -187,7 +190,8 @@ class _Change:
         if self.check is not None:
             self._talk(path, self.check(inside.model, everything, self.pipeline, path))
         result = model if after is inside.model else inside.restored(after)
-        return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
+        write = functools.partial(files_written, adjacent)
+        return changing.Changed(result, adjacent=write, details={"passes": passes})
 
     def _run(self, model: Model, folder: Path) -> Iterator[Made]:
         """Yield the results, showing the pass that is running."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
 from onnxjson.cli.completion import Words
@@ -29,6 +30,21 @@ _NEGATIVE: Final = re.compile(r"-[0-9.]\S*|-Infinity")
 _WIDTH: Final = 22
 
 
+class _Words(Words):
+    """Models, then the values of an edit; a value that is one of several words is completed with these."""
+
+    def __init__(self, edit: type[Edit]) -> None:
+        self.edit = edit
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        words = ctx.params.get("words") or ()
+        place = len(words) - _count_of_models(words, 0)
+        choices = [each.shape.choices for each in positional(self.edit)][place : place + 1] if words else []
+        found = [CompletionItem(word) for word in (choices or [()])[0] if word.startswith(incomplete)]
+        return found or super().shell_complete(ctx, param, incomplete)
+
+
 class EditCommand(options.Command):
     """The command of one edit."""
 
@@ -36,7 +52,7 @@ class EditCommand(options.Command):
         self.edit = edit
         self.parameters = parameters(edit)
         common = changing.request_options({option_of(each) for each in self.parameters})
-        arguments = click.Argument(["words"], nargs=-1, type=Words(), metavar=_arguments(edit))
+        arguments = click.Argument(["words"], nargs=-1, type=_Words(edit), metavar=_arguments(edit))
         params = [arguments, *map(_option, self.parameters), *click.command()(common(lambda: None)).params]
         about = "\n".join([paragraphs(edit), "", "\b", *_examples(edit)])
         super().__init__(name_of(edit), params=params, callback=self._run, help=about, short_help=summary(edit))
@@ -95,6 +111,14 @@ class RewriteGroup(options.Group):
         """Write the list of edits."""
         with formatter.section("Edits"):
             formatter.write_dl([(name, summary(edit)) for name, edit in NAMES.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Group.parse_args`; options of an edit come after its name."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            raise click.UsageError(f"{name} follows the edit: onnxjson rewrite EDIT MODEL... {name}", ctx) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,6 +9,7 @@ from onnxjson.model.document import Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.catalogue import Entry, Option
 from onnxjson.optimizing.passes.pipeline import Made
+from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import padded, wrapped
 from onnxjson.rendering.trace_text import bytes_change, growth, nodes_change
 
@@ -85,6 +86,19 @@ def _example(entry: Entry) -> str:
 
 
 _LONGEST: Final = 200
+
+
+def summary(made: Made) -> dict[str, object]:
+    """Return the result of a pass as data, with sizes before and after."""
+    stages = made.before, made.after
+    return {
+        "pass": made.name,
+        "changed": made.is_changed,
+        "nodes": [sum(1 for _ in walk(stage.model, Node)) for stage in stages],
+        "bytes": [len(stage.data) for stage in stages],
+        **picked(made, "seconds rounds notes"),
+        "failure": None if made.failure is None else str(made.failure),
+    }
 
 
 def lines(made: Made) -> list[str]:

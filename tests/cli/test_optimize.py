@@ -49,6 +49,15 @@ def test_the_result_is_written_and_the_model_stays(binary: Path, rename: Path) -
     assert binary.read_bytes() == before
 
 
+def test_json_has_the_numbers_of_each_pass(binary: Path, rename: Path) -> None:
+    out = binary.with_name("new.onnx")
+    (found,) = json.loads(run("optimize", binary, "-p", rename, "-p", "prune", "-o", out, "--json").stdout)
+    assert (found["model"], found["written"], found["changed"]) == (str(binary), str(out), True)
+    first, second = found["passes"]
+    assert (first["pass"], first["changed"], first["nodes"], first["failure"]) == (str(rename), True, [6, 6], None)
+    assert (second["pass"], second["changed"], second["bytes"][0]) == ("prune", False, second["bytes"][1])
+
+
 def test_passes_that_change_nothing_are_one_line(binary: Path) -> None:
     result = run(
         "optimize", binary, "-p", "onnxoptimizer:nop*", "-p", "onnxoptimizer", "-o", binary.with_name("n.onnx")

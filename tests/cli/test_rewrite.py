@@ -1,5 +1,6 @@
 """``onnxjson rewrite``, and scripts for ``onnxjson apply``."""
 
+import json
 import os
 from pathlib import Path
 
@@ -146,6 +147,8 @@ def test_what_is_there_already_leaves_the_file_alone(binary: Path) -> None:
         ("set-attribute M op:LeakyRelu alpha 1 -i --dry-run", 2, "--dry-run writes nothing"),
         ("set-attribute op:LeakyRelu alpha 1 -i", 2, "no model is named; write onnxjson rewrite"),
         ("set-attribute M --nod x -i", 2, "--nod"),
+        ("-i set-attribute M op:LeakyRelu alpha 1", 2, "-i follows the edit: onnxjson rewrite EDIT MODEL... -i"),
+        ("set-attribute M op:LeakyRelu alpha 1 -o - --json", 2, "and --json a report; choose one of them"),
         ("set-attribute M op:LeakyRelu alpha 1 --expect 2 -i", 65, "1 match, and 2 are expected"),
         ("set-attribute M op:LeakyRelu alpha [1 -i", 2, "begins like JSON but is not"),
         ("set-attribute none.onnx op:LeakyRelu alpha 1 -i", 66, "none.onnx does not exist"),
@@ -338,3 +341,17 @@ def test_saved_script_of_edits_is_one_that_apply_takes(binary: Path, script: Pat
     edits.Script((edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.25),)).save(script)
     assert run("apply", script, binary, "-i").exit_code == 0
     assert alpha(binary) == 0.25
+
+
+def test_json_says_what_was_written_and_what_would_change(binary: Path, tmp_path: Path) -> None:
+    out, text = tmp_path / "new.onnx", tmp_path / "text.txt"
+    text.write_text("no model")
+    line = ("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.25", "--json")
+    written = {"model": str(binary), "written": str(out), "changed": True, "notes": []}
+    assert json.loads(run(*line, "-o", out).stdout) == [written]
+    (found,) = json.loads(run(*line, "--dry-run").stdout)
+    assert (found["written"], found["diff"]["summary"]["events"]) == (None, {"attribute-changed": 1})
+    result = run("rewrite", "set-attribute", binary, text, "op:LeakyRelu", "alpha", "0.01", "-i", "--json")
+    assert result.exit_code == 65
+    first, second = json.loads(result.stdout)
+    assert (first["changed"], first["written"], list(second)) == (False, None, ["model", "error"])
