@@ -16,7 +16,7 @@ def mcp_command(writable: Path | None) -> None:
     """Serve models to coding agents (Model Context Protocol).
 
     Speaks on standard input and output. Tools show, search, check, compare, optimize and verify models, and plan
-    edits. Nothing is written unless --allow-write names a folder. Needs the extra mcp: pip install 'onnxjson[mcp]'.
+    edits. Nothing is written unless --allow-write names a folder. Needs the package mcp: pip install 'mcp>=2.3'.
 
     \b
     onnxjson mcp

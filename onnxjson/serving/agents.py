@@ -26,7 +26,7 @@ def server(writable: Path | None = None) -> "MCPServer":
     try:
         from mcp.server.mcpserver import MCPServer
     except ImportError as error:
-        raise MissingInputError("the package mcp is not installed: pip install 'onnxjson[mcp]'") from error
+        raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
     made = MCPServer("onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR")
     for tool in Tools(writable).all():
         made.tool(structured_output=False)(_explained(tool))

@@ -218,7 +218,7 @@ def _onnx_ir() -> Any:
     try:
         return importlib.import_module("onnx_ir")
     except ImportError as error:
-        raise ImportError("onnx-ir is not installed; pip install 'onnxjson[ir]'") from error
+        raise ImportError("onnx-ir is not installed; pip install onnx-ir") from error
 
 
 def _require_model(model: object) -> None:

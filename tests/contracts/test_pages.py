@@ -76,3 +76,10 @@ def test_ci_calls_the_test_command_of_the_readme() -> None:
     command = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "tests/run" in command
     assert "tests/run" in _readme()
+
+
+def test_install_lines_work_in_a_clone() -> None:
+    """The package is on no index: a clone is installed by its path, and other packages by their names."""
+    files = [*PAGES, *(path for folder in ("onnxjson", "tui") for path in (ROOT / folder).rglob("*.py"))]
+    wrong = re.compile(r"pip install [^\n]*(?<![/\w])onnxjson(?![/.\w])|ADDRESS-OF")
+    assert [path.name for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []

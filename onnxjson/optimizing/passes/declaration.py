@@ -176,9 +176,8 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         if not missing:
             return None
         several = len(missing) > 1
-        install = f"'onnxjson[{cls.extra}]'" if cls.extra else " ".join(missing)
         needed = f"it needs {' and '.join(missing)}, which {'are' if several else 'is'} not installed"
-        return f"{needed}; {sys.executable} -m pip install {install}"
+        return f"{needed}; {sys.executable} -m pip install {' '.join(missing)}"
 
 
 def near(word: str, names: Collection[str]) -> str:
