@@ -23,7 +23,7 @@ from onnxjson.example import write_example
 LIBRARIES = ("onnxjson", "onnx_ir", "onnx_graphsurgeon")
 
 IMPORTS = {
-    "onnxjson": "import onnxjson",
+    "onnxjson": "import onnxjson\nfrom onnxjson import edits",
     "onnx_ir": "import difflib, numpy, onnxruntime, onnx_ir as ir\nfrom onnxscript.rewriter import pattern",
     "onnx_graphsurgeon": "import difflib, numpy, onnx, onnxruntime, onnx_graphsurgeon as gs",
 }
@@ -168,12 +168,9 @@ TASKS = (
         "fuse a pattern",
         (
             """
-            with model.edit() as editor:
-                for add in editor.select("op:Add"):
-                    if (dot := add.producers[0]) and dot.node.op_type == "MatMul":
-                        add.replace(onnxjson.node("Gemm", [*dot.node.input, add.node.input[1]], add.node.output), fused=[dot])
-            model = editor.model
-            """,  # noqa: E501
+            fuse = edits.ReplacePattern(pattern="Add(MatMul($x, $w), $b)", replacement="Gemm($x, $w, $b)")
+            model = model.rewrite(fuse)
+            """,
             """
             def before(op, x, w, b):
                 return op.Add(op.MatMul(x, w), b)

@@ -9,9 +9,10 @@ from tests.benchmarks.python_tasks import LIBRARIES, TASKS, Task, lines, run, ta
 from tests.docs.sessions import ROOT
 
 
-@pytest.mark.parametrize("library", LIBRARIES[:2])
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_task_is_done(task: Task, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(library)
     write_example(tmp_path / "exported.onnx", unfused=True)
     write_example(tmp_path / "digits.onnx")
     monkeypatch.chdir(tmp_path)
