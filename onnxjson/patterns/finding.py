@@ -8,7 +8,7 @@ from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import value_of
 from onnxjson.patterns.conditions import Value
-from onnxjson.patterns.matching import Matcher, State
+from onnxjson.patterns.matching import Matcher
 
 
 class Match(NamedTuple):
@@ -51,20 +51,15 @@ def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
     for ref in matcher.candidates() if matcher.is_possible else ():
         seen = set()
         for state in matcher.matches_at(ref):
-            match = _match(state)
-            nodes = frozenset(match.nodes)
-            if nodes in seen:
-                continue
+            match = Match(state.nodes[0], state.nodes, dict(state.bindings))
             if overlapping:
-                seen.add(nodes)
-                yield match
+                nodes = frozenset(match.calls)
+                if nodes not in seen:
+                    seen.add(nodes)
+                    yield match
                 continue
-            own = {each for each in nodes if not is_constant_node(each.node)}
+            own = [each for each in match.calls if not is_constant_node(each.node)]
             if taken.isdisjoint(own):
-                taken |= own
+                taken.update(own)
                 yield match
                 break
-
-
-def _match(state: State) -> Match:
-    return Match(state.nodes[0], state.nodes, dict(state.bindings))

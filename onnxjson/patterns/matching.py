@@ -21,6 +21,7 @@ from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, is_commutative, plain_domain, table_signature
 from onnxjson.patterns.conditions import Conditions, Value
+from onnxjson.patterns.direct_matching import Bindings, DirectMatcher, Walk
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -102,6 +103,10 @@ class Matcher:
         self._literals = Literals(index, tolerance)
         self._conditions = Conditions(index, selected, self._literals.constant)
         self._steps = 0
+        self._direct: Callable[[Scope, int, Walk], bool] | None = None
+        if not any(isinstance(part, Path) for part in parts(pattern.root)):
+            call = final_call(pattern.root)
+            self._direct = DirectMatcher(index, self._literals, call, self._binds, self._is_optional).at
 
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
@@ -126,6 +131,16 @@ class Matcher:
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
             return
+        if self._direct is not None and not slack:
+            walk = Walk()
+            is_match = self._direct(ref.scope, ref.position, walk)
+            self._step(len(walk.nodes))
+            if is_match:
+                state = self._conditioned(State(None, walk.bindings, tuple(walk.nodes)))
+                if state is not None:
+                    yield state
+            if not walk.is_open:
+                return
         start = State(((_NODE, self.pattern.root, ref, output), None), slack=slack)
         waiting: list[Iterator[State]] = [iter((start,))]
         while waiting:
@@ -139,8 +154,8 @@ class Matcher:
             elif after is not None:
                 waiting.append(after)
 
-    def _step(self) -> None:
-        self._steps += 1
+    def _step(self, count: int = 1) -> None:
+        self._steps += count
         if self._steps > PATTERN_STEPS:
             raise LimitError(
                 f"the search for the pattern stops after {PATTERN_STEPS:,} comparisons; name more operators, or limit "
@@ -167,6 +182,9 @@ class Matcher:
             if not isinstance(after, State):
                 return after
             state, goals = after, after.goals
+        return self._conditioned(state)
+
+    def _conditioned(self, state: State) -> State | None:
         for condition in self.pattern.conditions:
             value = state.bindings.get(condition.name)
             problem = None if value is None else self._conditions.problem(condition, value, state.bindings)
@@ -264,6 +282,12 @@ class Matcher:
             return state
         return _miss(state, partial(attribute_differs, ref, name, found, want), ref)
 
+    def _binds(self, name: str, want: AttributeValue, ref: NodeRef, bindings: Bindings) -> bool:
+        after = self._attribute(name, want, ref, State(None, bindings))
+        if after is not None:
+            bindings.update(after.bindings)
+        return after is not None
+
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
     ) -> State | Iterator[State] | None:
@@ -359,9 +383,7 @@ def _miss(state: State, text: Callable[[], str], ref: NodeRef | None, *, other: 
 
 
 def _calls(node: Node, operators: Sequence[Operator]) -> bool:
-    return any(
-        [
-            each.name == "*" or (node.op_type == each.name and plain_domain(node.domain) == each.domain)
-            for each in operators
-        ]
-    )
+    for each in operators:
+        if each.name == "*" or (node.op_type == each.name and plain_domain(node.domain) == each.domain):
+            return True
+    return False
