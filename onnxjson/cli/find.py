@@ -144,7 +144,9 @@ def _search(
         matches = find(model, rule.pattern, overlapping=overlapping, tolerance=tolerance)
         misses = []
         if why is not None:
-            misses = nearest_misses(model, rule.pattern, at=at, tolerance=tolerance, most=_MISSES)
+            misses = nearest_misses(
+                model, rule.pattern, at=at, tolerance=tolerance, most=_MISSES, stopped=output.warn
+            )
         absent = [] if why is None or matches else absent_operators(index, rule.pattern)
         yield _Found(path, rule, matches, misses, absent)
 

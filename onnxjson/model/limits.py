@@ -46,8 +46,8 @@ PATTERN_TEXT: Final = 20_000
 PATTERN_DEPTH: Final = 60
 """Levels of calls inside calls in a pattern of structure."""
 
-PATTERN_STEPS: Final = 4_000_000
-"""Comparisons of a part of a pattern with a part of a model, in one search."""
+PATTERN_STEPS: Final = 1_000_000
+"""Comparisons of a part of a pattern with a part of a model, in one search; and 20 more for each node."""
 
 # Commands
 

@@ -103,6 +103,7 @@ class Matcher:
         self._literals = Literals(index, tolerance)
         self._conditions = Conditions(index, selected, self._literals.constant)
         self._steps = 0
+        self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
         self._direct: Callable[[Scope, int, Walk], bool] | None = None
         if not any(isinstance(part, Path) for part in parts(pattern.root)):
             call = final_call(pattern.root)
@@ -126,7 +127,7 @@ class Matcher:
         """Yield the matches whose last node is this one.
 
         Raises:
-            LimitError: this and earlier calls have followed more than `PATTERN_STEPS` goals.
+            LimitError: this and earlier calls have followed too many goals; see `PATTERN_STEPS`.
         """
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
@@ -134,7 +135,7 @@ class Matcher:
         if self._direct is not None and not slack:
             walk = Walk()
             is_match = self._direct(ref.scope, ref.position, walk)
-            self._step(len(walk.nodes))
+            self._step(1 + len(walk.nodes) // 4)
             if is_match:
                 state = self._conditioned(State(None, walk.bindings, tuple(walk.nodes)))
                 if state is not None:
@@ -156,9 +157,9 @@ class Matcher:
 
     def _step(self, count: int = 1) -> None:
         self._steps += count
-        if self._steps > PATTERN_STEPS:
+        if self._steps > self._most_steps:
             raise LimitError(
-                f"the search for the pattern stops after {PATTERN_STEPS:,} comparisons; name more operators, or limit "
+                f"the search for the pattern stops after {self._most_steps:,} comparisons; name more operators, or limit "
                 "the nodes between two of them, as in ...{0,3}"
             )
 

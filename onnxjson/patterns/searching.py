@@ -1,6 +1,6 @@
 """Find what matches a pattern, and explain what nearly does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -69,6 +69,7 @@ def nearest_misses(
     at: Sequence[NodeRef] | None = None,
     tolerance: float = TOLERANCE,
     most: int = 10,
+    stopped: Callable[[str], None] | None = None,
 ) -> list[Miss]:
     """Return the places that nearly match a pattern, the nearest first.
 
@@ -80,6 +81,7 @@ def nearest_misses(
         at: consider these nodes as last nodes only; None for all.
         tolerance: see `find`.
         most: number of places.
+        stopped: called with the reason, if the search ends before all places are compared.
 
     Raises:
         SelectorError: the pattern is misspelled.
@@ -87,17 +89,19 @@ def nearest_misses(
     index = index_of(model)  # kept here, so that all parts of the search have the same one
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
     wanted = sum(isinstance(part, Call) for part in parts(parsed.root))
-    likely = set(_matcher(model, index, parsed, tolerance).candidates())
+    matcher = _matcher(model, index, parsed, tolerance)
+    likely = set(matcher.candidates())
     nearest: dict[NodeRef, tuple[float, Miss]] = {}
+    limit: LimitError | None = None
     for slack in _SLACK:
-        matcher = _matcher(model, index, parsed, tolerance)
         for ref in at if at is not None else index.node_refs:
             # Nodes of other operators have missed one requirement already, so everything else must match there.
             if at is None and ref not in likely and (slack > 1 or wanted == 1):
                 continue
             try:
                 misses = [_miss(state, ref, wanted) for state in islice(matcher.matches_at(ref, slack), _ALTERNATIVES)]
-            except LimitError:
+            except LimitError as error:
+                limit = error
                 break  # the places found so far
             if not all([miss.reasons for miss in misses]):
                 continue  # it matches
@@ -106,8 +110,10 @@ def nearest_misses(
                 is_nearer = ref not in nearest or distance < nearest[ref][0]
                 if is_nearer and (miss.matched or at is not None):
                     nearest[ref] = distance, miss
-        if any(miss.matched == wanted for _, miss in nearest.values()):
+        if limit is not None or any(miss.matched == wanted for _, miss in nearest.values()):
             break
+    if limit is not None and stopped is not None:
+        stopped(str(limit))
     return [miss for _, miss in sorted(nearest.values(), key=itemgetter(0))[:most]]
 
 
