@@ -128,7 +128,7 @@ def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tupl
         raise click.UsageError("name at least one model, then the pattern in quotes: onnxjson find m.onnx 'Relu($x)'")
     else:
         wanted = [Rule(id="", message="", pattern=given.pop())]
-        parse(wanted[0].pattern)
+        parse(wanted[0].pattern_text)
     if not given:
         raise click.UsageError("name at least one model")
     return [Path(word) for word in given], wanted, why
@@ -141,13 +141,13 @@ def _search(
     model, index = loaded.model, index_of(loaded.model)
     at: Sequence[NodeRef] | None = None if why in (None, _ALL) else select_nodes(model, index, why)
     for rule in rules:
-        matches = find(model, rule.pattern, overlapping=overlapping, tolerance=tolerance)
+        matches = find(model, rule.pattern_text, overlapping=overlapping, tolerance=tolerance)
         misses = []
         if why is not None:
             misses = nearest_misses(
-                model, rule.pattern, at=at, tolerance=tolerance, most=_MISSES, stopped=output.warn
+                model, rule.pattern_text, at=at, tolerance=tolerance, most=_MISSES, stopped=output.warn
             )
-        absent = [] if why is None or matches else absent_operators(index, rule.pattern)
+        absent = [] if why is None or matches else absent_operators(index, rule.pattern_text)
         yield _Found(path, rule, matches, misses, absent)
 
 

@@ -1,6 +1,6 @@
 """The edit replace-pattern: whatever matches a pattern becomes another piece of graph."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -27,9 +27,9 @@ from onnxjson.patterns.expression import (
     Elements,
     Number,
     Path,
+    Pattern,
     Text,
     ValuePattern,
-    names_of,
     parts,
 )
 from onnxjson.patterns.finding import Match
@@ -63,7 +63,8 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             pattern, replacement = parse(self.pattern), parse_replacement(self.replacement)
         except SelectorError as error:
             raise ParameterError(f"{name_of(self)}: {error}") from error
-        _check_names(names_of(pattern.root), replacement, name_of(self))
+        for each in (replacement,) if isinstance(replacement, Bound) else replacement:
+            _check_names(pattern.names, each, name_of(self))
         found = find(workspace.model, pattern, index=workspace.index)
         if not found:
             if self.if_any:
@@ -71,7 +72,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             raise NoMatchError(
                 f"{name_of(self)}: nothing matches the pattern; `onnxjson find --why` shows what nearly does"
             )
-        work = _Replacements(workspace, list(_calls(pattern.root)), replacement, name_of(self), keep=self.keep)
+        work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []
         for match in found:
             try:
@@ -87,6 +88,8 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:
     for part in parts(replacement):
+        if isinstance(part, Call) and part.name and (part is not replacement or bound.get(part.name, True)):
+            raise ParameterError(f"{edit}: as ${part.name} is no value of the pattern that a whole call replaces")
         if isinstance(part, Bound) and bound.get(part.name, True):
             what = "is an attribute, not a value" if part.name in bound else "is not in the pattern"
             raise ParameterError(f"{edit}: ${part.name} of the replacement {what}")
@@ -108,33 +111,24 @@ def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str
                 raise ParameterError(f"{edit}: {each} is not a list of numbers")
 
 
-def _calls(pattern: ValuePattern) -> Iterator[Call]:
-    """Yield the calls of a pattern in the order of the nodes of a match."""
-    if isinstance(pattern, Path):
-        yield from _calls(pattern.end)
-        yield from _calls(pattern.start)
-    elif isinstance(pattern, Call):
-        yield pattern
-        for each in pattern.inputs or ():
-            yield from _calls(each)
-
-
 @dataclass
 class _Replacements:
     """The changes of all matches."""
 
     workspace: Workspace
-    calls: Sequence[Call]
-    replacement: ValuePattern
+    pattern: Pattern
+    replacement: tuple[Call, ...] | Bound
     edit: str
     keep: bool
     changes: Changes = field(init=False)
+    calls: Sequence[Call] = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _instead: dict[Value, str] = field(default_factory=dict)
     """Values that another one replaces."""
 
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
+        self.calls = self.pattern.calls
 
     def add(self, match: Match) -> None:
         """Replace one match.
@@ -145,21 +139,48 @@ class _Replacements:
         root = match.root
         self._check_inputs(match)
         removed = self._removed(match)
-        output = root.node.output[self.calls[0].output]
-        new = _Nodes(self, match)
         if isinstance(self.replacement, Bound):
             value = match.bindings[self.replacement.name]
             assert isinstance(value, Value)
-            nodes = self._forwarded(root, output, value)
+            nodes, at = self._forwarded(root, root.node.output[self.calls[0].output], value), root.position
         else:
-            assert isinstance(self.replacement, Call)
-            new.call(self.replacement, output)
-            nodes = new.made
-        of_graph = self.changes.of(root.scope)
+            nodes = _Nodes(self, match, self.replacement).made
+            at = self._place(match)
+        of_graph, made = self.changes.of(root.scope), {name for node in nodes for name in node.output}
         for ref in removed:
             of_graph.nodes[ref.position] = None
-            of_graph.removed.update(each for each in ref.node.output if each and each != output)
-        of_graph.nodes[root.position] = tuple(nodes)
+            of_graph.removed.update(each for each in ref.node.output if each and each not in made)
+        of_graph.nodes[at] = tuple(nodes)
+
+    def _place(self, match: Match) -> int:
+        """Return the position of the first node of a match that produces something which is replaced."""
+        producers = match.root.scope.producers
+        at = min([producers[name][0] for name in self.ends(match)])
+        for name, bound in match.bindings.items():
+            there = producers.get(bound.name or "") if isinstance(bound, Value) else None
+            is_inside = there is not None and NodeRef(match.root.scope, there[0]) in match.nodes
+            if there is not None and there[0] > at and not is_inside:
+                raise EditError(
+                    f"{self.edit}: ${name} is computed after {match.root.scope.address}/node/{at}, which is replaced",
+                    match.root.address,
+                )
+        return at
+
+    def ends(self, match: Match) -> list[str]:
+        """Return the values of a match that the replacement computes."""
+        root = match.root
+        if isinstance(self.replacement, Bound) or not self.replacement[0].name:
+            return [root.node.output[self.calls[0].output]]
+        bound = [match.bindings[each.name] for each in self.replacement]
+        inside = set(match.nodes)
+        for each in bound:
+            assert isinstance(each, Value)
+            if each.scope is not root.scope or self.workspace.index.producer(root.scope, each.name) not in inside:
+                raise EditError(
+                    f'{self.edit}: "{visible(each.name)}" is to be replaced, and no node of the match produces it',
+                    root.address,
+                )
+        return [each.name or "" for each in bound]
 
     def _forwarded(self, root: NodeRef, output: str, value: Value) -> list[Node]:
         """Let all consumers of a value use another one; an output of a graph keeps its name, by a node Identity."""
@@ -190,31 +211,32 @@ class _Replacements:
     def _removed(self, match: Match) -> list[NodeRef]:
         """Return the nodes of a match that go, except its last one."""
         root, scope = match.root, match.root.scope
-        kept_output = root.node.output[self.calls[0].output]
+        ends = set(self.ends(match))
+        last = {root, *[ref for ref in match.nodes if ref.scope is scope and not ends.isdisjoint(ref.node.output)]}
         inside = set(match.nodes)
         kept: set[NodeRef] = set()
         for ref in sorted(match.nodes, key=lambda each: each.position, reverse=True):
-            if ref is not root and is_constant_node(ref.node):
+            if ref not in last and is_constant_node(ref.node):
                 continue
             for name in ref.node.output:
-                if not name or (ref == root and name == kept_output):
+                if not name or (ref in last and name in ends):
                     continue
                 outside = [
                     use for use in self.workspace.index.consumers(ref.scope, name) if not _is_in(use, inside - kept)
                 ]
                 if not outside and ref.scope is scope:
                     continue
-                if not self.keep or ref == root:
+                if not self.keep or ref in last:
                     where = "in another graph" if not outside else f"by {_user(outside[0])}"
                     raise EditError(
                         f'{self.edit}: "{visible(name)}" inside a match is used {where}; '
-                        + ("" if ref == root else "with keep, its producer stays"),
+                        + ("" if ref in last else "with keep, its producer stays"),
                         ref.address,
                     )
                 kept.add(ref)
         return [
             ref
-            for ref in inside - kept - {root}
+            for ref in inside - kept
             if ref.scope is scope and not (is_constant_node(ref.node) and self._is_shared(ref, inside))
         ]
 
@@ -234,22 +256,30 @@ class _Replacements:
 
 
 class _Nodes:
-    """The nodes that replace one match."""
+    """The nodes that replace one match: those of the given calls, and of the calls in them."""
 
-    def __init__(self, work: _Replacements, match: Match) -> None:
+    def __init__(self, work: _Replacements, match: Match, calls: Sequence[Call]) -> None:
         self._work = work
         self._match = match
         self._known: dict[Call, tuple[str, ...]] = {}
+        self._given: dict[Call, dict[int, str]] = {}
+        self._outputs: dict[Call, int] = {}
+        for part in [part for call in calls for part in parts(call) if isinstance(part, Call)]:
+            self._outputs[_node_of(part)] = max(part.output, self._outputs.get(_node_of(part), 0))
+        for call, name in zip(calls, work.ends(match), strict=True):
+            self._given.setdefault(_node_of(call), {})[call.output] = name
         self.made: list[Node] = []
+        for call in calls:
+            self._call(call)
 
-    def call(self, call: Call, output: str | None = None) -> str:
+    def _call(self, call: Call) -> str:
         """Make the node of a call and of the calls in it; return its output."""
-        same = call._replace(output=0)
+        same = _node_of(call)
         if same not in self._known:
-            self._known[same] = self._node(call, output)
+            self._known[same] = self._node(call, self._given.get(same, {}))
         return self._known[same][call.output]
 
-    def _node(self, call: Call, output: str | None) -> tuple[str, ...]:
+    def _node(self, call: Call, given: Mapping[int, str]) -> tuple[str, ...]:
         work, root = self._work, self._match.root
         operator = call.operators[0]
         inputs = list(map(self._input, call.inputs or ()))
@@ -259,10 +289,9 @@ class _Nodes:
         while inputs and not inputs[-1]:
             inputs.pop()
         base = root.node.name or root.node.output[self._work.calls[0].output]
-        outputs = [work.fresh(f"{base}/{operator.name}") for _ in range(call.output + 1)]
-        if output is not None:
-            outputs[call.output] = output
-        name = root.node.name if output is not None else None
+        count = max([self._outputs[_node_of(call)], *given]) + 1
+        outputs = [given.get(slot) or work.fresh(f"{base}/{operator.name}") for slot in range(count)]
+        name = root.node.name if root.node.output[work.calls[0].output] in outputs else None
         node = Node(
             input=tuple(inputs), output=tuple(outputs), name=name, op_type=operator.name,
             attribute=self._attributes(call), domain=operator.domain or None,
@@ -279,7 +308,7 @@ class _Nodes:
             value = self._match.bindings[wanted.name]
             assert isinstance(value, Value)
             return self._work.resolved(value)
-        return self.call(wanted) if isinstance(wanted, Call) else ""
+        return self._call(wanted) if isinstance(wanted, Call) else ""
 
     def _constant(self, wanted: Number | Elements, others: Sequence[str]) -> str:
         """Make a node Constant: a list of integers is int64, anything else has the dtype of the other inputs."""
@@ -313,6 +342,10 @@ class _Nodes:
             elif isinstance(value, Number | Text):
                 plain[name] = value.value
         return (*attributes_of(plain, operator.domain, operator.name, self._work.edit), *copied)
+
+
+def _node_of(call: Call) -> Call:
+    return call._replace(output=0, name="")
 
 
 def _is_in(use: Use, nodes: set[NodeRef]) -> bool:

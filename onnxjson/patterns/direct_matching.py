@@ -82,6 +82,7 @@ class DirectMatcher:
     def _call(self, call: Call) -> Callable[[Scope, int, Walk], bool]:
         attributes, is_open, attribute_fits = call.attributes, call.is_open, self._attribute_fits
         inputs = None if call.inputs is None else [self._input(each) for each in call.inputs]
+        called, output = call.name, call.output
         count = len(inputs or ())
         may_commute = count < 1 or any(each.name == "*" or is_commutative("", each.name) for each in call.operators)
 
@@ -89,6 +90,10 @@ class DirectMatcher:
             node: Node = scope.graph.node[position]
             ref = NodeRef(scope, position)
             walk.nodes.append(ref)
+            if called:
+                made = Value(scope, node.output[output])
+                if walk.bindings.setdefault(called, made) != made:
+                    return False
             for name, value in attributes:
                 if not attribute_fits(name, value, ref, walk.bindings):
                     return False

@@ -83,6 +83,8 @@ class Call(NamedTuple):
     is_open: bool = False
     """``...`` after the inputs: there may be more, whatever they are."""
     output: int = 0
+    name: str = ""
+    """``as $h``: what the output is called."""
 
     def __str__(self) -> str:
         names = "|".join(map(str, self.operators))
@@ -91,7 +93,7 @@ class Call(NamedTuple):
             text += f"<{', '.join([f'{name}={_attribute_text(value)}' for name, value in self.attributes])}>"
         if self.inputs is not None:
             text += f"({', '.join([*map(str, self.inputs), *['...'] * self.is_open])})"
-        return text + (f".{self.output}" if self.output else "")
+        return text + (f".{self.output}" if self.output else "") + (f" as ${self.name}" if self.name else "")
 
 
 class Path(NamedTuple):
@@ -147,10 +149,28 @@ class Pattern(NamedTuple):
 
     root: Call | Path
     conditions: tuple[Condition, ...] = ()
+    others: tuple[Call | Path, ...] = ()
+    """Further values of the same place; each has a name, and is another one than `root`."""
 
     def __str__(self) -> str:
         where = " and ".join(map(str, self.conditions))
-        return f"{self.root} where {where}" if where else str(self.root)
+        roots = "; ".join(map(str, self.roots))
+        return f"{roots} where {where}" if where else roots
+
+    @property
+    def roots(self) -> tuple[Call | Path, ...]:
+        """All values that it describes."""
+        return (self.root, *self.others)
+
+    @property
+    def calls(self) -> list[Call]:
+        """Its calls, in the order of the nodes of a match."""
+        return [each for root in self.roots for each in _calls(root)]
+
+    @property
+    def names(self) -> dict[str, bool]:
+        """The names that it binds, and whether each is an attribute rather than a value."""
+        return {name: is_attribute for root in self.roots for name, is_attribute in names_of(root).items()}
 
 
 def parts(pattern: ValuePattern) -> "Iterator[ValuePattern]":
@@ -171,8 +191,20 @@ def names_of(pattern: ValuePattern) -> dict[str, bool]:
         if isinstance(part, Bound):
             found.setdefault(part.name, False)
         elif isinstance(part, Call):
+            if part.name:
+                found.setdefault(part.name, False)
             found.update({value.name: True for _, value in part.attributes if isinstance(value, Bound)})
     return found
+
+
+def _calls(pattern: ValuePattern) -> "Iterator[Call]":
+    if isinstance(pattern, Path):
+        yield from _calls(pattern.end)
+        yield from _calls(pattern.start)
+    elif isinstance(pattern, Call):
+        yield pattern
+        for each in pattern.inputs or ():
+            yield from _calls(each)
 
 
 def final_call(root: "Call | Path") -> Call:

@@ -48,8 +48,8 @@ def _plain(value: object) -> object:
 def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
     """Yield the matches of a pattern, in the order of their last nodes; see `onnxjson.patterns.searching.find`."""
     taken: set[NodeRef] = set()
+    seen: set[frozenset[NodeRef]] = set()
     for ref in matcher.candidates() if matcher.is_possible else ():
-        seen = set()
         for state in matcher.matches_at(ref):
             match = Match(state.nodes[0], state.nodes, dict(state.bindings))
             if overlapping:

@@ -2,11 +2,12 @@ r"""The grammar of patterns: text to `onnxjson.patterns.expression.Pattern`.
 
 ::
 
-    pattern    = value ["where" condition {"and" condition}]
+    pattern    = value {";" value} ["where" condition {"and" condition}]
     value      = start {"->" [gap "->"] call}
     gap        = "..." ["{" number "," [number] "}"]
     start      = "_" | "$" name | "?" name | number | list | call | "(" value ")"
     call       = operators ["<" attribute {"," attribute} ">"] ["(" [value {"," value}] ["..."] ")"] ["." number]
+                 ["as" "$" name]
     operators  = operator | "(" operator {"|" operator} ")"
     operator   = [domain "::"] name | "*" | text
     attribute  = name "=" ("*" | "$" name | number | text | list)
@@ -39,7 +40,7 @@ from onnxjson.patterns.expression import (
     Pattern,
     Text,
     ValuePattern,
-    names_of,
+    final_call,
 )
 
 _TOKEN: Final = re.compile(
@@ -74,8 +75,8 @@ def parse(text: str) -> Pattern:
 
 
 @lru_cache(maxsize=256)
-def parse_replacement(text: str) -> Call | Bound:
-    """Parse what takes the place of a match: a call, or ``$x``.
+def parse_replacement(text: str) -> tuple[Call, ...] | Bound:
+    """Parse what takes the place of a match: a call, ``$x``, or several calls with the names of what they replace.
 
     Raises:
         SelectorError: it is misspelled; the message names the character and what fits there.
@@ -98,27 +99,43 @@ class _Parser:
         self._token = self._scan()
 
     def pattern(self) -> Pattern:
-        start = self._token.start
-        root = self._value()
-        if not isinstance(root, Call | Path):
-            self._fail("an operator, such as Softmax($x)", at=start, found=str(root))
+        roots: list[Call | Path] = []
+        while not roots or self._is(";"):
+            if roots:
+                self._next()
+            start = self._token.start
+            root = self._value()
+            if not isinstance(root, Call | Path):
+                self._fail("an operator, such as Softmax($x)", at=start, found=str(root))
+            roots.append(root)
+        if len(roots) > 1 and not all(final_call(each).name for each in roots):
+            self._fail('a name for each of several values, as in "Relu($x) as $a; Tanh($x) as $b"')
         conditions: list[Condition] = []
         if self._is("where"):
-            names = names_of(root)
+            names = Pattern(roots[0], (), tuple(roots[1:])).names
             while not conditions or self._is("and"):
                 self._next()
                 conditions.append(self._condition(names))
         if self._token.kind != "end":
-            self._fail('"->", "where", or the end' if not conditions else '"and", or the end')
-        return Pattern(root, tuple(conditions))
+            self._fail('"->", ";", "where", or the end' if not conditions else '"and", or the end')
+        return Pattern(roots[0], tuple(conditions), tuple(roots[1:]))
 
-    def replacement(self) -> Call | Bound:
-        value = self._value()
-        if not isinstance(value, Call | Bound):
-            self._fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
+    def replacement(self) -> tuple[Call, ...] | Bound:
+        calls: list[Call] = []
+        while not calls or self._is(";"):
+            if calls:
+                self._next()
+            value = self._value()
+            if isinstance(value, Bound) and not calls and self._token.kind == "end":
+                return value
+            if not isinstance(value, Call):
+                self._fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
+            calls.append(value)
         if self._token.kind != "end":
             self._fail("the end")
-        return value
+        if len(calls) > 1 and not all(each.name for each in calls):
+            self._fail("the name of what each of several calls replaces, as in Gelu($x) as $y")
+        return tuple(calls)
 
     def _value(self) -> ValuePattern:
         depth = self._depth
@@ -188,8 +205,9 @@ class _Parser:
             inputs = [each for each in found if each is not None]
             is_open = len(inputs) < len(found)
         return Call(
-            tuple(operators), tuple(attributes), None if inputs is None else tuple(inputs), is_open, self._output()
-        )
+            tuple(operators), tuple(attributes), None if inputs is None else tuple(inputs), is_open, self._output(),
+            self._called(),
+        )  # fmt: skip
 
     def _output(self) -> int:
         found = _OUTPUT.match(self._text, self._token.start)
@@ -198,6 +216,14 @@ class _Parser:
         self._at = found.end()
         self._token = self._scan()
         return int(found[1])
+
+    def _called(self) -> str:
+        if not self._is("as"):
+            return ""
+        self._next()
+        if not self._is("$"):
+            self._fail("$name")
+        return self._bound().name
 
     def _input(self) -> ValuePattern | None:
         if self._is("..."):

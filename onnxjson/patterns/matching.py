@@ -9,7 +9,7 @@ and the others wait. With slack, a branch may miss that number of goals and reme
 `onnxjson.patterns.searching.nearest_misses` uses that.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from typing import Any, Final, NamedTuple
@@ -43,6 +43,7 @@ from onnxjson.patterns.wording import (
     comes_from,
     constant_differs,
     more_inputs,
+    no_other,
     no_path,
     not_constant,
     other_operator,
@@ -53,9 +54,9 @@ from onnxjson.patterns.wording import (
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
 
-_INPUT, _NODE, _INSIDE, _PATH, _SLACK = range(5)
-"""Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here.
-"""
+_INPUT, _NODE, _INSIDE, _PATH, _SLACK, _OTHER = range(6)
+"""Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here;
+another value of the pattern, anywhere."""
 
 _Goals = tuple[tuple[int, Any, NodeRef, int], Any] | None
 """The next goal and the others: kind, pattern, node, and the position of an input or output."""
@@ -105,13 +106,23 @@ class Matcher:
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
         self._direct: Callable[[Scope, int, Walk], bool] | None = None
-        if not any(isinstance(part, Path) for part in parts(pattern.root)):
+        calls = pattern.calls
+        plain = [each._replace(output=0, name="") for each in calls]
+        self._same = [
+            (place, plain.index(each))
+            for place, each in enumerate(plain)
+            if calls[plain.index(each)].output != calls[place].output
+        ]
+        """Calls that differ in their output only; they are one node."""
+        if not pattern.others and not any(isinstance(part, Path) for part in parts(pattern.root)):
             call = final_call(pattern.root)
             self._direct = DirectMatcher(index, self._literals, call, self._binds, self._is_optional).at
 
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
-        operators = final_call(self.pattern.root).operators
+        return self._nodes_of(final_call(self.pattern.root).operators)
+
+    def _nodes_of(self, operators: Sequence[Operator]) -> Sequence[NodeRef]:
         if len(operators) > 1 or operators[0].name == "*":
             return [ref for ref in self._index.node_refs if _calls(ref.node, operators)]
         return [ref for ref in self._index.nodes_with("op_type", operators[0].name) if _calls(ref.node, operators)]
@@ -119,7 +130,7 @@ class Matcher:
     @property
     def is_possible(self) -> bool:
         """Whether the model has nodes of all operators that the pattern names."""
-        wanted = [part.operators for part in parts(self.pattern.root) if isinstance(part, Call)]
+        wanted = [call.operators for call in self.pattern.calls]
         found = self._index.nodes_with
         return all([any([each.name == "*" or len(found("op_type", each.name)) for each in names]) for names in wanted])
 
@@ -142,7 +153,10 @@ class Matcher:
                     yield state
             if not walk.is_open:
                 return
-        start = State(((_NODE, self.pattern.root, ref, output), None), slack=slack)
+        goals: _Goals = None
+        for each in reversed(self.pattern.others):
+            goals = ((_OTHER, each, ref, 0), goals)
+        start = State(((_NODE, self.pattern.root, ref, output), goals), slack=slack)
         waiting: list[Iterator[State]] = [iter((start,))]
         while waiting:
             state = next(waiting[-1], None)
@@ -159,8 +173,8 @@ class Matcher:
         self._steps += count
         if self._steps > self._most_steps:
             raise LimitError(
-                f"the search for the pattern stops after {self._most_steps:,} comparisons; name more operators, or limit "
-                "the nodes between two of them, as in ...{0,3}"
+                f"the search for the pattern stops after {self._most_steps:,} comparisons; name more operators, or "
+                "limit the nodes between two of them, as in ...{0,3}"
             )
 
     def _advance(self, state: State) -> State | Iterator[State] | None:
@@ -176,6 +190,8 @@ class Matcher:
                 after = self._input(want, ref, place, state._replace(goals=goals))
             elif kind == _PATH:
                 return self._ways(want, ref, state._replace(goals=goals))
+            elif kind == _OTHER:
+                return self._elsewhere(want, ref, state._replace(goals=goals))
             elif kind == _SLACK:
                 after = state._replace(goals=goals, slack=place)
             else:
@@ -186,6 +202,8 @@ class Matcher:
         return self._conditioned(state)
 
     def _conditioned(self, state: State) -> State | None:
+        if not state.missed and any([state.nodes[one] != state.nodes[other] for one, other in self._same]):
+            return None
         for condition in self.pattern.conditions:
             value = state.bindings.get(condition.name)
             problem = None if value is None else self._conditions.problem(condition, value, state.bindings)
@@ -260,8 +278,11 @@ class Matcher:
             after = _miss(after, partial(other_operator, ref, call), ref, other=ref)
         elif kind == _NODE and output != call.output:
             after = _miss(after, partial(other_output, ref, output, call), ref)
-        for name, value in call.attributes:
-            after = None if after is None else self._attribute(name, value, ref, after)
+        if after is not None and call.name and kind == _NODE:
+            value = Value(ref.scope, ref.node.output[output])
+            after = self._bound(Bound(call.name), value, ref, after)
+        for name, wanted in call.attributes:
+            after = None if after is None else self._attribute(name, wanted, ref, after)
         if after is None:
             return None
         if isinstance(want, Path):
@@ -351,6 +372,25 @@ class Matcher:
                         following[producer] = None
             level, depth = list(following), depth + 1
         missed = _miss(state, partial(no_path, want, last.node.output[0]), last)
+        if missed is not None:
+            yield missed
+
+    def _elsewhere(self, want: Call | Path, first: NodeRef, state: State) -> Iterator[State]:
+        """Yield a branch for each node that may produce another value of the pattern."""
+        call, bindings = final_call(want), state.bindings
+        known = [bindings.get(each.name) for each in call.inputs or () if isinstance(each, Bound)]
+        near = next((each for each in known if isinstance(each, Value) and each.scope is not None), None)
+        refs: Iterable[NodeRef] = self._nodes_of(call.operators)
+        if near is not None and near.scope is not None:
+            uses = self._index.consumers(near.scope, near.name)
+            refs = dict.fromkeys([NodeRef(use.scope, use.position) for use in uses if use.position is not None])
+        taken = {bindings.get(final_call(each).name) for each in self.pattern.roots}
+        for ref in refs:
+            self._step()
+            name = ref.node.output[call.output] if call.output < len(ref.node.output) else ""
+            if name and _calls(ref.node, call.operators) and Value(ref.scope, name) not in taken:
+                yield state._replace(goals=((_NODE, want, ref, call.output), state.goals))
+        missed = _miss(state, partial(no_other, call), first)
         if missed is not None:
             yield missed
 

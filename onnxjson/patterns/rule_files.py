@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, FileError, MissingInputError, OnnxJsonError
-from onnxjson.patterns.grammar import parse
+from onnxjson.patterns.blocks import Block, pattern_text, replacement_text
+from onnxjson.patterns.grammar import parse, parse_replacement
 
 FORMAT = "onnxjson-rule/1"
 
@@ -23,10 +24,27 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     id: Annotated[str, Meta(description="A short name, such as gelu-erf.")]
     message: Annotated[str, Meta(description="What a match means, in one sentence.")]
     severity: Literal["error", "warning", "info"] = "info"
-    pattern: Annotated[str, Meta(description="The pattern; see `onnxjson find`.")]
-    replacement: Annotated[str | None, Meta(description="What `replace-pattern` puts in place of a match.")] = None
+    pattern: Annotated[
+        str | tuple[Block, ...], Meta(description="The pattern, see `onnxjson find`, or blocks of nodes.")
+    ]
+    where: Annotated[str, Meta(description="Conditions, as after where in a pattern.")] = ""
+    replacement: Annotated[
+        str | tuple[Block, ...] | None, Meta(description="What `replace-pattern` puts in place of a match.")
+    ] = None
     note: Annotated[str, Meta(description="When the rule applies, and when it does not.")] = ""
     url: Annotated[str, Meta(description="Where the pattern comes from.")] = ""
+
+    @property
+    def pattern_text(self) -> str:
+        """The pattern with its conditions, as `onnxjson find` reads it."""
+        text = self.pattern if isinstance(self.pattern, str) else pattern_text(self.pattern)
+        return f"{text} where {self.where}" if self.where else text
+
+    @property
+    def replacement_text(self) -> str | None:
+        """The replacement, as `replace-pattern` reads it."""
+        made = self.replacement
+        return made if made is None or isinstance(made, str) else replacement_text(made)
 
 
 def read_rules(path: Path) -> list[Rule]:
@@ -49,7 +67,9 @@ def _read(path: Path) -> Rule:
     called = visible(str(path), None)
     try:
         rule = msgspec.json.decode(path.read_bytes(), type=Rule)
-        parse(rule.pattern)
+        parse(rule.pattern_text)
+        if rule.replacement_text is not None:
+            parse_replacement(rule.replacement_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DecodeError(f"{called}: not a rule ({FORMAT}): {visible(str(error), 200)}") from error
     except OnnxJsonError as error:

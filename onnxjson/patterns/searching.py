@@ -9,7 +9,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, index_of
 from onnxjson.model.operators import operator_name
-from onnxjson.patterns.expression import Call, Pattern, parts
+from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.literals import TOLERANCE
@@ -88,7 +88,7 @@ def nearest_misses(
     """
     index = index_of(model)  # kept here, so that all parts of the search have the same one
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
-    wanted = sum(isinstance(part, Call) for part in parts(parsed.root))
+    wanted = len(parsed.calls)
     matcher = _matcher(model, index, parsed, tolerance)
     likely = set(matcher.candidates())
     nearest: dict[NodeRef, tuple[float, Miss]] = {}
@@ -121,7 +121,7 @@ def absent_operators(index: Index, pattern: Pattern | str) -> list[str]:
     """Return the operators of a pattern of which a model has no node."""
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
     counts = index.operator_counts()
-    wanted = [part.operators for part in parts(parsed.root) if isinstance(part, Call)]
+    wanted = [call.operators for call in parsed.calls]
     absent = [
         each
         for each in wanted

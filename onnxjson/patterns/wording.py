@@ -81,6 +81,11 @@ def no_path(want: Path, name: str) -> str:
     return f'"{visible(name)}" is not computed from {want.start} {length}'
 
 
+def no_other(want: Call) -> str:
+    """No other node produces a value of the pattern."""
+    return f"no other node fits {want}"
+
+
 def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: AttributeValue) -> str:
     """An attribute is missing or has another value."""
     if found is None:

@@ -5,6 +5,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy
 import onnxruntime
 import pytest
@@ -14,6 +15,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
+from onnxjson.patterns.blocks import Block, pattern_text
 from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.patterns.searching import find, nearest_misses
 from tests.cli.running import run
@@ -198,21 +200,23 @@ def test_every_rule_has_a_case() -> None:
 def test_rule_finds_its_case_and_not_the_near_one(name: str) -> None:
     rule, case = RULES[name], CASES[name]
     model = model_of(case.found, case.opset)
-    assert len(find(model, rule.pattern)) == 1
+    assert len(find(model, rule.pattern_text)) == 1
     near = model_of(case.near, case.opset)
-    assert find(near, rule.pattern) == []
-    misses = nearest_misses(near, rule.pattern)
+    assert find(near, rule.pattern_text) == []
+    misses = nearest_misses(near, rule.pattern_text)
     assert all(miss.reasons for miss in misses)
     operators = {ref.node.op_type for ref in near.index.nodes()}
-    assert misses or rule.pattern.partition("(")[0] not in operators or "(" not in rule.pattern.partition("(")[2]
+    assert (
+        misses or rule.pattern_text.partition("(")[0] not in operators or "(" not in rule.pattern_text.partition("(")[2]
+    )
 
 
 @pytest.mark.parametrize("name", sorted(name for name, rule in RULES.items() if rule.replacement))
 def test_replacement_of_a_rule_computes_the_same(name: str) -> None:
     rule, case = RULES[name], CASES[name]
     before = model_of(case.found, case.opset)
-    after = before.rewrite(edits.ReplacePattern(pattern=rule.pattern, replacement=rule.replacement or ""))
-    assert find(after, rule.pattern) == []
+    after = before.rewrite(edits.ReplacePattern(pattern=rule.pattern_text, replacement=rule.replacement_text or ""))
+    assert find(after, rule.pattern_text) == []
     assert not [each for each in onnxjson.check(after) if each.severity == "error"]
     for one, other in zip(outputs(before), outputs(after), strict=True):
         numpy.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5)
@@ -260,3 +264,81 @@ def test_passes_explain_shows_what_nearly_was_fused(tmp_path: Path) -> None:
     assert shown.exit_code == 1
     assert 'input 1 of Div "d" is 1.25, the pattern wants 1.41421' in shown.stdout
     assert run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "unknown").exit_code == 2
+
+
+SHARED = """
+<ir_version: 9, opset_import: ["" : 20]>
+g (float[2,3,4,8] x, float[2,3,4,8] z) => (float[2,3,4,8] y)
+<float[8,8] wa = {WEIGHT}, float[8,8] wb = {WEIGHT}, float half = {0.5}>
+{ a = MatMul(x, wa) b = MatMul(x, wb) t = Tanh(a) u = Mul(b, z) y = Add(t, u) }
+""".replace("WEIGHT", ", ".join([str(n / 50) for n in range(64)]))
+
+BLOCKS = """{"id": "joined", "message": "Two products of one value",
+"pattern": [{"op_type": "MatMul", "input": ["$x", "?v"], "output": ["$a"]},
+            {"op_type": "MatMul", "input": ["$x", "?w"], "output": ["$b"]}],
+"where": "rank($v) = 2 and rank($w) = 2",
+"replacement": [{"op_type": "Concat", "input": ["$v", "$w"], "output": ["$both"], "attribute": {"axis": 1}},
+                {"op_type": "MatMul", "input": ["$x", "$both"], "output": ["$product"]},
+                {"op_type": "Split", "input": ["$product"], "output": ["$a", "$b"],
+                 "attribute": {"axis": -1, "num_outputs": 2}}]}"""
+
+
+def test_rule_with_blocks_replaces_several_outputs(tmp_path: Path) -> None:
+    (tmp_path / "joined.json").write_text(BLOCKS)
+    rule = read_rules(tmp_path)[0]
+    assert rule.pattern_text == ("MatMul($x, ?v) as $a; MatMul($x, ?w) as $b where rank($v) = 2 and rank($w) = 2")
+    before = onnxjson.from_proto(parser.parse_model(SHARED))
+    assert [[ref.position for ref in match.nodes] for match in find(before, rule.pattern_text)] == [[0, 1]]
+    assert len(find(before, rule.pattern_text, overlapping=True)) == 1
+    onnxjson.save(before, tmp_path / "m.onnx")
+    shown = run("find", tmp_path / "m.onnx", "--rules", tmp_path / "joined.json", "--json")
+    assert '"bindings"' in shown.stdout
+    done = run("optimize", tmp_path / "m.onnx", "-p", f"rules:{tmp_path / 'joined.json'}", "-o", tmp_path / "o.onnx")
+    assert done.exit_code == 0, done.stderr
+    after = onnxjson.load(tmp_path / "o.onnx")
+    assert after.graph is not None
+    assert [each.op_type for each in after.graph.node] == ["Concat", "MatMul", "Split", "Tanh", "Mul", "Add"]
+    assert after.graph.node[2].output == ("a", "b")
+    assert not [each for each in onnxjson.check(after) if each.severity == "error"]
+    for one, other in zip(outputs(before), outputs(after), strict=True):
+        numpy.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5)
+
+
+def test_value_computed_too_late_for_a_replacement_is_refused() -> None:
+    late = SHARED.replace("t = Tanh(a) u = Mul(b, z)", "t = Tanh(a) u = Mul(b, t)")
+    model = onnxjson.from_proto(parser.parse_model(late))
+    edit = edits.ReplacePattern(
+        pattern="MatMul($x, ?v) as $a; Mul(MatMul($x, ?w), $z) as $b", replacement="Add($x, $z) as $a; Neg($z) as $b"
+    )
+    with pytest.raises(onnxjson.EditError, match=r"\$z is computed after /graph/node/0, which is replaced"):
+        model.rewrite(edit)
+
+
+def test_two_outputs_of_a_call_are_outputs_of_one_node() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20]> g (float[4,8] x) => (float[2,8] y, float[2,8] z) {
+    a, b = Split <num_outputs = 2> (x) c, d = Split <num_outputs = 2> (x) y = Mul(a, b) z = Mul(a, d) }"""
+    model = onnxjson.from_proto(parser.parse_model(text))
+    (match,) = find(model, "Mul(Split($x) as $a, Split($x).1) where users($a) = 2")
+    assert match.root.address == "/graph/node/2"
+    blocks = '{"op_type": "Split", "input": ["$x"], "output": ["$a", "$b"]}'
+    made = pattern_text(msgspec.json.decode(f"[{blocks}]", type=list[Block]))
+    assert made == "Split($x) as $a; Split($x).1 as $b"
+    assert len(find(model, made)) == 2
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ('[{"op_type": "Relu", "input": ["$x"], "output": ["y"]}]', "has no $"),
+        ('[{"op_type": "Relu", "input": ["x"], "output": ["$y"]}]', "none of"),
+        ('[{"op_type": "Relu", "input": ["$y"], "output": ["$y"]}]', "another block"),
+        ('[{"op_type": "Relu", "output": ["$y"]}, {"op_type": "Tanh", "output": ["$y"]}]', "twice"),
+        ('[{"op_type": "Add", "input": ["$z"], "output": ["$y"]}, {"op_type": "Sub", "input": ["$y"], "output": ["$z", "$u"]}]', "from itself"),
+    ],
+)  # fmt: skip
+def test_blocks_that_are_no_pattern_are_refused(tmp_path: Path, blocks: str, message: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(f'{{"id": "a", "message": "b", "pattern": {blocks}}}')
+    with pytest.raises(DecodeError, match=r"r\.json") as caught:
+        read_rules(path)
+    assert message in str(caught.value)

@@ -224,9 +224,9 @@ class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
     def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
         edits = [
-            ReplacePattern(pattern=rule.pattern, replacement=rule.replacement, if_any=True, where_possible=True)
+            ReplacePattern(pattern=rule.pattern_text, replacement=replacement, if_any=True, where_possible=True)
             for rule in read_rules(SHIPPED if self.path is None else Path(self.path))
-            if rule.replacement is not None
+            if (replacement := rule.replacement_text) is not None
         ]
         return _changed(run(model, edits, model_folder=model_folder))
 
