@@ -10,6 +10,7 @@ from msgspec import Meta
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.nodes import attributes_of
 from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
+from onnxjson.editing.pattern_proof import Replaced, prove
 from onnxjson.editing.rewiring import Changes
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node
@@ -18,7 +19,7 @@ from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.dtypes import DATA_TYPES, FLOATS
 from onnxjson.model.elements import pack
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
-from onnxjson.model.index import NodeRef, Use
+from onnxjson.model.index import Index, NodeRef, Use
 from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import (
     Anything,
@@ -56,6 +57,9 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     replacement: Annotated[str, Meta(min_length=1, description="What takes the place of each match.")]
     keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
     where_possible: Annotated[bool, Meta(description="Leave matches as they are that cannot be replaced.")] = False
+    prove: Annotated[
+        bool, Meta(description="Run both sides of each replacement on the same random inputs; refuse differences.")
+    ] = False
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
@@ -81,9 +85,12 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
                 if not self.where_possible:
                     raise
                 refused.append(str(error))
+        before = Index(workspace.model) if self.prove else workspace.index
         work.changes.make()
-        notes = (f"{counted(len(refused), 'place')} not replaced: {refused[0]}",) if refused else ()
-        return Outcome(len(found) - len(refused), notes)
+        notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
+        if self.prove and work.done:
+            notes += prove(workspace, before, work.done, work.resolved, work.edit)
+        return Outcome(len(found) - len(refused), tuple(notes))
 
 
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:
@@ -121,6 +128,7 @@ class _Replacements:
     edit: str
     keep: bool
     changes: Changes = field(init=False)
+    done: list[Replaced] = field(default_factory=list)
     calls: Sequence[Call] = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _instead: dict[Value, str] = field(default_factory=dict)
@@ -138,7 +146,7 @@ class _Replacements:
         """
         root = match.root
         self._check_inputs(match)
-        removed = self._removed(match)
+        removed, ends = self._removed(match), self.ends(match)
         if isinstance(self.replacement, Bound):
             value = match.bindings[self.replacement.name]
             assert isinstance(value, Value)
@@ -151,6 +159,7 @@ class _Replacements:
             of_graph.nodes[ref.position] = None
             of_graph.removed.update(each for each in ref.node.output if each and each not in made)
         of_graph.nodes[at] = tuple(nodes)
+        self.done.append(Replaced(match, ends, made - {""}))
 
     def _place(self, match: Match) -> int:
         """Return the position of the first node of a match that produces something which is replaced."""

@@ -15,9 +15,10 @@ from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, badness, compare_values
 from onnxjson.running.engines import INFERENCE_ERROR
-from onnxjson.running.parts import NotRunError, UnsettledError
+from onnxjson.running.parts import Elements, NotRunError, UnsettledError
 from onnxjson.running.region_growth import Surroundings
 from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
 from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
@@ -78,19 +79,41 @@ def prove(
         timeout: time limit for the evaluation of one side, in seconds.
         places: maximum number of evaluated places of an event, spread over all of them.
     """
-    with Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))) as worker:
-        tasks = _Evaluator(diff, worker, seed, engines, timeout)
+    with _worker(timeout) as worker:
+        indices = diff.alignment.base, diff.alignment.target
+        sides = [
+            ModelSide(index.model, InferredTypes(index, worker), partial(diff.elements, side))
+            for side, index in enumerate(indices)
+        ]
+        tasks = _Evaluator(sides, worker, seed, engines, timeout)
+        around = Surroundings(diff.alignment, diff.regions.values())
         chosen = {
             number: _spread(len(event.members), places)
             for number, event in enumerate(diff.events)
             if event.verdict is not None
         }
         allowed = {**TOLERANCES, **(tolerances or {})}
-        findings = tasks.findings([(event, member) for event, members in chosen.items() for member in members], allowed)
+        members = [(event, member) for event, each in chosen.items() for member in each]
+        findings = tasks.findings({member: diff.regions.get(member) for member in members}, around, allowed)
     return diff.with_verdicts({
         number: _summary(diff.events[number], [findings[number, member] for member in members])
         for number, members in chosen.items()
     })  # fmt: skip
+
+
+def prove_regions(
+    before: Index, after: Index, regions: Sequence[Region], elements: Elements, *, timeout: float = TIMEOUT
+) -> list[tuple[Verdict, str]]:
+    """Return the verdict on each of some regions of two models, and its evidence; they are not widened."""
+    with _worker(timeout) as worker:
+        sides = [ModelSide(index.model, InferredTypes(index, worker), elements) for index in (before, after)]
+        tasks = _Evaluator(sides, worker, 0, ENGINES, timeout)
+        found = tasks.evaluate({(0, number): region for number, region in enumerate(regions)}, TOLERANCES)
+    return [(found[0, number].verdict, _describe(found[0, number])) for number in range(len(regions))]
+
+
+def _worker(timeout: float) -> Worker:
+    return Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout)))
 
 
 def _spread(count: int, places: int) -> list[int]:
@@ -101,25 +124,19 @@ def _spread(count: int, places: int) -> list[int]:
 
 
 class _Evaluator:
-    def __init__(self, diff: Diff, worker: Worker, seed: int, engines: Sequence[Engine], timeout: float) -> None:
-        self._diff = diff
+    def __init__(
+        self, sides: Sequence[ModelSide], worker: Worker, seed: int, engines: Sequence[Engine], timeout: float
+    ) -> None:
+        self._sides = sides
         self._worker = worker
         self._seed = seed
         self._engines = engines
         self._timeout = timeout
-        self._surroundings = Surroundings(diff.alignment, diff.regions.values())
-        indices = diff.alignment.base, diff.alignment.target
-        self._sides = [
-            ModelSide(index.model, InferredTypes(index, worker), partial(diff.elements, side))
-            for side, index in enumerate(indices)
-        ]
 
     def findings(
-        self, members: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
+        self, regions: Mapping[_Member, Region | None], around: Surroundings, tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
-        regions = {member: self._diff.regions.get(member) for member in members}
-        found = self._evaluate(regions, tolerances)
-        around = self._surroundings
+        found = self.evaluate(regions, tolerances)
         known = {member: region for member, region in regions.items() if region is not None}
         known |= self._look_again(found, known, around.include_derivations, tolerances)
         for number in range(SHAPE_WIDENINGS):
@@ -140,14 +157,14 @@ class _Evaluator:
         """Evaluate unsettled regions after they grew, and keep better results; return these regions."""
         unsettled = {member: grown(region) for member, region in regions.items() if found[member].unsettled}
         wider = {member: region for member, region in unsettled.items() if region is not None}
-        for member, finding in self._evaluate(wider, tolerances).items():
+        for member, finding in self.evaluate(wider, tolerances).items():
             region, before = wider[member], found[member]
             if _is_better(finding, before):
                 alone = "" if before.worst is None else before.alone or _describe(before)
                 found[member] = finding._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
         return wider
 
-    def _evaluate(
+    def evaluate(
         self, regions: Mapping[_Member, Region | None], tolerances: Mapping[str, Tolerance]
     ) -> dict[_Member, _Finding]:
         found: dict[_Member, _Finding] = {}

@@ -7,6 +7,7 @@ from onnx import parser
 
 import onnxjson
 from onnxjson import edits
+from onnxjson.editing.applying import run
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, NoMatchError, OnnxJsonError, ParameterError
 
@@ -125,3 +126,24 @@ def test_what_cannot_be_done_is_refused(pattern: str, replacement: str, error: t
     with pytest.raises(error) as caught:
         replaced(before, pattern, replacement, keep=True)
     assert text in str(caught.value)
+
+
+def notes_of(model: Model, **fields: object) -> tuple[str, ...]:
+    (outcome,) = run(model, [edits.ReplacePattern(prove=True, **fields)]).outcomes  # type: ignore[arg-type]
+    return outcome.notes
+
+
+def test_proof_runs_both_sides_of_each_replacement() -> None:
+    (note,) = notes_of(model_of(TWO), pattern=GELU, replacement="Gelu($x)")
+    assert note.startswith("2 replacements proved: ") and "random inputs" in note
+    (note,) = notes_of(model_of(TWO), pattern="Transpose(Transpose($x))", replacement="$x")
+    assert note.startswith("1 replacement proved: same results")
+    with pytest.raises(EditError, match=r"/graph/node/4: .* elements of \"g\" differ"):
+        notes_of(model_of(TWO), pattern=GELU, replacement='Gelu<approximate="tanh">(Mul($x, 1.01))')
+
+
+def test_proof_that_cannot_run_is_a_note() -> None:
+    text = '<ir_version: 9, opset_import: ["" : 20, "my.own" : 1]> g (float[2,8] x) => (float[2,8] y) '
+    model = model_of(text + "{ a = my.own.Odd(x) y = Neg(a) }")
+    (note,) = notes_of(model, pattern="Neg(my.own::Odd($x))", replacement="Abs($x)")
+    assert note.startswith("1 replacement not run: ")
