@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from onnxjson.model.constants import Constant, type_of_constant
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Attribute, Type
+from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.patterns.expression import Bound, Condition, Elements, Number, Text
@@ -53,7 +54,7 @@ class Conditions:
             if is_number and isinstance(wanted, Number) and _COMPARE[condition.comparison](value, wanted.value):
                 return None
             return f"${condition.name} is {visible(str(value))}, not {condition.comparison} {wanted}"
-        if isinstance(wanted, Bound):
+        if isinstance(wanted, Bound) and not condition.function:
             is_same = bound == bindings.get(wanted.name)
             if is_same == (condition.comparison == "="):
                 return None
@@ -64,13 +65,16 @@ class Conditions:
         if found is None:
             unknown = f'{condition.function} of "{visible(bound.name)}" is not known'
             return f"{unknown}; `onnxjson rewrite infer-shapes` adds types"
-        if isinstance(wanted, Elements):
+        if isinstance(wanted, Bound):
+            number = bindings.get(wanted.name)
+            is_same = isinstance(number, Attribute) and DATA_TYPES.get(found) == value_of(number)
+            holds = is_same == (condition.comparison == "=")
+        elif isinstance(wanted, Elements):
             fits = len(found) == len(wanted.items) and all(
                 [want is None or want == each for each, want in zip(found, wanted.items, strict=True)]
             )
             holds = fits == (condition.comparison == "=")
         else:
-            assert not isinstance(wanted, Bound)
             holds = _COMPARE[condition.comparison](found, wanted.value)
         if holds:
             return None

@@ -12,7 +12,7 @@ r"""The grammar of patterns: text to `onnxjson.patterns.expression.Pattern`.
     operator   = [domain "::"] name | "*" | text
     attribute  = name "=" ("*" | "$" name | number | text | list)
     list       = "[" [item {"," item}] "]"          item = "*" | number | text
-    condition  = function "(" "$" name ")" comparison (number | text | list)
+    condition  = function "(" "$" name ")" comparison (number | text | list | "$" name)
                | "$" name comparison (number | "$" name | selector)
 """
 
@@ -312,11 +312,17 @@ class _Parser:
             wanted = self._compared(comparison, names)
         else:
             self._next()
-            wanted = self._wanted(function)
+            wanted = self._wanted(function, names)
         return Condition(function, name, comparison, wanted)
 
-    def _wanted(self, function: str) -> Number | Elements | Text:
+    def _wanted(self, function: str, names: dict[str, bool]) -> Number | Elements | Text | Bound:
         if function == "dtype":
+            if self._is("$"):
+                place = self._token.start
+                bound = self._bound()
+                if not names.get(bound.name):
+                    self._fail("the name of an attribute", at=place, found=str(bound))
+                return bound
             if self._token.kind != "word":
                 self._fail("a data type, such as float16")
             return Text(self._string())

@@ -111,6 +111,10 @@ CASES = {
         "y = MatMul(p, x)",
         "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) s = MatMul(a, t) p = Softmax(s) y = MatMul(p, x)",
     ),
+    "attention-guarded": Case(
+        SCORES + "p = Softmax(s) n = IsNaN(p) g = Where(n, zero, p) y = MatMul(g, x)",
+        SCORES + "p = Softmax(s) n = IsNaN(s) g = Where(n, zero, p) y = MatMul(g, x)",
+    ),
     "rotary-embedding": Case(
         ROTATED + "r = Concat <axis = -1> (n, b2) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
         ROTATED + "r = Concat <axis = -1> (b2, n) f = Mul(r, v) e = Mul(x, v) y = Add(e, f)",
