@@ -10,6 +10,7 @@ from msgspec import Meta
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.nodes import attributes_of
 from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
+from onnxjson.editing.parameters import Role
 from onnxjson.editing.pattern_proof import Replaced, prove
 from onnxjson.editing.rewiring import Changes
 from onnxjson.editing.workspace import Workspace
@@ -55,6 +56,9 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
 
     pattern: Annotated[str, Meta(min_length=1, description="The pattern; `onnxjson find` shows what it matches.")]
     replacement: Annotated[str, Meta(min_length=1, description="What takes the place of each match.")]
+    node: Annotated[
+        str | None, Role("nodes"), Meta(description="Replace only matches whose last node is one of these.")
+    ] = None
     keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
     where_possible: Annotated[bool, Meta(description="Leave matches as they are that cannot be replaced.")] = False
     prove: Annotated[
@@ -69,7 +73,10 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
             raise ParameterError(f"{name_of(self)}: {error}") from error
         for each in (replacement,) if isinstance(replacement, Bound) else replacement:
             _check_names(pattern.names, each, name_of(self))
-        found = find(workspace.model, pattern, index=workspace.index)
+        found = find(workspace.model, pattern, overlapping=self.node is not None, index=workspace.index)
+        if self.node is not None:
+            wanted = set(workspace.select(self.node))
+            found = _apart([match for match in found if match.root in wanted])
         if not found:
             if self.if_any:
                 return Outcome(0)
@@ -91,6 +98,17 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
         return Outcome(len(found) - len(refused), tuple(notes))
+
+
+def _apart(found: Sequence[Match]) -> list[Match]:
+    """Return the matches that share no nodes with an earlier one."""
+    taken: set[NodeRef] = set()
+    apart = []
+    for match in found:
+        if taken.isdisjoint(match.nodes):
+            taken.update(match.nodes)
+            apart.append(match)
+    return apart
 
 
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:

@@ -1,5 +1,7 @@
 """The edit replace-pattern."""
 
+from typing import Any
+
 import numpy
 import onnxruntime
 import pytest
@@ -49,7 +51,7 @@ def operators(model: Model) -> list[str]:
     return [node.op_type or "" for node in model.graph.node]  # type: ignore[union-attr]
 
 
-def replaced(model: Model, pattern: str, replacement: str, **more: bool) -> Model:
+def replaced(model: Model, pattern: str, replacement: str, **more: Any) -> Model:
     return model.rewrite(edits.ReplacePattern(pattern=pattern, replacement=replacement, **more))
 
 
@@ -147,3 +149,10 @@ def test_proof_that_cannot_run_is_a_note() -> None:
     model = model_of(text + "{ a = my.own.Odd(x) y = Neg(a) }")
     (note,) = notes_of(model, pattern="Neg(my.own::Odd($x))", replacement="Abs($x)")
     assert note.startswith("1 replacement not run: ")
+
+
+def test_only_matches_of_chosen_nodes_are_replaced() -> None:
+    after = replaced(model_of(TWO), GELU, "Gelu($x)", node="second")
+    assert operators(after) == ["Div", "Erf", "Add", "Mul", "Mul", "Transpose", "Transpose", "Constant", "Gelu"]
+    with pytest.raises(NoMatchError):
+        replaced(model_of(TWO), GELU, "Gelu($x)", node="op:Transpose")

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from onnxjson.patterns.rule_files import read_rules
+from onnxjson_tui.screens.form import FormScreen
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
+from tests.tui.test_form_screen import until
 
 
 def position(found: Bench) -> int:
@@ -136,3 +139,39 @@ def test_filter_by_a_pattern_and_by_what_is_like_a_node(tmp_path: Path) -> None:
         assert "LeakyRelu" in found.bench.nodes.rows.line(0, 60)[0].text
 
     run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_search_takes_a_pattern(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("/")
+        await found.type("Add($a, LeakyRelu)")
+        assert position(found) == 3
+        assert "match 1 of 1" in found.footer
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_accepted_matches_are_replaced_and_the_step_becomes_a_rule(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f")
+        await found.type("Add($a, $b)")
+        assert len(found.bench.nodes.rows) == 2
+        await found.press("v", ":")
+        await found.type("edit-form replace-pattern")
+        await until(found, lambda: isinstance(found.app.screen, FormScreen))
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        assert [screen._filling.texts[name] for name in ("pattern", "node")] == ["Add($a, $b)", "%"]
+        await found.press("escape", ":")
+        await found.type("replace-pattern 'Add($a, $b)' 'Mul($a, $b)' --node %")
+        await found.press("y")
+        graph = found.session.model.graph
+        assert graph is not None
+        assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Add"]
+        await found.press(":")
+        await found.type(f"export-rule {tmp_path / 'product.json'}")
+        assert "wrote" in found.footer
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+    (rule,) = read_rules(tmp_path / "product.json")
+    assert (rule.id, rule.pattern, rule.replacement) == ("product", "Add($a, $b)", "Mul($a, $b)")

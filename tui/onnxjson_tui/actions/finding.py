@@ -11,7 +11,7 @@ from onnxjson.patterns.cutting import pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.names.completion import selector_offers
-from onnxjson_tui.rows.choices import Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.choices import PATTERN, Direction, NodeText, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
@@ -121,8 +121,6 @@ def _match(places: Sequence[int], number: int, wrapped: bool, direction: Directi
 
 _WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
 
-_PATTERN: Final = re.compile(r"\w\(|->")  # a call, or a path
-
 
 def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
     """Return a selector, and the positions of the nodes of one graph that it finds.
@@ -143,7 +141,7 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
             return f"name:*{typed}*", positions
         if not is_complete:
             raise SelectorError(f'no node of this graph has "{visible(typed)}" in its name')
-    if name is not None and _PATTERN.search(typed) and not index.nodes_with("name", typed):
+    if name is not None and PATTERN.search(typed) and not index.nodes_with("name", typed):
         typed = f"match:'{typed}'"
     refs = select_nodes(session.model, index, typed)
     positions = filtered(refs, scope)
@@ -296,7 +294,8 @@ def _give_up(bench: Bench, arguments: Arguments) -> None:
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "search", "search in operators, names and outputs", ("/",), _search, "Find", footer="search", argument="[TEXT]",
-        help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression. "
+        help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression; "
+        "Softmax(MatMul) is a pattern of operators. "
         "enter stays at the match, esc goes back.",
     ),
     Action(
@@ -316,7 +315,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
         help="The pattern has the operators, attributes and small constants of the selection: edit it, then enter. "
-        "replace-pattern replaces what it finds.",
+        "Then v selects what shall change, and replace-pattern changes it; export-rule keeps the step as a rule.",
     ),
     Action(
         "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",

@@ -68,6 +68,9 @@ async def fill_in(
     edit = edit_named(name)
     session, here = bench.session, bench.here
     known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
+    searched = bench.finder.selector
+    if name == "replace-pattern" and searched.startswith("match:'"):
+        known["pattern"] = searched.removeprefix("match:").strip("'")
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:

@@ -4,7 +4,9 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
+from onnxjson.patterns.rule_files import Rule
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.screens import saving
@@ -133,6 +135,19 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
         await saving.write_edits(bench, path, exported.script, exported.left_out)
 
 
+async def _export_rule(bench: Bench, arguments: Arguments) -> None:
+    edits = [edit for step in bench.session.history.made for edit in step.edits if isinstance(edit, ReplacePattern)]
+    if not edits:
+        bench.say("no step has replaced a pattern; :replace-pattern does")
+        return
+    path = await saving.ask_path(bench, "export the rule to (.json)", "rule.json", given=arguments.text)
+    if path is not None:
+        last = edits[-1]
+        message = f"can be {last.replacement}"
+        rule = Rule(id=path.name.partition(".")[0], message=message, pattern=last.pattern, replacement=last.replacement)
+        await saving.write_rule(bench, path, rule)
+
+
 def _suspend(bench: Bench, arguments: Arguments) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
@@ -157,6 +172,10 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "export", "export the edits of this session as a rewrite script", ("ctrl+e",), _export, "Keep",
         argument="[PATH]",
+    ),
+    Action(
+        "export-rule", "export the last replaced pattern as a rule", (), _export_rule, "Keep", argument="[PATH]",
+        help="onnxjson find --rules searches for it in other models, the pass rules:FILE replaces it there.",
     ),
     Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
     Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),

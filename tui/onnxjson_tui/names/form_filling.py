@@ -153,6 +153,8 @@ def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[
                 found[parameter.name] = SELECTION
             elif here is not None:
                 found[parameter.name] = node_selector(session.index, here)
+        elif parameter.role == "nodes" and name_of(edit) == "replace-pattern" and session.places.selected:
+            found[parameter.name] = SELECTION
     if here is None:
         return found
     if name_of(edit) in _OF_OUTPUTS and here.node.output:

@@ -1,5 +1,6 @@
 """Choices as rows, and searches in choices, in the nodes of a graph, and in all names of a model."""
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +11,11 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
+from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.name_patterns import regular_expression
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering.spans import Line, Span
@@ -94,8 +97,8 @@ class Wanted(NamedTuple):
     """A search."""
 
     text: str
-    kind: Literal["text", "pattern", "operator"]
-    """A substring of the shown text of a node, a regular expression, or an operator."""
+    kind: Literal["text", "pattern", "operator", "match"]
+    """A substring of the shown text of a node, a regular expression, an operator, or a pattern of operators."""
 
     @property
     def shown(self) -> str:
@@ -105,13 +108,23 @@ class Wanted(NamedTuple):
 
 
 def wanted(typed: str) -> Wanted:
-    """Parse a search: a regular expression between slashes, otherwise a plain text.
+    """Parse a search: a regular expression between slashes, a pattern such as ``Relu($x)``, otherwise a plain text.
 
     A text that only begins with a slash, such as a name, is a plain text.
     """
     if len(typed) > 2 and typed.startswith("/") and typed.endswith("/"):
         return Wanted(typed[1:-1], "pattern")
+    if PATTERN.search(typed):
+        try:
+            parse(typed)
+        except OnnxJsonError:
+            return Wanted(typed, "text")  # perhaps not yet complete
+        return Wanted(typed, "match")
     return Wanted(typed, "text")
+
+
+PATTERN: Final = re.compile(r"\w\(|->")
+"""What is in every pattern of several operators: a call, or a path."""
 
 
 class LineText:

@@ -9,10 +9,11 @@ from typing import Final
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
+from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import size, wrapped
 from onnxjson.storage.files import Format, format_for
-from onnxjson.storage.saving import require_savable
+from onnxjson.storage.saving import require_savable, save_file
 from onnxjson_tui.session.history import Preview, SaveAnswer
 from onnxjson_tui.session.opening import complete_path, expanded
 from onnxjson_tui.session.recovery import Abandoned
@@ -192,21 +193,39 @@ def _reasons(left_out: Sequence[str]) -> list[str]:
     return [part for each in left_out for part in paragraphs(f"- {each}")]
 
 
-async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequence[str]) -> None:
-    """Write a rewrite script, and report the steps that it lacks."""
+async def _may_write(bench: Bench, path: Path, what: str) -> bool:
+    """Ask before a file is replaced; report why nothing is written."""
     if path.is_dir():
         bench.say(f"{path} is a folder; name a file", "bad")
-        return
+        return False
     if path.name.endswith((".onnx", ".onnx.json")):
-        bench.say(f"{path} is a name for models; use .json for a script, such as edits.json", "bad")
-        return
+        bench.say(f"{path} is a name for models; use .json, such as {what}.json", "bad")
+        return False
     try:
         require_savable(path)
     except OnnxJsonError as error:
-        bench.say(f"no script was written: {error_text(error)}", "bad")
-        return
+        bench.say(f"nothing was written: {error_text(error)}", "bad")
+        return False
     if path.exists() and not await bench.confirm_replacing(paragraphs(f"{visible(str(path), None)} exists.")):
-        bench.say(f"no script was written; {path} is unchanged", "changed")
+        bench.say(f"nothing was written; {path} is unchanged", "changed")
+        return False
+    return True
+
+
+async def write_rule(bench: Bench, path: Path, rule: Rule) -> None:
+    """Write a rule."""
+    if await _may_write(bench, path, "rule"):
+        try:
+            save_file(path, lambda sink: sink.write(rule_bytes(rule)), verify=read_rules)
+        except (OnnxJsonError, OSError) as error:
+            bench.say(f"nothing was written: {error_text(error)}", "bad")
+            return
+        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules and the pass rules:FILE use it")
+
+
+async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequence[str]) -> None:
+    """Write a rewrite script, and report the steps that it lacks."""
+    if not await _may_write(bench, path, "edits"):
         return
     try:
         await bench.jobs.awaited("export", "writing", lambda: script.save(path), holds_keys=False)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from textual import events
 
 from onnxjson.model.display import counted, visible
+from onnxjson.patterns.searching import find
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
 from onnxjson_tui.rows.choices import Names, NodeText, Wanted
@@ -83,9 +84,17 @@ class Finder:
             if self._places_of == (what, id(text)):
                 then(self._places)
             else:
-                bench.compute("search", "searching", lambda: text.all(what), keep)
+                bench.compute("search", "searching", lambda: self._all(what, text), keep)
 
         self.with_text(look)
+
+    def _all(self, what: Wanted, text: NodeText) -> list[int]:
+        if what.kind != "match":
+            return text.all(what)
+        session, scope = self._bench.session, self._bench.scope
+        found = find(session.model, what.text, overlapping=True, index=session.index)
+        places = {match.root.position for match in found if match.root.scope is scope}
+        return [number for number, position in enumerate(text.positions) if position in places]
 
 
 class Bench(GraphScreen):
