@@ -56,8 +56,11 @@ def test_every_operator_has_a_valid_model_in_its_newest_version_that_onnxruntime
     generator = numpy.random.default_rng(1)
     for domain, name, version in NEWEST[which::4]:
         proto = require_made(domain, name, version)
-        if domain or version > DEFAULT_OPSET:
+        signature = operator_signature(domain, name, DEFAULT_OPSET) if not domain else None
+        if signature is None or signature.deprecated:
             continue
+        if version > DEFAULT_OPSET:
+            proto = onnxjson.to_proto(make_operator(OperatorSpec(name)))
         try:
             session = onnxruntime.InferenceSession(proto.SerializeToString(), quiet_options())
             session.run(None, {each.name: random_value(each, generator) for each in session.get_inputs()})
@@ -66,7 +69,7 @@ def test_every_operator_has_a_valid_model_in_its_newest_version_that_onnxruntime
                 other.append((name, str(error)[:200]))
             continue
         ran += 1
-    assert ran >= 40, ran
+    assert ran >= 38, ran
     assert other == []
 
 
