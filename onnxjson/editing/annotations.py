@@ -9,20 +9,9 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.workspace import NodeChange, Workspace
+from onnxjson.model import document as d
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    Node,
-    Record,
-    SparseTensor,
-    StringStringEntry,
-    Tensor,
-    ValueInfo,
-)
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.patterns.selectors import TensorRef
@@ -40,7 +29,7 @@ DescribedGraph = Annotated[
 """Parameter of an edit that annotates a graph."""
 
 
-def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo]:
+def annotated_record(ref: TensorRef, what: str) -> tuple[str, d.Tensor | d.ValueInfo]:
     """Return the record with the metadata and doc string of a tensor, and its address.
 
     For a sparse constant this is the tensor of its values; for a value, the first entry with its name in the inputs,
@@ -49,23 +38,23 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo
     Raises:
         EditError: the graph has no entry for the value.
     """
-    if isinstance(ref.tensor, Tensor):
+    if isinstance(ref.tensor, d.Tensor):
         return ref.address, ref.tensor
-    if isinstance(ref.tensor, SparseTensor):
-        return f"{ref.address}/values", ref.tensor.values or Tensor()
+    if isinstance(ref.tensor, d.SparseTensor):
+        return f"{ref.address}/values", ref.tensor.values or d.Tensor()
     assert ref.scope is not None
     graph = ref.scope.graph
-    fields = ("value_info",) if isinstance(graph, Function) else ("input", "output", "value_info")
+    fields = ("value_info",) if isinstance(graph, d.Function) else ("input", "output", "value_info")
     for field in fields:
         for position, value in enumerate(getattr(graph, field)):
-            if isinstance(value, ValueInfo) and value.name == ref.name:
+            if isinstance(value, d.ValueInfo) and value.name == ref.name:
                 return f"{ref.scope.address}/{field}/{position}", value
     raise EditError(
         f'"{visible(ref.name)}" has no value_info that could store {what}; infer-shapes adds one', ref.address
     )
 
 
-Documented = Model | Graph | Function | Node | Attribute | Tensor | ValueInfo
+Documented = d.Model | d.Graph | d.Function | d.Node | d.Attribute | d.Tensor | d.ValueInfo
 """Records that have a doc string."""
 
 
@@ -86,15 +75,15 @@ def _selected(
     return {found.address: found.value}
 
 
-def _put(workspace: Workspace, changes: Mapping[str, Record]) -> None:
+def _put(workspace: Workspace, changes: Mapping[str, d.Record]) -> None:
     nodes: dict[Scope, dict[int, NodeChange]] = {}
     for address, new in changes.items():
-        if isinstance(new, Node):
+        if isinstance(new, d.Node):
             owner, _, position = address.rpartition("/node/")
             nodes.setdefault(workspace.scope(owner), {})[int(position)] = new
-        elif isinstance(new, Model):
+        elif isinstance(new, d.Model):
             workspace.replace_model(doc_string=new.doc_string, metadata_props=new.metadata_props)
-        elif isinstance(new, Graph | Function):
+        elif isinstance(new, d.Graph | d.Function):
             workspace.replace_graph(workspace.scope(address), new)
         else:
             workspace.replace_record(address, new)
@@ -191,13 +180,13 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
                 raise EditError(f'{place} has no metadata "{visible(self.key)}"; {hint}', place)
             entries = [each for each in entries if each.key != self.key]
         elif at is None:
-            entries.append(StringStringEntry(key=self.key, value=self.value))
+            entries.append(d.StringStringEntry(key=self.key, value=self.value))
         else:
             entries = [replace(each, value=self.value) if each.key == self.key else each for each in entries]
         fields: dict[str, Any] = {"metadata_props": tuple(entries)}
         return replace(record, **fields)
 
 
-def _entries(record: Documented) -> tuple[StringStringEntry, ...]:
-    entries: tuple[StringStringEntry, ...] = getattr(record, "metadata_props", ())
+def _entries(record: Documented) -> tuple[d.StringStringEntry, ...]:
+    entries: tuple[d.StringStringEntry, ...] = getattr(record, "metadata_props", ())
     return entries

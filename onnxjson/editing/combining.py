@@ -17,7 +17,7 @@ from onnxjson.model.document import Dimension, Graph, Model, Node, Record, Spars
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
-from onnxjson.model.renaming import renamed
+from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild, with_nodes
@@ -101,7 +101,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
     for function in second.functions:
         key = function_key(function)
         if key in mine and mine[key] != function:
-            name = _fresh(prefix + key[1], taken)
+            name = free_name(prefix + key[1], taken.__contains__, 2)
             taken.add(name)
             new[key] = name
     if not new:
@@ -181,7 +181,7 @@ def _same_sizes(
     names = dimension_names(second)
     taken = {*dimension_names(first), *names}
     bound_to = set(its.values())
-    its |= {name: _fresh(name, taken) for name in names if name in bound_to and name not in its}
+    its |= {name: free_name(name, taken.__contains__, 2) for name in names if name in bound_to and name not in its}
     notes = []
     models = []
     for which, model, sizes in (("first", first, mine), ("second", second, its)):
@@ -249,7 +249,7 @@ def _own_names(
             if scope.kind == "main" and name in joins:
                 mapping[name] = joins[name]
             elif name in taken and not (scope.kind == "main" and name in shared):
-                mapping[name] = renames[name] = _fresh(prefix + name, free)
+                mapping[name] = renames[name] = free_name(prefix + name, free.__contains__, 2)
                 free.add(mapping[name])
         if changed := {old: new for old, new in mapping.items() if old != new}:
             names[scope] = changed
@@ -268,7 +268,7 @@ def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -
         if not node.name or node.name not in taken or not shared.isdisjoint(node.output):
             return node
         if node.name not in renames:
-            renames[node.name] = _fresh(prefix + node.name, free)
+            renames[node.name] = free_name(prefix + node.name, free.__contains__, 2)
             free.add(renames[node.name])
         return replace(node, name=renames[node.name])
 
@@ -278,14 +278,6 @@ def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -
 
     model = rebuild(index, change) if taken else second
     return model, [f"nodes of the second that have names of the first: {_map(renames)}"] if renames else []
-
-
-def _fresh(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 def _map(names: Mapping[str, str]) -> str:

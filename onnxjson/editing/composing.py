@@ -12,7 +12,6 @@ from onnxjson.editing.combining import combine
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.extraction import Extraction
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.sandbox import stored_bytes
 from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.constants import constant_nodes
 from onnxjson.model.dataflow import consumed_names
@@ -20,6 +19,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, Scope
+from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensors import is_external, needed_bytes
 from onnxjson.model.walking import tensors_of
 from onnxjson.patterns.selectors import select_tensor

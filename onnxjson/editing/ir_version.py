@@ -9,40 +9,28 @@ from msgspec import Meta
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.opsets import domain_text
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model import document as d
 from onnxjson.model.display import listed
-from onnxjson.model.document import (
-    Attribute,
-    Function,
-    Graph,
-    Model,
-    Node,
-    Record,
-    SparseTensorType,
-    Tensor,
-    TensorType,
-    Type,
-    ValueInfo,
-)
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import EditError
 from onnxjson.model.operators import ir_version_for, plain_domain
 from onnxjson.model.walking import walk
 
-_NEWER_FIELDS: Final[tuple[tuple[int, type[Record], str], ...]] = (
-    (5, Graph, "quantization_annotation"),
-    (6, Graph, "sparse_initializer"),
-    (6, Attribute, "sparse_tensor"),
-    (6, Attribute, "sparse_tensors"),
-    (7, Model, "training_info"),
-    (8, Model, "functions"),
-    (8, Type, "optional_type"),
-    (8, Type, "sparse_tensor_type"),
-    (9, Function, "attribute_proto"),
-    *((10, record, "metadata_props") for record in (Graph, Node, Function, Tensor, ValueInfo)),
-    *((10, record, "overload") for record in (Node, Function)),
-    (10, Function, "value_info"),
-    (11, Model, "configuration"),
-    (11, Node, "device_configurations"),
+_NEWER_FIELDS: Final[tuple[tuple[int, type[d.Record], str], ...]] = (
+    (5, d.Graph, "quantization_annotation"),
+    (6, d.Graph, "sparse_initializer"),
+    (6, d.Attribute, "sparse_tensor"),
+    (6, d.Attribute, "sparse_tensors"),
+    (7, d.Model, "training_info"),
+    (8, d.Model, "functions"),
+    (8, d.Type, "optional_type"),
+    (8, d.Type, "sparse_tensor_type"),
+    (9, d.Function, "attribute_proto"),
+    *((10, record, "metadata_props") for record in (d.Graph, d.Node, d.Function, d.Tensor, d.ValueInfo)),
+    *((10, record, "overload") for record in (d.Node, d.Function)),
+    (10, d.Function, "value_info"),
+    (11, d.Model, "configuration"),
+    (11, d.Node, "device_configurations"),
 )
 """Fields of records with the version that introduced them (comments of onnx.proto)."""
 
@@ -52,14 +40,14 @@ _APART: Final = 4
 _SHOWN: Final = 6
 
 
-def needs_of(model: Model) -> list[tuple[int, str]]:
+def needs_of(model: d.Model) -> list[tuple[int, str]]:
     """Return what of a model needs which version, the highest first, such as ``(10, "uint4 (2)")``."""
     counts = Counter(_needs(model))
     found = [(version, text if number == 1 else f"{text} ({number:,})") for (version, text), number in counts.items()]
     return sorted(found, key=lambda each: -each[0])
 
 
-def _needs(model: Model) -> Iterator[tuple[int, str]]:
+def _needs(model: d.Model) -> Iterator[tuple[int, str]]:
     for each in model.opset_import:
         if each.version is not None and (version := ir_version_for(each.domain or "", each.version)) > 1:
             yield version, f"version {each.version} of {domain_text(plain_domain(each.domain))}"
@@ -67,14 +55,14 @@ def _needs(model: Model) -> Iterator[tuple[int, str]]:
         for record in walk(model, kind):
             if getattr(record, field):
                 yield version, f"{field} of a {kind.__name__}"
-    numbers = [each.data_type for each in walk(model, Tensor)]
-    numbers += [each.elem_type for each in walk(model, TensorType)]
-    numbers += [each.elem_type for each in walk(model, SparseTensorType)]
+    numbers = [each.data_type for each in walk(model, d.Tensor)]
+    numbers += [each.elem_type for each in walk(model, d.TensorType)]
+    numbers += [each.elem_type for each in walk(model, d.SparseTensorType)]
     for number in numbers:
         dtype = DTYPES.get(number or 0)
         if dtype is not None and dtype.ir_version > 1:
             yield dtype.ir_version, dtype.name
-    for graph in walk(model, Graph):
+    for graph in walk(model, d.Graph):
         inputs = {each.name for each in graph.input}
         for tensor in graph.initializer:
             if tensor.name not in inputs:

@@ -4,29 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model import operator_checks as rules
+from onnxjson.model import operators
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.operator_checks import (
-    Mistake,
-    count_mistakes,
-    dtype_mistake,
-    dtype_of_type,
-    node_mistakes,
-    produced_dtype,
-    unknown_operator,
-)
-from onnxjson.model.operators import (
-    Signature,
-    function_key,
-    known_operators,
-    newest_version,
-    operator_key,
-    operator_signature,
-    plain_domain,
-)
 
 Dtypes = Mapping[str, int]
 """Future data types of values, by name."""
@@ -41,28 +25,28 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     Raises:
         EditError: it is not; the message states what is allowed.
     """
-    domain, op_type = plain_domain(node.domain), node.op_type or ""
+    domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
     shown = visible(op_type)
-    key = operator_key(node)
-    function = next((each for each in workspace.model.functions if function_key(each) == key), None)
+    key = operators.operator_key(node)
+    function = next((each for each in workspace.model.functions if operators.function_key(each) == key), None)
     if function is not None:
-        _raise_first(place, count_mistakes(shown, "input", len(node.input), 0, len(function.input)))
-        _raise_first(place, count_mistakes(shown, "output", len(node.output), 0, len(function.output)))
+        _raise_first(place, rules.count_mistakes(shown, "input", len(node.input), 0, len(function.input)))
+        _raise_first(place, rules.count_mistakes(shown, "output", len(node.output), 0, len(function.output)))
         return
     opset = workspace.opset(scope, domain)
     if opset is None:
         which = f'the domain "{visible(domain)}"' if domain else "the default domain"
-        newest = newest_version(domain)
+        newest = operators.newest_version(domain)
         hint = "stamp-opset adds one" + ("" if newest is None else f", such as version {newest}")
         raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
-    if not known_operators(domain):
+    if not operators.known_operators(domain):
         return
-    found = operator_signature(domain, op_type, opset)
-    mistakes = iter([unknown_operator(node, opset)]) if found is None else node_mistakes(node, found, opset)
+    found = operators.operator_signature(domain, op_type, opset)
+    mistakes = iter([rules.unknown_operator(node, opset)]) if found is None else rules.node_mistakes(node, found, opset)
     _raise_first(place, mistakes)
 
 
-def _raise_first(place: str, mistakes: Iterator[Mistake]) -> None:
+def _raise_first(place: str, mistakes: Iterator[rules.Mistake]) -> None:
     for mistake in mistakes:
         raise EditError(f"{place}: {mistake}")
 
@@ -102,7 +86,7 @@ def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None 
 
 def output_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
     """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
-    return produced_dtype(node, _signature(workspace, scope, node), slot)
+    return rules.produced_dtype(node, _signature(workspace, scope, node), slot)
 
 
 _FARTHEST: Final = 256
@@ -111,11 +95,13 @@ _FARTHEST: Final = 256
 
 def _stated_dtype(defining_scope: Scope, name: str) -> int | None:
     constant = defining_scope.initializer(name)
-    return dtype_of_type(Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant))
+    return rules.dtype_of_type(Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant))
 
 
-def _signature(workspace: Workspace, scope: Scope, node: Node) -> Signature | None:
-    return operator_signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+def _signature(workspace: Workspace, scope: Scope, node: Node) -> operators.Signature | None:
+    return operators.operator_signature(
+        operators.plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain)
+    )
 
 
 def dtype_conflict(
@@ -128,7 +114,7 @@ def dtype_conflict(
     found = _signature(workspace, scope, node)
     if found is None:
         return None
-    mistake = dtype_mistake(
+    mistake = rules.dtype_mistake(
         node, found, lambda name: (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
     )
     return None if mistake is None else mistake.message

@@ -14,22 +14,13 @@ from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
 from onnxjson.editing.workspace import Made, Workspace
+from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, Finding, WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operator_checks import check_operators
-from onnxjson.model.operators import (
-    OperatorKey,
-    attribute_defaults,
-    function_key,
-    known_attributes,
-    newest_version,
-    operator_key,
-    plain_domain,
-    since_version,
-)
 from onnxjson.model.walking import rebuild, replace_records, with_nodes
 from onnxjson.running.opset_conversion import NEWER_VALUES
 
@@ -44,7 +35,7 @@ def imported_version(imports: Sequence[OperatorSetId], domain: str) -> int | Non
     Raises:
         EditError: it is imported in two versions.
     """
-    versions = {each.version for each in imports if plain_domain(each.domain) == domain}
+    versions = {each.version for each in imports if operators.plain_domain(each.domain) == domain}
     if len(versions) > 1:
         both = " and ".join(sorted(map(str, versions)))
         raise EditError(f"the model imports {domain_text(domain)} as {both}; keep one of the entries", "/opset_import")
@@ -54,9 +45,10 @@ def imported_version(imports: Sequence[OperatorSetId], domain: str) -> int | Non
 def with_version(model: Model, domain: str, version: int) -> Model:
     """Return `model` with another version of one domain in opset_import, added if missing; nothing else changes."""
     imports = [
-        replace(each, version=version) if plain_domain(each.domain) == domain else each for each in model.opset_import
+        replace(each, version=version) if operators.plain_domain(each.domain) == domain else each
+        for each in model.opset_import
     ]
-    if not any(plain_domain(each.domain) == domain for each in imports):
+    if not any(operators.plain_domain(each.domain) == domain for each in imports):
         imports.append(OperatorSetId(domain=domain, version=version))
     return replace(model, opset_import=tuple(imports))
 
@@ -68,16 +60,17 @@ def domain_text(domain: str) -> str:
 
 def differing_nodes(index: Index, domain: str, old: int, new: int) -> list[NodeRef]:
     """Return the nodes whose operator differs between two versions, or is missing in one; not calls of functions."""
-    functions = {each.name for each in index.model.functions if plain_domain(each.domain) == domain}
+    functions = {each.name for each in index.model.functions if operators.plain_domain(each.domain) == domain}
     changed: dict[tuple[str | None, str | None], bool] = {}
 
     def is_other(node: Node) -> bool:
         key = node.domain, node.op_type
         if key not in changed:
             changed[key] = (
-                plain_domain(node.domain) == domain
+                operators.plain_domain(node.domain) == domain
                 and node.op_type not in functions
-                and since_version(domain, node.op_type, old) != since_version(domain, node.op_type, new)
+                and operators.since_version(domain, node.op_type, old)
+                != operators.since_version(domain, node.op_type, new)
             )
         return changed[key]
 
@@ -94,11 +87,11 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
     """
     old = imported_version(model.opset_import, domain)
     if old is None:
-        known = ", ".join(domain_text(plain_domain(each.domain)) for each in model.opset_import) or "none"
+        known = ", ".join(domain_text(operators.plain_domain(each.domain)) for each in model.opset_import) or "none"
         raise EditError(f"the model does not import {domain_text(domain)}; it imports {known}", "/opset_import")
     if old == version:
         return Made(model, (f"{domain_text(domain)} is at version {version} already",))
-    newest = newest_version(domain)
+    newest = operators.newest_version(domain)
     if newest is None:
         reason = f"onnx does not know the operators of {domain_text(domain)}, so it cannot convert them"
         raise EditError(f"{reason}; stamp-opset states another version without a conversion")
@@ -189,10 +182,10 @@ def _without_old(node: Node, old: int | None, new: int) -> Node:
 
     The converter keeps them, such as ``noop_with_empty_axes`` of ReduceMean, and the checker then refuses the model.
     """
-    if plain_domain(node.domain) or not node.attribute:
+    if operators.plain_domain(node.domain) or not node.attribute:
         return node
-    known = known_attributes(node.domain, node.op_type, new)
-    defaults = attribute_defaults(node.domain, node.op_type, old)
+    known = operators.known_attributes(node.domain, node.op_type, new)
+    defaults = operators.attribute_defaults(node.domain, node.op_type, old)
     if known is None or all(each.name in known for each in node.attribute):
         return node
     kept = [each for each in node.attribute if each.name in known or each != defaults.get(each.name or "")]
@@ -278,7 +271,7 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        domain = plain_domain(self.domain)
+        domain = operators.plain_domain(self.domain)
         model = workspace.model
         old = imported_version(model.opset_import, domain)
         name = domain_text(domain)
@@ -286,7 +279,7 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
             return Outcome(1, (f"{name} is at version {old} already",))
         was = "nothing" if old is None else f"version {old}"
         notes = [f"{name}: {was} became version {self.version}; no node is converted"]
-        newest = newest_version(domain)
+        newest = operators.newest_version(domain)
         if newest is not None and self.version > newest:
             notes.append(f"the newest version that the installed onnx knows is {newest}")
         elif newest is not None and old is not None:
@@ -316,7 +309,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        found = convert(workspace.model, self.version, plain_domain(self.domain), workspace.model_folder)
+        found = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)
         if found.model is not workspace.model:
             workspace.replace_model(found.model)
         return Outcome(1, found.notes)
@@ -338,12 +331,12 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
         if before.graph is None:
             raise EditError("the model has no graph")
         after = _inlined(before, workspace.model_folder)
-        left = {function_key(each) for each in after.functions}
+        left = {operators.function_key(each) for each in after.functions}
         explicit = _with_defaults(before, left)
         if explicit is not before:
             after = _inlined(explicit, workspace.model_folder)
         assert after.graph is not None
-        functions = tuple([each for each in before.functions if function_key(each) in left])
+        functions = tuple([each for each in before.functions if operators.function_key(each) in left])
         graph, merged = reconcile(before.graph, after.graph)
         graph = _with_value_info(graph, after.graph)
         result = replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
@@ -361,15 +354,15 @@ def _inlined(model: Model, folder: Path | None) -> Model:
     return shown.read(worker().inline_functions(shown.data))
 
 
-def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
+def _with_defaults(model: Model, left: set[operators.OperatorKey]) -> Model:
     """Add defaults of attributes to calls of functions not in `left`; the inliner ignores them (seen in onnx 1.23)."""
-    keys = {function_key(each): each.attribute_proto for each in model.functions}
+    keys = {operators.function_key(each): each.attribute_proto for each in model.functions}
     defaults = {key: values for key, values in keys.items() if values and key not in left}
     if not defaults:
         return model
 
     def explicit(node: Node) -> Node:
-        values = defaults.get(operator_key(node), ())
+        values = defaults.get(operators.operator_key(node), ())
         given = {each.name for each in node.attribute}
         more = tuple([each for each in values if each.name not in given])
         return replace(node, attribute=(*node.attribute, *more)) if more else node
@@ -378,8 +371,8 @@ def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
 
 
 def _imports(before: Model, after: Model) -> tuple[OperatorSetId, ...]:
-    there = {plain_domain(each.domain) for each in before.opset_import}
-    more = [each for each in after.opset_import if plain_domain(each.domain) not in there]
+    there = {operators.plain_domain(each.domain) for each in before.opset_import}
+    more = [each for each in after.opset_import if operators.plain_domain(each.domain) not in there]
     return (*before.opset_import, *more)
 
 

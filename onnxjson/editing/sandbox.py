@@ -25,6 +25,7 @@ from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type,
 from onnxjson.model.errors import EditError, Finding
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import Digest
+from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running.worker import Worker
@@ -34,7 +35,6 @@ SHOWN: Final = 4096
 """Size up to which native code gets a constant unchanged."""
 
 _TOKEN: Final = b"onnxjson stand-in %07d"
-_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 
 
@@ -125,12 +125,6 @@ def _is_small(tensor: Tensor) -> bool:
 def _size(tensor: Tensor) -> int:
     """Return the size of a tensor: by dtype and dims if it is external, else of its stored elements."""
     return (needed_bytes(tensor) or SHOWN + 1) if is_external(tensor) else stored_bytes(tensor)
-
-
-def stored_bytes(tensor: Tensor) -> int:
-    """Return the size of the elements that a tensor stores itself, with one for each entry of a typed field."""
-    held = len(tensor.raw_data) if tensor.raw_data is not None else 0
-    return held + sum(len(getattr(tensor, field)) for field in _FIELDS)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Edits of shapes and layouts: set-shape, set-dim, and transpose-input, which changes the order of axes or channels."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
@@ -22,7 +23,7 @@ from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Scope
 from onnxjson.model.limits import LARGEST_DIM
 from onnxjson.model.messages import ATTRIBUTE_TYPES
-from onnxjson.model.renaming import renamed
+from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
 
@@ -335,10 +336,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
             return taken[-1]
 
         def node_name(operator: str) -> str:
-            found, number = f"{name}_{operator}", 1
-            while workspace.index.nodes_with("name", found):
-                found, number = f"{name}_{operator}_{number}", number + 1
-            return found
+            return free_name(f"{name}_{operator}", partial(workspace.index.nodes_with, "name"))
 
         def add(operator: str, attribute: Attribute, *more: str) -> None:
             steps.append(Node(op_type=operator, input=("", *more), attribute=(attribute,), name=node_name(operator)))

@@ -17,6 +17,7 @@ from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Spa
 from onnxjson.model.errors import EditError, SelectorError, UntrustedError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.model.renaming import fresh_name
 from onnxjson.model.walking import replace_at
 from onnxjson.patterns.selectors import TensorRef, select_nodes, select_tensor
 
@@ -169,12 +170,8 @@ class Workspace:
         return next((each.version for each in imports if plain_domain(each.domain) == wanted), None)
 
     def fresh_name(self, wanted: str, taken: Iterable[str] = ()) -> str:
-        """Return `wanted`, or `wanted` with the first number that makes it a name no value of any graph has."""
-        others = set(taken)
-        name, number = wanted, 1
-        while name in others or any(scope.defines(name) or name in scope.consumers for scope in self.index.scopes):
-            name, number = f"{wanted}_{number}", number + 1
-        return name
+        """See `onnxjson.model.renaming.fresh_name`."""
+        return fresh_name(self.index, wanted, taken)
 
     def file(self, name: str) -> Path:
         """Return the path of a file that an edit names.

@@ -103,6 +103,10 @@ def _value(tree: ast.expr) -> int:
             pass
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             value = -_value(operand)
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            value, rest = divmod(_value(left), _value(right))
+            if rest:
+                raise ValueError("not a whole number")
         case ast.BinOp(left=left, op=operation, right=right):
             value = _OPERATIONS[type(operation)](_value(left), _value(right))
         case _:

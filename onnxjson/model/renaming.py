@@ -5,7 +5,8 @@ itself. Inputs of functions and of the bodies of loops are positional, so a func
 names.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -22,6 +23,21 @@ Names = Mapping[Scope, Mapping[str, str]]
 _SHOWN: Final = 8
 
 Part = TypeVar("Part", bound=d.Record)
+
+
+def free_name(wanted: str, is_taken: Callable[[str], object], first: int = 1) -> str:
+    """Return `wanted`, or `wanted` with the first number, from `first`, that makes it a name that is not taken."""
+    numbered = (f"{wanted}_{number}" for number in count(first))
+    return next(name for name in chain([wanted], numbered) if not is_taken(name))
+
+
+def fresh_name(index: Index, wanted: str, taken: Iterable[str] = ()) -> str:
+    """Return `free_name` for a value: no value of any graph has the name, and it is not one of `taken`."""
+    others = set(taken)
+    scopes = index.scopes
+    return free_name(
+        wanted, lambda name: name in others or any([each.defines(name) or name in each.consumers for each in scopes])
+    )
 
 
 def renamed(index: Index, names: Names) -> d.Model:

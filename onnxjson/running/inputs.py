@@ -20,15 +20,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.types import format_data_type, format_type, innermost
-from onnxjson.running.random_values import (
-    INDEX_TYPES,
-    Spread,
-    constant_array,
-    random_array,
-    random_within,
-    role_elements,
-    role_of,
-)
+from onnxjson.running import random_values
 from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, tensor_type, unknown
 from onnxjson.running.values import Dictionary, Value, Values
 from onnxjson.running.worker import Worker
@@ -160,7 +152,7 @@ class Inputs:
         given: Values,
         seed: Sequence[int],
         *,
-        spread: Spread = "normal",
+        spread: random_values.Spread = "normal",
         cycle: Sequence[int] = (1,),
         until: float = math.inf,
     ) -> tuple[dict[str, Value], ...]:
@@ -226,16 +218,16 @@ class Inputs:
         requested = self._requested_elements(each, data_type, dims, draw.generator)
         if requested is not None:
             return requested
-        if data_type in INDEX_TYPES:
+        if data_type in random_values.INDEX_TYPES:
             for side, name in enumerate(each.names):
                 nodes = self._scopes[side].graph.node if name is not None else ()
-                role = role_of(name or "", nodes, self._axis_size(side, draw.sizes))
+                role = random_values.role_of(name or "", nodes, self._axis_size(side, draw.sizes))
                 if role is not None:
-                    return role_elements(*role, dims, draw.generator).astype(numpy_dtype(data_type))
+                    return random_values.role_elements(*role, dims, draw.generator).astype(numpy_dtype(data_type))
             if "mask" in each.name.lower():
                 return _mask(dims, draw.generator).astype(numpy_dtype(data_type))
         low, high = _BYTES.get(data_type, _SMALL)
-        return random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
+        return random_values.random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
 
     def _axis_size(self, side: int, sizes: Mapping[Hashable, int]) -> AxisSizeOf:
         dimensions = self.shapes.dimensions
@@ -253,8 +245,8 @@ class Inputs:
             return None
         try:
             if fill is not None:
-                return constant_array(data_type, dims, fill)
-            return None if limits is None else random_within(data_type, dims, limits, generator)
+                return random_values.constant_array(data_type, dims, fill)
+            return None if limits is None else random_values.random_within(data_type, dims, limits, generator)
         except ValueError as error:
             raise FeedError(f'"{name}" is {format_data_type(data_type)}, {error}; choose another value') from None
 
@@ -265,7 +257,7 @@ class Inputs:
 
 class _Draw(NamedTuple):
     sizes: Mapping[Hashable, int]
-    spread: Spread
+    spread: random_values.Spread
     generator: "Generator"
 
 

@@ -5,23 +5,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from onnxjson.model import document as d
 from onnxjson.model.constants import RANDOM, is_constant_node, value_of_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Dimension,
-    Function,
-    Graph,
-    Model,
-    Node,
-    OperatorSetId,
-    SparseTensor,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import PART_CONSTANT_BYTES
 from onnxjson.model.operators import operator_key, plain_domain
@@ -34,7 +21,7 @@ IR_VERSION: Final = 10
 
 _PAYLOADS: Final = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
-Elements = Callable[[Tensor], Data | None]
+Elements = Callable[[d.Tensor], Data | None]
 """Function that reads the elements of a tensor from an external file; None if that is impossible."""
 
 KnownType = tuple[int, int | None]
@@ -51,7 +38,7 @@ class UnsettledError(NotRunError):
 class ModelPart(NamedTuple):
     """Some nodes as a model."""
 
-    model: Model
+    model: d.Model
     inputs: tuple[str, ...]
     """Names of the values that it consumes as inputs."""
     outputs: tuple[str, ...]
@@ -61,7 +48,7 @@ class ModelPart(NamedTuple):
 
 
 def extract_part(
-    model: Model,
+    model: d.Model,
     scope: Scope,
     positions: Sequence[int],
     inputs: Mapping[str, KnownType],
@@ -77,37 +64,39 @@ def extract_part(
     for name in outputs:
         cut.need(name)
     fresh = _fresh_names(cut.nodes, len(outputs))
-    copies = [Node(op_type="Identity", input=(name,), output=(new,)) for name, new in zip(outputs, fresh, strict=True)]
+    copies = [
+        d.Node(op_type="Identity", input=(name,), output=(new,)) for name, new in zip(outputs, fresh, strict=True)
+    ]
     functions = called_functions(model.functions, cut.nodes)
     opsets = _opsets(model, scope)
-    inner = [node for outer in cut.nodes for node in walk(outer, Node)]
+    inner = [node for outer in cut.nodes for node in walk(outer, d.Node)]
     for attribute in [attribute for node in inner for attribute in node.attribute if attribute.ref_attr_name]:
         name = visible(attribute.name or "")
         raise NotRunError(f'attribute "{name}" refers to one of the function around it, so it has no value here')
-    called = [node for function in functions for node in walk(function, Node)]
+    called = [node for function in functions for node in walk(function, d.Node)]
     default = next((each.version or 0 for each in opsets if plain_domain(each.domain) == ""), 0)
     _require_deterministic([*inner, *called], default, cut.all_constants())
     bare = {"metadata_props": (), "doc_string": None, "device_configurations": ()}
-    graph = Graph(
+    graph = d.Graph(
         name="part",
         node=(*[msgspec.structs.replace(node, **bare) for node in cut.nodes], *copies),
         initializer=tuple(cut.constants),
         sparse_initializer=tuple(cut.sparse_constants),
         input=tuple([_value(name, inputs[name]) for name in cut.consumed_inputs]),
-        output=tuple([ValueInfo(name=name) for name in fresh]),
+        output=tuple([d.ValueInfo(name=name) for name in fresh]),
     )
-    made = Model(ir_version=IR_VERSION, opset_import=opsets, graph=graph, functions=functions)
+    made = d.Model(ir_version=IR_VERSION, opset_import=opsets, graph=graph, functions=functions)
     return ModelPart(_with_elements(made, elements), tuple(cut.consumed_inputs), tuple(fresh), tuple(outputs))
 
 
 class _Cut:
-    def __init__(self, scope: Scope, nodes: Sequence[Node], inputs: Mapping[str, KnownType]) -> None:
+    def __init__(self, scope: Scope, nodes: Sequence[d.Node], inputs: Mapping[str, KnownType]) -> None:
         self._scope = scope
         self._inputs = inputs
         self._made = {name for node in nodes for name in node.output if name}
-        self.nodes: list[Node] = []
-        self.constants: list[Tensor] = []
-        self.sparse_constants: list[SparseTensor] = []
+        self.nodes: list[d.Node] = []
+        self.constants: list[d.Tensor] = []
+        self.sparse_constants: list[d.SparseTensor] = []
         self.consumed_inputs: dict[str, None] = {}
         self._known: set[str] = set()
         for node in nodes:
@@ -118,7 +107,7 @@ class _Cut:
     def need(self, name: str) -> None:
         """Add the source of a value that is not an output of the nodes."""
         # Identity nodes may form long chains.
-        found: list[Node] = []
+        found: list[d.Node] = []
         while name not in self._made and name not in self._known:
             self._known.add(name)
             if name in self._inputs:
@@ -133,19 +122,19 @@ class _Cut:
             name = node.input[0]
         self.nodes += reversed(found)
 
-    def all_constants(self) -> dict[str, Tensor]:
+    def all_constants(self) -> dict[str, d.Tensor]:
         found = {tensor.name or "": tensor for tensor in self.constants}
         values = [
             (node.output[0], value_of_node(node)) for node in self.nodes if is_constant_node(node) and node.output
         ]
-        return found | {name: value for name, value in values if isinstance(value, Tensor)}
+        return found | {name: value for name, value in values if isinstance(value, d.Tensor)}
 
-    def _constant_or_alias(self, name: str) -> Node | None:
+    def _constant_or_alias(self, name: str) -> d.Node | None:
         """Record an initializer, or return the Constant or Identity node that outputs a value."""
         defining = Index.defining_scope(self._scope, name)
         if defining is not None:
             constant = defining.initializer(name)
-            if isinstance(constant, Tensor):
+            if isinstance(constant, d.Tensor):
                 self.constants.append(msgspec.structs.replace(constant, metadata_props=(), doc_string=None))
                 return None
             if constant is not None:
@@ -157,27 +146,27 @@ class _Cut:
         raise UnsettledError(f'its input "{visible(name)}" is not defined around it')
 
 
-def _value(name: str, known: KnownType) -> ValueInfo:
+def _value(name: str, known: KnownType) -> d.ValueInfo:
     data_type, rank = known
-    shape = None if rank is None else TensorShape(dim=(Dimension(),) * rank)
-    return ValueInfo(name=name, type=Type(tensor_type=TensorType(elem_type=data_type, shape=shape)))
+    shape = None if rank is None else d.TensorShape(dim=(d.Dimension(),) * rank)
+    return d.ValueInfo(name=name, type=d.Type(tensor_type=d.TensorType(elem_type=data_type, shape=shape)))
 
 
-def _fresh_names(nodes: Sequence[Node], count: int) -> list[str]:
-    used = {name for each in nodes for node in walk(each, Node) for name in (*node.input, *node.output)}
+def _fresh_names(nodes: Sequence[d.Node], count: int) -> list[str]:
+    used = {name for each in nodes for node in walk(each, d.Node) for name in (*node.input, *node.output)}
     names = (f"result_{number}" for number in range(len(used) + count))
     return [name for name in names if name not in used][:count]
 
 
-def _opsets(model: Model, scope: Scope) -> tuple[OperatorSetId, ...]:
+def _opsets(model: d.Model, scope: Scope) -> tuple[d.OperatorSetId, ...]:
     """Return the operator sets of a graph; those of a function override those of the model."""
     *_, outermost = scope.chain()
-    own = outermost.graph.opset_import if isinstance(outermost.graph, Function) else ()
+    own = outermost.graph.opset_import if isinstance(outermost.graph, d.Function) else ()
     known = {plain_domain(each.domain) for each in own}
     return (*own, *[each for each in model.opset_import if plain_domain(each.domain) not in known])
 
 
-def _require_deterministic(nodes: Iterable[Node], opset: int, constants: Mapping[str, Tensor]) -> None:
+def _require_deterministic(nodes: Iterable[d.Node], opset: int, constants: Mapping[str, d.Tensor]) -> None:
     """Raise NotRunError if the results of a node are random."""
     for node in nodes:
         if plain_domain(node.domain) == "" and (
@@ -186,7 +175,7 @@ def _require_deterministic(nodes: Iterable[Node], opset: int, constants: Mapping
             raise NotRunError(f"{visible(node.op_type or '')} returns random results")
 
 
-def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> bool:
+def _is_training(dropout: d.Node, opset: int, constants: Mapping[str, d.Tensor]) -> bool:
     """Whether a Dropout drops elements, or may do so."""
     if opset < 7:
         is_test = next((each.i for each in dropout.attribute if each.name == "is_test"), None)
@@ -198,10 +187,10 @@ def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> 
     return stored is None or whole(stored[0]) != b"\0"
 
 
-def _with_elements(model: Model, elements: Elements) -> Model:
+def _with_elements(model: d.Model, elements: Elements) -> d.Model:
     total = 0
 
-    def with_elements(tensor: Tensor) -> Tensor:
+    def with_elements(tensor: d.Tensor) -> d.Tensor:
         nonlocal total
         name = f'"{visible(tensor.name)}"' if tensor.name else "a constant"
         if is_external(tensor):
@@ -217,4 +206,4 @@ def _with_elements(model: Model, elements: Elements) -> Model:
             raise NotRunError(f"its constants have more than {PART_CONSTANT_BYTES >> 20} MiB")
         return tensor
 
-    return replace_records(model, Tensor, with_elements)
+    return replace_records(model, d.Tensor, with_elements)

@@ -13,28 +13,9 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, WorkerError
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
+from onnxjson.running import tasks
 from onnxjson.running.box import readable_by_script
 from onnxjson.running.server_process import scratch_folder
-from onnxjson.running.tasks import (
-    ENGINES,
-    REPORTS,
-    Began,
-    CompareTask,
-    Engine,
-    Failed,
-    Opened,
-    Output,
-    RaceTask,
-    Refused,
-    Report,
-    RunTask,
-    ScoreTask,
-    SeriesTask,
-    Settings,
-    Subject,
-    Task,
-    read_reports,
-)
 from onnxjson.running.values import Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
@@ -60,14 +41,14 @@ _PROCESSOR: Final = "CPUExecutionProvider"
 
 _POLL_SECONDS: Final = 0.1
 
-Listener = Callable[[Report], None]
+Listener = Callable[[tasks.Report], None]
 Found = TypeVar("Found")
 
 
 class Outcome(NamedTuple):
     """Outcome of a task."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[tasks.Report, ...]
     """All reports, even if the process crashed later."""
     problem: str
     """Why the process failed, as the end of a sentence; "" if it did not."""
@@ -84,7 +65,7 @@ class Outcome(NamedTuple):
 
 def execute(
     worker: Worker,
-    task: Task,
+    task: tasks.Task,
     *,
     timeout: float = TIMEOUT,
     on_report: Listener | None = None,
@@ -112,17 +93,17 @@ def execute(
         file_bytes=1 << 40,
         may_start_threads=True,
     )
-    trusted = trust and isinstance(task, ScoreTask)
+    trusted = trust and isinstance(task, tasks.ScoreTask)
     request = Request(job="run", limits=limits, reads=_reads(task), devices=_uses_devices(task), trusted=trusted)
     with scratch_folder("onnxjson-run-") as folder:
-        place = folder / REPORTS
+        place = folder / tasks.REPORTS
         place.touch()
         interrupted, problem = False, ""
-        reports: list[Report] = []
+        reports: list[tasks.Report] = []
         with place.open("rb") as file:
 
             def collect() -> None:
-                for report in read_reports(file):
+                for report in tasks.read_reports(file):
                     reports.append(report)
                     if on_report is not None:
                         on_report(report)
@@ -137,7 +118,7 @@ def execute(
 
 
 def execute_all(
-    worker: Worker, tasks: Sequence[RunTask], *, timeout: float = TIMEOUT, memory: int | None = None
+    worker: Worker, series: Sequence[tasks.RunTask], *, timeout: float = TIMEOUT, memory: int | None = None
 ) -> list[Outcome]:
     """Execute many tasks in few processes; a task that crashes or hangs does not affect the others.
 
@@ -146,10 +127,10 @@ def execute_all(
     """
     outcomes: list[Outcome] = []
     alone = False
-    while (start := len(outcomes)) < len(tasks):
-        batch = tasks[start : start + 1] if alone else _batch(tasks[start : start + _BATCH_COUNT])
+    while (start := len(outcomes)) < len(series):
+        batch = series[start : start + 1] if alone else _batch(series[start : start + _BATCH_COUNT])
         try:
-            outcome = execute(worker, SeriesTask(tasks=tuple(batch)), timeout=timeout, memory=memory)
+            outcome = execute(worker, tasks.SeriesTask(tasks=tuple(batch)), timeout=timeout, memory=memory)
         except (WorkerError, LimitError) as error:
             outcome = Outcome((), f"could not be started: {error}", False)
         if outcome.interrupted:
@@ -162,11 +143,11 @@ def execute_all(
     return outcomes
 
 
-def _batch(tasks: Sequence[RunTask]) -> list[RunTask]:
+def _batch(series: Sequence[tasks.RunTask]) -> list[tasks.RunTask]:
     """Return the first tasks, as many as fit into one process; at least one."""
-    batch: list[RunTask] = []
+    batch: list[tasks.RunTask] = []
     size = 0
-    for task in tasks:
+    for task in series:
         size += len(task.subject.model) + sum(map(len, task.feeds))
         if batch and size > _BATCH_BYTES:
             break
@@ -174,11 +155,11 @@ def _batch(tasks: Sequence[RunTask]) -> list[RunTask]:
     return batch
 
 
-def _by_task(reports: Sequence[Report]) -> list[tuple[Report, ...]]:
+def _by_task(reports: Sequence[tasks.Report]) -> list[tuple[tasks.Report, ...]]:
     """Split the reports of a series at the task each is about; at least one part."""
-    found: list[list[Report]] = []
+    found: list[list[tasks.Report]] = []
     for report in reports:
-        if isinstance(report, Began):
+        if isinstance(report, tasks.Began):
             found.append([])
         elif found:
             found[-1].append(report)
@@ -188,7 +169,7 @@ def _by_task(reports: Sequence[Report]) -> list[tuple[Report, ...]]:
 class Results(NamedTuple):
     """Results of evaluating a model on several sets of values."""
 
-    engine: Engine | None
+    engine: tasks.Engine | None
     """The engine that evaluated it; None if no engine did."""
     problem: str
     """Why no engine did, made visible; "" otherwise."""
@@ -196,32 +177,36 @@ class Results(NamedTuple):
     """For each run the values of the outputs, or why there are none."""
 
 
-def evaluation_task(model: Model, runs: Sequence[Values], *, engines: Sequence[Engine] = ENGINES) -> RunTask:
+def evaluation_task(
+    model: Model, runs: Sequence[Values], *, engines: Sequence[tasks.Engine] = tasks.ENGINES
+) -> tasks.RunTask:
     """Return the task that evaluates a model, unoptimized, on each of several sets of values."""
     feeds = tuple([packed_values(values) for values in runs])
-    return RunTask(subject=Subject(model=message_bytes(model)), settings=Settings(engines=tuple(engines)), feeds=feeds)
+    return tasks.RunTask(
+        subject=tasks.Subject(model=message_bytes(model)), settings=tasks.Settings(engines=tuple(engines)), feeds=feeds
+    )
 
 
-def evaluate_all(worker: Worker, tasks: Sequence[RunTask], *, timeout: float) -> list[Results]:
+def evaluate_all(worker: Worker, series: Sequence[tasks.RunTask], *, timeout: float) -> list[Results]:
     """Return the results of all tasks, in their order; see `execute_all`."""
-    outcomes = execute_all(worker, tasks, timeout=timeout, memory=_EVALUATION_MEMORY)
-    return [_results(len(task.feeds), outcome) for task, outcome in zip(tasks, outcomes, strict=True)]
+    outcomes = execute_all(worker, series, timeout=timeout, memory=_EVALUATION_MEMORY)
+    return [_results(len(task.feeds), outcome) for task, outcome in zip(series, outcomes, strict=True)]
 
 
 def _results(count: int, outcome: Outcome) -> Results:
     if outcome.problem:
         return Results(None, f"the evaluation {outcome.problem}", ())
-    engine: Engine | None = None
+    engine: tasks.Engine | None = None
     runs: list[Values | str] = ["the run returned nothing"] * count
     for report in outcome.reports:
         match report:
-            case Refused(problem=problem):
+            case tasks.Refused(problem=problem):
                 return Results(None, problem, ())
-            case Opened():
+            case tasks.Opened():
                 engine = report.engine
-            case Output():
+            case tasks.Output():
                 runs[report.run] = unpacked_values(report.values)
-            case Failed():
+            case tasks.Failed():
                 runs[report.run] = report.problem
     return Results(engine, "", tuple(runs))
 
@@ -247,7 +232,7 @@ def _listening(collect: Callable[[], None]) -> Iterator[None]:
 class PackedModel(NamedTuple):
     """Model prepared for the guarded process."""
 
-    subject: Subject
+    subject: tasks.Subject
     model: Model
     """With all tensors inside, or unchanged if they are too large."""
     size: int
@@ -263,32 +248,32 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     outside = any(is_external(tensor) for tensor in tensors_of(model))
     if not outside or folder is None:
         data = message_bytes(model)
-        return PackedModel(Subject(model=data), model, len(data))
+        return PackedModel(tasks.Subject(model=data), model, len(data))
     whole = internalize(model, folder, trust_links=trust_links)
     size = message_size(whole)
     if size <= MAX_INLINE_BYTES:
-        return PackedModel(Subject(model=message_bytes(whole)), whole, size)
+        return PackedModel(tasks.Subject(model=message_bytes(whole)), whole, size)
     # The files were resolved above; onnxruntime maps them into memory, which costs less than sending them.
     files = tuple(map(str, external_paths(model, folder.absolute())))
-    subject = Subject(model=message_bytes(model), data_folder=str(folder.absolute()), data_files=files)
+    subject = tasks.Subject(model=message_bytes(model), data_folder=str(folder.absolute()), data_files=files)
     return PackedModel(subject, model, size)
 
 
-def _models(task: Task) -> list[tuple[Subject, Settings]]:
+def _models(task: tasks.Task) -> list[tuple[tasks.Subject, tasks.Settings]]:
     match task:
-        case CompareTask():
+        case tasks.CompareTask():
             return [(task.base, task.settings), (task.target, task.target_settings or task.settings)]
-        case SeriesTask():
+        case tasks.SeriesTask():
             return [found for each in task.tasks for found in _models(each)]
-        case RaceTask():
+        case tasks.RaceTask():
             return [(each.subject, each.settings) for each in task.runners]
     return [(task.subject, task.settings)]
 
 
-def _reads(task: Task) -> tuple[bytes, ...]:
-    script = (task.script, readable_by_script(task.script)) if isinstance(task, ScoreTask) else ()
+def _reads(task: tasks.Task) -> tuple[bytes, ...]:
+    script = (task.script, readable_by_script(task.script)) if isinstance(task, tasks.ScoreTask) else ()
     return encoded_paths([*[path for subject, _ in _models(task) for path in subject.data_files], *script])
 
 
-def _uses_devices(task: Task) -> bool:
+def _uses_devices(task: tasks.Task) -> bool:
     return any(provider != _PROCESSOR for _, settings in _models(task) for provider in settings.providers)

@@ -4,7 +4,6 @@ Dimensions with the same name in one model are the same, and so are those of pai
 """
 
 import ast
-import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -14,6 +13,7 @@ import msgspec
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
+from onnxjson.model.dimensions import IDENTIFIER, substitute
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.elements import element_count
@@ -292,31 +292,11 @@ class Shapes:
 
     def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
         """Compute the size of a dimension such as ``past + 1``."""
-        tree = _expression(dimension)
         assert isinstance(dimension, tuple)
-        owner = dimension[0]
-
-        def size(node: ast.expr) -> int:
-            match node:
-                case ast.Constant(value=int(number)):
-                    return number
-                case ast.Name(id=name):
-                    return self.dimensions.sized([(owner, name)], given)[0]
-                case ast.BinOp(left=left, op=op, right=right):
-                    return _OPERATORS[type(op)](size(left), size(right))
-            raise KeyError
-
-        try:
-            found = otherwise if tree is None else size(tree)
-        except (KeyError, ZeroDivisionError):
-            return otherwise
-        return found if found >= 0 else otherwise
-
-
-_OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv, ast.Div: operator.floordiv,
-}  # fmt: skip
+        owner, text = dimension
+        sizes = {name: self.dimensions.size_of((owner, name), given) for name in IDENTIFIER.findall(text)}
+        found = substitute(text, {name: size for name, size in sizes.items() if size is not None})
+        return found if isinstance(found, int) else otherwise
 
 
 def _expression(dimension: Hashable) -> ast.expr | None:

@@ -19,24 +19,15 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.running import worker_protocol as protocol
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
-from onnxjson.running.worker_protocol import (
-    Answer,
-    BrokenConversationError,
-    Job,
-    Limits,
-    Request,
-    encoded_paths,
-    receive,
-    send,
-)
 from onnxjson.storage.identity import reading_error
 
 _GRACE_SECONDS: Final = 15.0
 """Additional time for the server: to start, to import onnx and to forward the answer."""
 
 _INFERENCE: Final = "the shape inference of onnx"
-_NAMES: Final[dict[Job, str]] = {
+_NAMES: Final[dict[protocol.Job, str]] = {
     "check": "the checker of onnx", "check_shapes": _INFERENCE, "infer_shapes": _INFERENCE, "infer_types": _INFERENCE,
     "convert_version": "the version converter of onnx", "inline_functions": "the inliner of onnx",
     "pass": "the pass", "pass_stages": "the pass", "run": "the run",
@@ -65,8 +56,8 @@ class Worker:
         limits: limits of one job; its memory limit is at least four times the size of the model.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: protocol.Limits | None = None) -> None:
+        self._limits = limits or protocol.Limits()
         self._server: ServerProcess | None = None
         self._turn = threading.Lock()
 
@@ -143,7 +134,7 @@ class Worker:
         """Return the serialized model for another version of the default operator set; see `infer_shapes`."""
         return self._changed("convert_version", model, version)[0]
 
-    def run_contained(self, request: Request, blob: bytes, folder: Path) -> PassAnswer:
+    def run_contained(self, request: protocol.Request, blob: bytes, folder: Path) -> PassAnswer:
         """Run a pass on a model, or a task of `onnxjson.running.tasks`, in a process; a failure is part of the answer.
 
         The folder is its current folder, to which it may write; reports of a task are in a file there, even if the
@@ -161,14 +152,14 @@ class Worker:
             return PassAnswer(made, "", answer.output, answer.remarks)
         return PassAnswer(b"", _problem(answer, request.limits), answer.output)
 
-    def _changed(self, job: Job, model: bytes, version: int | None = None) -> tuple[bytes, Answer]:
+    def _changed(self, job: protocol.Job, model: bytes, version: int | None = None) -> tuple[bytes, protocol.Answer]:
         answer, changed = self._request(job, model, version=version)
         if answer.outcome == "failed":
             raise WorkerError(f"{_NAMES[job]} rejects this model: {answer.detail}")
         return changed, answer
 
     def _findings(
-        self, job: Job, model: bytes | Path, folder: Path | None, reads: Sequence[Path] | None
+        self, job: protocol.Job, model: bytes | Path, folder: Path | None, reads: Sequence[Path] | None
     ) -> tuple[Finding, ...]:
         answer, _ = self._request(job, model, folder, reads=reads)
         findings = list(answer.findings)
@@ -180,12 +171,12 @@ class Worker:
 
     def _request(
         self,
-        job: Job,
+        job: protocol.Job,
         model: bytes | Path,
         folder: Path | None = None,
         version: int | None = None,
         reads: Sequence[Path] | None = None,
-    ) -> tuple[Answer, bytes]:
+    ) -> tuple[protocol.Answer, bytes]:
         """Return the answer to a job that ended as "done" or "failed"; raise for all other outcomes."""
         path = None if isinstance(model, bytes) else os.fsencode(model.absolute())
         data_folder = None if folder is None else os.fsencode(folder.absolute())
@@ -200,8 +191,8 @@ class Worker:
             reads = [] if isinstance(model, bytes) else [model.absolute().parent]
             reads += [] if folder is None else [folder]
         read = [str(each.absolute()) for each in (*([] if isinstance(model, bytes) else [model]), *reads)]
-        request = Request(
-            job=job, path=path, folder=data_folder, version=version, limits=limits, reads=encoded_paths(read)
+        request = protocol.Request(
+            job=job, path=path, folder=data_folder, version=version, limits=limits, reads=protocol.encoded_paths(read)
         )
         answer, result = self._exchange(request, blob)
         if answer.outcome == "unavailable":
@@ -211,7 +202,7 @@ class Worker:
             raise WorkerError(f"{_NAMES[job]} {problem}; the model itself is untouched")
         return answer, result
 
-    def _exchange(self, request: Request, blob: bytes) -> tuple[Answer, bytes]:
+    def _exchange(self, request: protocol.Request, blob: bytes) -> tuple[protocol.Answer, bytes]:
         # About 40 s for a model of 2 GB to pass through both pipes.
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
@@ -219,9 +210,11 @@ class Worker:
                 if self._server is None or not self._server.is_running:
                     self._stop()
                     self._server = idle_or_new_server()
-                send(self._server.requests, request, blob, until=until)
-                found = receive(self._server.answers, Answer, until=until, blob_bytes=request.limits.answer_bytes)
-            except (BrokenConversationError, EOFError) as error:
+                protocol.send(self._server.requests, request, blob, until=until)
+                found = protocol.receive(
+                    self._server.answers, protocol.Answer, until=until, blob_bytes=request.limits.answer_bytes
+                )
+            except (protocol.BrokenConversationError, EOFError) as error:
                 self._stop()
                 reason = str(error) or "it has ended"
                 raise WorkerError(f"the process for {_NAMES[request.job]} does not answer: {reason}") from error
@@ -252,7 +245,7 @@ def _size(path: Path) -> int:
     return status.st_size
 
 
-def _problem(answer: Answer, limits: Limits, where: str = "") -> str:
+def _problem(answer: protocol.Answer, limits: protocol.Limits, where: str = "") -> str:
     """Return why a job failed, as the end of a sentence."""
     detail = f"{where}: {answer.detail}" if answer.detail else where
     return {

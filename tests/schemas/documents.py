@@ -47,6 +47,10 @@ def _list(item: Schema) -> Schema:
     return {"type": "array", "items": item}
 
 
+def _tuple(*items: Schema) -> Schema:
+    return {"type": "array", "prefixItems": list(items), "minItems": len(items), "maxItems": len(items)}
+
+
 def _whole_number(smallest: int, largest: int) -> Schema:
     return _either(
         {"type": "integer", "minimum": smallest, "maximum": largest}, {"type": "string", "pattern": "^-?[0-9]+$"}
@@ -94,17 +98,7 @@ _VALUES: Final[dict[str, Schema]] = {
         "description": "Keys and values, in order; a list where a key repeats or is all digits.",
         **_either(
             {"type": "object", "additionalProperties": reference("text")},
-            _list(
-                _either(
-                    {
-                        "type": "array",
-                        "prefixItems": [reference("string"), reference("text")],
-                        "minItems": 2,
-                        "maxItems": 2,
-                    },
-                    reference("StringStringEntry"),
-                )
-            ),
+            _list(_either(_tuple(reference("string"), reference("text")), reference("StringStringEntry"))),
         ),
     },
     "opset_import": {
@@ -115,17 +109,7 @@ _VALUES: Final[dict[str, Schema]] = {
     "function_attributes": _attributes("untabled_value"),
     "element_metadata": {
         "description": "Metadata of the elements: kind, owner, key, value.",
-        **_list(
-            {
-                "type": "array",
-                "prefixItems": [
-                    {"enum": ["node", "input", "output", "initializer", "value_info"]},
-                    *([{"type": "string"}] * 3),
-                ],
-                "minItems": 4,
-                "maxItems": 4,
-            }
-        ),
+        **_list(_tuple({"enum": ["node", "input", "output", "initializer", "value_info"]}, *[{"type": "string"}] * 3)),
     },
     "tensor_values": {
         "description": "Elements, nested by shape; complex numbers are [re, im].",

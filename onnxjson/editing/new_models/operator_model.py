@@ -5,39 +5,25 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
+from onnxjson.editing.new_models import slot_types
 from onnxjson.editing.new_models.fitting import fitted
 from onnxjson.editing.new_models.recipes import Recipe, bodies, recipe_for, recipes_for
-from onnxjson.editing.new_models.slot_types import (
-    InputSpec,
-    check_outputs,
-    constant,
-    innermost_tensor,
-    preferred_type,
-    read_input,
-    static_shape,
-)
 from onnxjson.editing.type_relations import with_shape
 from onnxjson.editing.values import write_value
+from onnxjson.model import operators
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES
-from onnxjson.model.operators import (
-    Formal,
-    Signature,
-    all_operators,
-    ir_version_for,
-    newest_version,
-    operator_signature,
-)
+from onnxjson.model.renaming import free_name
 from onnxjson.model.types import TypeSyntaxError, format_type, parse_type
 
 DEFAULT_OPSET: Final = 21
 """Default version of the default operator set; runtimes of recent years support it."""
 
 _LOWEST_IR: Final = 8
-_DEFAULT_SHAPE: Final = static_shape((2, 3))
+_DEFAULT_SHAPE: Final = slot_types.static_shape((2, 3))
 
 
 class OperatorSpec(NamedTuple):
@@ -85,23 +71,23 @@ def make_operator(wanted: OperatorSpec) -> Model:
     raise failures[0]
 
 
-def _made(signature: Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> Model:
+def _made(signature: operators.Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> Model:
     builder = _Builder(signature, opset, wanted, recipe)
-    return check_outputs(builder.build(), signature, builder.expected_outputs())
+    return slot_types.check_outputs(builder.build(), signature, builder.expected_outputs())
 
 
-def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signature:
+def find_signature(op_type: str, domain: str | None, opset: int | None) -> operators.Signature:
     """Return the signature of an operator, in the domain that has it.
 
     Raises:
         ParameterError: there is none in that version, or it is deprecated there.
     """
-    domains = [domain] if domain is not None else sorted({each for each, _, _ in all_operators()})
+    domains = [domain] if domain is not None else sorted({each for each, _, _ in operators.all_operators()})
     newest = DEFAULT_OPSET if opset is None else opset
     for each in domains:
-        found = operator_signature(each, op_type, newest if opset is not None or not each else None)
+        found = operators.operator_signature(each, op_type, newest if opset is not None or not each else None)
         if found is None or (found.deprecated and opset is None):
-            latest = operator_signature(each, op_type, None) if opset is None else None
+            latest = operators.operator_signature(each, op_type, None) if opset is None else None
             found = latest if latest is not None and not latest.deprecated else found or latest
         if found is not None:
             if found.deprecated:
@@ -109,23 +95,23 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signa
                 raise ParameterError(f"{op_type} is deprecated since version {since}; choose an older one")
             _check_version(each, opset)
             return found
-    known = {(each, name): version for each, name, version in reversed(all_operators())}
+    known = {(each, name): version for each, name, version in reversed(operators.all_operators())}
     there = [(each, version) for (each, name), version in known.items() if name == op_type and each in domains]
     if there:
         raise ParameterError(f"{op_type} exists since version {there[0][1]} of its operators, not in {opset}")
-    names = {name for each, name, _ in all_operators() if each in domains}
+    names = {name for each, name, _ in operators.all_operators() if each in domains}
     hint = suggest(op_type, names) or "`onnxjson new --list` shows all"
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
 
 
 def _check_version(domain: str, opset: int | None) -> None:
-    last = newest_version(domain)
+    last = operators.newest_version(domain)
     if opset is not None and last is not None and opset > last:
         which = f'the domain "{visible(domain)}"' if domain else "the default domain"
         raise ParameterError(f"{which} has versions 1 to {last}; {opset} is not one of them")
 
 
-def default_opset(signature: Signature) -> int:
+def default_opset(signature: operators.Signature) -> int:
     """Return the default operator set version of a model of an operator."""
     if signature.domain == "":
         return max(DEFAULT_OPSET, signature.since_version)
@@ -133,7 +119,7 @@ def default_opset(signature: Signature) -> int:
 
 
 class _Builder:
-    def __init__(self, signature: Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> None:
+    def __init__(self, signature: operators.Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> None:
         self.signature = signature
         self.opset = opset
         self.wanted = wanted
@@ -149,7 +135,7 @@ class _Builder:
         constants: list[Tensor] = []
         given: list[Type] = []
         for formal, each in zip(formals, specs, strict=True):
-            name = self._fresh(each.name, names) if not self.wanted.inputs else each.name
+            name = _fresh(each.name, names) if not self.wanted.inputs else each.name
             names.append(name)
             if not each.name:
                 continue
@@ -158,7 +144,7 @@ class _Builder:
             if name in names[:-1]:
                 continue
             if each.has_values:
-                constants.append(constant(name, value, each.values))
+                constants.append(slot_types.constant(name, value, each.values))
             else:
                 infos.append(ValueInfo(name=name, type=value))
         while names and not names[-1]:
@@ -191,14 +177,14 @@ class _Builder:
             opset_import=imports,
         )
 
-    def _slots(self) -> tuple[list[Formal], list[InputSpec]]:
+    def _slots(self) -> tuple[list[operators.Formal], list[slot_types.InputSpec]]:
         texts = self.wanted.inputs or self.recipe.inputs
-        specs = [read_input(text) for text in texts]
+        specs = [slot_types.read_input(text) for text in texts]
         if not self.wanted.inputs and not self.recipe.inputs:
-            specs = [InputSpec(each.name, shape=_DEFAULT_SHAPE) for each in self._usual()]
+            specs = [slot_types.InputSpec(each.name, shape=_DEFAULT_SHAPE) for each in self._usual()]
         formals = self.signature.inputs
         by_name = {each.name: place for place, each in enumerate(formals) if each.option != "variadic"}
-        places: dict[int, InputSpec] = {}
+        places: dict[int, slot_types.InputSpec] = {}
         for each in specs:
             place = by_name.get(each.name, -1)
             if place < 0 or place in places:
@@ -208,7 +194,7 @@ class _Builder:
         most = self.signature.most_inputs
         if count > most:
             raise ParameterError(f"{self.where} accepts at most {most} inputs, and {len(specs)} are given")
-        slots = [places.get(number, InputSpec("")) for number in range(count)]
+        slots = [places.get(number, slot_types.InputSpec("")) for number in range(count)]
         found = [formals[min(number, len(formals) - 1)] for number in range(count)]
         missing = [
             each
@@ -221,8 +207,8 @@ class _Builder:
             raise ParameterError(f"{self.where} also needs {needed}; add --input {missing[0].name}:TYPE")
         return found, slots
 
-    def _usual(self) -> list[Formal]:
-        found: list[Formal] = []
+    def _usual(self) -> list[operators.Formal]:
+        found: list[operators.Formal] = []
         for each in self.signature.inputs:
             if each.option == "single":
                 found.append(each)
@@ -230,7 +216,7 @@ class _Builder:
                 found += [each] * max(each.least, 1)
         return found
 
-    def _bind(self, formals: Sequence[Formal], specs: Sequence[InputSpec]) -> None:
+    def _bind(self, formals: Sequence[operators.Formal], specs: Sequence[slot_types.InputSpec]) -> None:
         """Choose a type for every type variable."""
         for variable, text in self.wanted.types.items():
             self.bound[variable] = self._wanted_type(variable, text)
@@ -247,7 +233,7 @@ class _Builder:
             if formal.types and plain not in formal.types and not _is_free(formal):
                 raise ParameterError(f"{self.where}: {formal.name} is {_some_types(formal)}, not {format_type(plain)}")
         for formal in (*self.signature.inputs, *self.signature.outputs):
-            self.bound.setdefault(formal.variable, preferred_type(formal.types))
+            self.bound.setdefault(formal.variable, slot_types.preferred_type(formal.types))
 
     def _wanted_type(self, variable: str, text: str) -> Type:
         formals = [each for each in (*self.signature.inputs, *self.signature.outputs) if each.variable == variable]
@@ -263,7 +249,7 @@ class _Builder:
             raise ParameterError(f"{self.where}: {variable} is {_some_types(formals[0])}, not {visible(text)}")
         return found
 
-    def _type(self, formal: Formal, each: InputSpec) -> Type:
+    def _type(self, formal: operators.Formal, each: slot_types.InputSpec) -> Type:
         if each.type is not None:
             return each.type
         value = self.bound[formal.variable]
@@ -271,11 +257,11 @@ class _Builder:
             return value
         return with_shape(value, each.shape)
 
-    def expected_outputs(self) -> list[InputSpec]:
+    def expected_outputs(self) -> list[slot_types.InputSpec]:
         """Return names and types of the outputs, as the user or the recipe specifies them."""
         if self.wanted.outputs:
-            return [read_input(text) for text in self.wanted.outputs]
-        return [read_input(f"y:{text}" if text else "y") for text in self.recipe.outputs]
+            return [slot_types.read_input(text) for text in self.wanted.outputs]
+        return [slot_types.read_input(f"y:{text}" if text else "y") for text in self.recipe.outputs]
 
     def _outputs(self, inputs: Sequence[str]) -> list[str]:
         if self.wanted.outputs:
@@ -285,18 +271,8 @@ class _Builder:
         names: list[str] = []
         for number in range(count):
             formal = formals[min(number, len(formals) - 1)]
-            names.append(self._fresh(formal.name, [*inputs, *names]))
+            names.append(_fresh(formal.name, [*inputs, *names]))
         return names
-
-    @staticmethod
-    def _fresh(name: str, taken: Sequence[str]) -> str:
-        if not name:
-            return name
-        found, number = name, 1
-        while found in taken:
-            number += 1
-            found = f"{name}_{number}"
-        return found
 
     def _attributes(self, given: Sequence[Type], outputs: int) -> tuple[Attribute, ...]:
         known = self.signature.attributes
@@ -326,19 +302,23 @@ class _Builder:
         return tuple(found)
 
     def _ir_version(self, domains: Mapping[str, int], values: Sequence[ValueInfo | Tensor]) -> int:
-        needed = [_LOWEST_IR, *[ir_version_for(domain, version) for domain, version in domains.items()]]
+        needed = [_LOWEST_IR, *[operators.ir_version_for(domain, version) for domain, version in domains.items()]]
         used = {each.data_type for each in values if isinstance(each, Tensor)}
         for value in [each.type for each in values if isinstance(each, ValueInfo)] + list(self.bound.values()):
-            tensor = None if value is None else innermost_tensor(value)
+            tensor = None if value is None else slot_types.innermost_tensor(value)
             used |= set() if tensor is None else {tensor.elem_type}
         needed += [dtype.ir_version for dtype in DTYPES.values() if dtype.number in used]
         return max(needed)
 
 
-def _is_free(formal: Formal) -> bool:
+def _is_free(formal: operators.Formal) -> bool:
     return formal.option == "variadic" and not formal.is_homogeneous
 
 
-def _some_types(formal: Formal) -> str:
+def _some_types(formal: operators.Formal) -> str:
     texts = [format_type(each) or "?" for each in formal.types]
     return " or ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:4])} ... ({len(texts)} types)"
+
+
+def _fresh(name: str, taken: Sequence[str]) -> str:
+    return free_name(name, taken.__contains__, 2) if name else name

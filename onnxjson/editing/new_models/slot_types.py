@@ -16,19 +16,9 @@ from onnxjson.editing.operator_checks import check_node
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_relations import refine_type, with_shape
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model import document as d
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import (
-    Dimension,
-    Model,
-    Node,
-    OperatorSetId,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import EditError, EncodeError, Finding, ParameterError, WorkerError
 from onnxjson.model.index import Index
@@ -47,9 +37,9 @@ class InputSpec(NamedTuple):
 
     name: str
     """"" for an input that is left out."""
-    type: Type | None = None
+    type: d.Type | None = None
     """The whole type, if it is given."""
-    shape: TensorShape | None = None
+    shape: d.TensorShape | None = None
     """The shape, if only that is given; the operator determines the dtype."""
     values: Any = None
     """Values of a constant, as JSON."""
@@ -88,19 +78,19 @@ def read_input(text: str) -> InputSpec:
     return spec
 
 
-def shape_of(value: Type) -> TensorShape | None:
+def shape_of(value: d.Type) -> d.TensorShape | None:
     """Return the shape of a tensor type, or of the tensors in a sequence or optional type."""
     inner = innermost_tensor(value)
     return None if inner is None else inner.shape
 
 
-def innermost_tensor(value: Type) -> TensorType | None:
+def innermost_tensor(value: d.Type) -> d.TensorType | None:
     """Return the tensor type in a type."""
     inner = innermost(value)
     return None if inner is None else inner.tensor_type
 
 
-def constant(name: str, value: Type, values: Any) -> Tensor:
+def constant(name: str, value: d.Type, values: Any) -> d.Tensor:
     """Build a constant of a type.
 
     Raises:
@@ -121,15 +111,15 @@ def constant(name: str, value: Type, values: Any) -> Tensor:
         raise ParameterError(f"the values of {visible(name)}: {error}") from error
 
 
-def static_shape(dims: tuple[int, ...]) -> TensorShape:
+def static_shape(dims: tuple[int, ...]) -> d.TensorShape:
     """Return a shape of known sizes."""
-    return TensorShape(dim=tuple([Dimension(dim_value=size) for size in dims]))
+    return d.TensorShape(dim=tuple([d.Dimension(dim_value=size) for size in dims]))
 
 
 _PREFERRED: Final = ("float32", "int64", "bool", "string", "float16", "float64", "int32", "uint8")
 
 
-def check_outputs(model: Model, signature: Signature, expected: Sequence[InputSpec]) -> Model:
+def check_outputs(model: d.Model, signature: Signature, expected: Sequence[InputSpec]) -> d.Model:
     """Add the types of its outputs to a model, and check it.
 
     Raises:
@@ -159,7 +149,7 @@ def _is_mistake_of_onnx(errors: Sequence[Finding], signature: Signature) -> bool
     return bool(inside) and signature.op_type != "Constant" and all(each.code == "check-shapes" for each in errors)
 
 
-def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) -> Model:
+def _typed(model: d.Model, signature: Signature, expected: Sequence[InputSpec]) -> d.Model:
     """Add the types of outputs: inferred, else as expected, else those of the type variables."""
     assert model.graph is not None
     node = model.graph.node[0]
@@ -189,19 +179,19 @@ def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) ->
                     f"the output {visible(name)} is {format_type(stated)}, not {format_type(wanted)} as specified"
                 )
             stated = joined
-        infos.append(ValueInfo(name=name, type=stated))
+        infos.append(d.ValueInfo(name=name, type=stated))
     graph = replace(model.graph, output=tuple(infos))
     return replace(model, graph=graph)
 
 
-def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Type]:
+def _types_of_later_versions(model: d.Model, signature: Signature) -> dict[str, d.Type]:
     """Infer the outputs for a later version of the operator: the oldest versions have no inference."""
     assert model.graph is not None
     outputs = [name for name in model.graph.node[0].output if name]
     for domain, op_type, version in all_operators():
         if (domain, op_type) != (signature.domain, signature.op_type) or version <= signature.since_version:
             continue
-        later = replace(model, opset_import=(OperatorSetId(domain=domain, version=version),))
+        later = replace(model, opset_import=(d.OperatorSetId(domain=domain, version=version),))
         try:
             after = inferred_types(later, None)
         except WorkerError:
@@ -212,7 +202,7 @@ def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Ty
     return {}
 
 
-def _has_rank(value: Type | None) -> bool:
+def _has_rank(value: d.Type | None) -> bool:
     known = _known(value)
     if known is None:
         return False
@@ -220,8 +210,8 @@ def _has_rank(value: Type | None) -> bool:
     return inner is None or inner.shape is not None
 
 
-def _known(inferred: Type | None) -> Type | None:
-    if inferred is None or inferred == Type():
+def _known(inferred: d.Type | None) -> d.Type | None:
+    if inferred is None or inferred == d.Type():
         return None
     inner = innermost_tensor(inferred)
     return None if inner is not None and not inner.elem_type else inferred
@@ -230,11 +220,11 @@ def _known(inferred: Type | None) -> Type | None:
 class _Bound:
     """Types of type variables, from the inputs of a model."""
 
-    def __init__(self, signature: Signature, model: Model) -> None:
+    def __init__(self, signature: Signature, model: d.Model) -> None:
         assert model.graph is not None
         self._signature = signature
         scope = Index(model).scopes[0]
-        self._types: dict[str, Type] = {}
+        self._types: dict[str, d.Type] = {}
         for number, name in enumerate(model.graph.node[0].input):
             formal = signature.inputs[min(number, len(signature.inputs) - 1)]
             constant_ = scope.initializer(name)
@@ -242,14 +232,14 @@ class _Bound:
             if value is not None:
                 self._types.setdefault(formal.variable, with_shape(value, None))
 
-    def output(self, number: int) -> Type:
+    def output(self, number: int) -> d.Type:
         """Return the type of an output from its type variable, if inference does not determine it."""
         formals = self._signature.outputs
         formal = formals[min(number, len(formals) - 1)]
         return self._types.get(formal.variable) or preferred_type(formal.types)
 
 
-def preferred_type(types: Sequence[Type]) -> Type:
+def preferred_type(types: Sequence[d.Type]) -> d.Type:
     """Return the most common of the types that a schema allows."""
     for name in _PREFERRED:
         for each in types:
@@ -259,7 +249,7 @@ def preferred_type(types: Sequence[Type]) -> Type:
     return types[0]
 
 
-def _result_of_loop(node: Node, number: int) -> Type | None:
+def _result_of_loop(node: d.Node, number: int) -> d.Type | None:
     """Return the type of an output of a Loop from its body; onnx infers no shapes, since they may change."""
     body = next((each.g for each in node.attribute if each.name == "body" and each.g is not None), None)
     if body is None or number + 1 >= len(body.output):
@@ -268,4 +258,4 @@ def _result_of_loop(node: Node, number: int) -> Type | None:
     tensor = None if value is None else value.tensor_type
     if value is None or tensor is None or tensor.shape is None or number < len(node.input) - 2:
         return value
-    return with_shape(value, TensorShape(dim=(Dimension(), *tensor.shape.dim)))
+    return with_shape(value, d.TensorShape(dim=(d.Dimension(), *tensor.shape.dim)))

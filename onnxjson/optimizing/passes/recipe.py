@@ -25,14 +25,9 @@ from typing import Any, Final
 from onnxjson.codecs.reading.context import ROOT, Context, Place
 from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.tree import Tree
+from onnxjson.editing import script
 from onnxjson.editing.catalogue import NAMES as EDITS
 from onnxjson.editing.parameters import parameters
-from onnxjson.editing.script import (
-    StepFormat,
-    read_declared,
-    read_edit,
-    read_envelope,
-)
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
@@ -42,7 +37,7 @@ from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step
 from onnxjson.optimizing.passes.user import edit_pass
 from onnxjson.storage.identity import open_source
 
-RECIPE: Final = StepFormat("onnxjson-recipe/1", "recipe", "passes")
+RECIPE: Final = script.StepFormat("onnxjson-recipe/1", "recipe", "passes")
 
 _REPEAT: Final = "repeat"
 
@@ -65,7 +60,7 @@ def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> 
 
 
 def _read_recipe(tree: Tree, context: Context, folder: Path | None) -> tuple[Step, ...] | None:
-    items = read_envelope(tree, context, RECIPE)
+    items = script.read_envelope(tree, context, RECIPE)
     if items is None:
         return None
     steps = [_read_step(item, ROOT.at(RECIPE.steps).at(index), context, folder) for index, item in enumerate(items)]
@@ -91,7 +86,7 @@ def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) 
             rest = {key: value for key, value in tree.items() if key != _REPEAT}
             subject: Pass | None
             if "edit" in tree:
-                edit = read_edit(rest, place, context)
+                edit = script.read_edit(rest, place, context)
                 subject = None if edit is None else edit_pass(edit)
             else:
                 subject = _pass_of(rest, place, context)
@@ -139,7 +134,7 @@ def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | Non
         hint = hint or near(name, all_names()) or "`onnxjson passes` shows all"
         context.error(place.at("pass"), "unknown-pass", problem, hint)
         return None
-    return read_declared(NAMES[name], tree, place, context, ("pass", _REPEAT))
+    return script.read_declared(NAMES[name], tree, place, context, ("pass", _REPEAT))
 
 
 def _in_a_text(name: str, tree: dict[str, Any]) -> str:

@@ -25,18 +25,9 @@ from onnxjson.editing.parameters import Parameter, Shape, parameters
 from onnxjson.editing.values import ValueMistakeError, write_value
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
+from onnxjson.optimizing.passes import user
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.user import (
-    EditPass,
-    PluginPass,
-    RulesPass,
-    ScriptPass,
-    UserPass,
-    edit_pass,
-    plugins,
-    user_pass,
-)
 
 REPETITIONS: Final = 10
 """Maximum number of runs of a pass that repeats."""
@@ -79,19 +70,19 @@ def _parse(head: str, inside: str) -> Pass:
         raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
     name, colon, part = head.partition(":")
     if head.startswith("rules:"):
-        return RulesPass(path=part)
+        return user.RulesPass(path=part)
     if name in NAMES:
         return _of_catalogue(NAMES[name], part if colon else None, inside)
     if head in EDITS:
-        return edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
+        return user.edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
     if head.endswith(".py"):
-        return user_pass(head, _free_options(head, inside))
+        return user.user_pass(head, _free_options(head, inside))
     if head.endswith(".json"):
         if inside.strip():
             raise ParameterError(f"{visible(head)} is a rewrite script, which has no options")
-        return ScriptPass(file=head)
-    if head in plugins():
-        return PluginPass(entry=head, options=_free_options(head, inside))
+        return user.ScriptPass(file=head)
+    if head in user.plugins():
+        return user.PluginPass(entry=head, options=_free_options(head, inside))
     if "=" in head:
         raise ParameterError(f"{visible(head)} is not a pass; {quote_the_braces(head)}")
     hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
@@ -111,7 +102,7 @@ def all_names() -> list[str]:
     found = []
     for name, kind in NAMES.items():
         found += [name, *[f"{name}:{part}" for part in kind.parts]]
-    return [*found, *EDITS, *plugins()]
+    return [*found, *EDITS, *user.plugins()]
 
 
 def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
@@ -241,14 +232,14 @@ def split_members(text: str) -> Iterator[str]:
 def spell(subject: Pass) -> str:
     """Return the text that `parse_step` reads as this pass."""
     match subject:
-        case EditPass():
+        case user.EditPass():
             edit = subject.edit
             return name_of(edit) + _braces(non_default_parameters(edit), parameters(type(edit)))
-        case ScriptPass():
+        case user.ScriptPass():
             return subject.file
-        case RulesPass():
+        case user.RulesPass():
             return subject.name
-        case UserPass() | PluginPass():
+        case user.UserPass() | user.PluginPass():
             return subject.name + _braces(subject.options, ())
     values = non_default_parameters(subject)
     name = subject.name
@@ -261,7 +252,7 @@ def is_called(step: Step, word: str) -> bool:
     """Whether a word names a pass of a pipeline: its name, with its part, as it was spelled, or its file's name."""
     spelled = spell(step.subject)
     names = {str(step), spelled, spelled.partition("{")[0], step.subject.name}
-    if isinstance(step.subject, ScriptPass | UserPass):
+    if isinstance(step.subject, user.ScriptPass | user.UserPass):
         names.add(Path(step.subject.file).name)
     return word in names
 

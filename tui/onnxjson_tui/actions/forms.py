@@ -9,9 +9,10 @@ from onnxjson.editing.nodes import AddNode, Rewire
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
+from onnxjson.model.renaming import fresh_name
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
-from onnxjson_tui.names.editable_names import fresh_name, is_plain, item_line, node_selector, selector_of_value
+from onnxjson_tui.names.editable_names import is_plain, item_line, node_selector, selector_of_value
 from onnxjson_tui.names.form_filling import Also, Filling, prefilled
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable

@@ -1,6 +1,5 @@
 """Names and selectors of a model as editable text, and the edits that rename nodes and values."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from onnxjson.codecs.reading import tree as json_tree
@@ -125,14 +124,6 @@ def value_mistake(index: Index, text: str, old: str) -> str:
     if text != old and (found := next((scope for scope in index.scopes if scope.defines(text)), None)) is not None:
         return f"{found.address} already has a value with this name"
     return ""
-
-
-def fresh_name(index: Index, wanted: str, taken: Sequence[str] = ()) -> str:
-    """Return `wanted`, with the first number that makes it unique if a value already has this name."""
-    name, number = wanted, 1
-    while name in taken or any([scope.defines(name) for scope in index.scopes]):
-        name, number = f"{wanted}_{number}", number + 1
-    return name
 
 
 def selector_of_value(session: Session, ref: NodeRef, name: str) -> str:
