@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
 from onnxjson.patching.patch import Patch, missing_files
 from onnxjson.patching.patch_text import read_patch
+from onnxjson.storage.external_files import files_written
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
 
@@ -88,7 +90,7 @@ class _Change:
             for position, outcome in enumerate(result.outcomes, 1)
             for note in outcome.notes
         ]
-        return changing.Changed(result.model, tuple(notes), lambda place: applying.files_written(result, place))
+        return changing.Changed(result.model, tuple(notes), partial(files_written, result.new_files()))
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +14,14 @@ from click.shell_completion import CompletionItem
 from onnxjson.cli import changing, options, output
 from onnxjson.cli.completion import Words
 from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath
-from onnxjson.editing.applying import files_written, run
+from onnxjson.editing.applying import run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary
 from onnxjson.editing.parameters import Parameter, parameters
 from onnxjson.editing.script import parse_edit
 from onnxjson.editing.spelling import build, option_of, positional, spell_words
 from onnxjson.editing.values import plain_value, write_value
+from onnxjson.storage.external_files import files_written
 from onnxjson.storage.files import Loaded
 
 _SHIELD: Final = "\0"
@@ -91,7 +93,7 @@ class EditCommand(options.Command):
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
-            return changing.Changed(result.model, notes, lambda place: files_written(result, place), is_part)
+            return changing.Changed(result.model, notes, partial(files_written, result.new_files()), is_part)
 
         click.get_current_context().exit(changing.run(request, change))
 

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonErro
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.patch import Patch
 from onnxjson.storage.external import file_of
+from onnxjson.storage.external_files import NewFile, files_written
 
 _SHOWN: Final = 6
 
@@ -44,6 +45,12 @@ class Result(NamedTuple):
     def matches(self) -> int:
         """Number of elements that all edits together selected."""
         return sum(outcome.matches for outcome in self.outcomes)
+
+    def new_files(self) -> tuple[NewFile, ...]:
+        """Return the values to write as files; see `onnxjson.storage.external_files.files_written`."""
+        from onnxjson.storage.constant_writing import write_npy
+
+        return tuple([NewFile(path, partial(write_npy, tensor)) for path, tensor in self.files.items()])
 
 
 def apply(
@@ -75,23 +82,8 @@ def write_files(result: Result) -> None:
     Raises:
         OutputError, AccessDeniedError, FileError: a file cannot be written.
     """
-    with files_written(result, None):
+    with files_written(result.new_files()):
         return
-
-
-@contextmanager
-def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
-    """`write_files`, but remove the files again if one cannot be written, or the body fails to save the model there."""
-    with ExitStack() as stack:
-        if result.files:
-            from onnxjson.storage.constant_writing import write_npy
-            from onnxjson.storage.external_files import removed_on_failure
-            from onnxjson.storage.saving import save_file
-
-            for path, tensor in result.files.items():
-                save_file(path, lambda sink, tensor=tensor: write_npy(tensor, sink), replace=False)  # type: ignore[misc]
-                stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
-        yield
 
 
 def plan(model: Model, changes: Changes, *, folder: str | Path | None = None) -> Patch:

@@ -7,8 +7,8 @@ memory as a whole.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -166,6 +166,23 @@ def removed_on_failure(data_file: Path, model_file: Path) -> Iterator[None]:
             with suppress(OSError):
                 os.unlink(data_file)
         raise
+
+
+class NewFile(NamedTuple):
+    """A file to write; its path must not exist yet."""
+
+    path: Path
+    write: Callable[[Sink], None]
+
+
+@contextmanager
+def files_written(files: Iterable[NewFile], model_file: Path | None = None) -> Iterator[None]:
+    """Write files on entry; remove them again if one cannot be written, or the body fails to save the model there."""
+    with ExitStack() as stack:
+        for path, write in files:
+            save_file(path, write, replace=False)
+            stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
+        yield
 
 
 def copy_files(

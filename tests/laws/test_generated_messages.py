@@ -68,15 +68,26 @@ def test_generated_messages_are_identical_through_records_and_text(seeds: range)
     assert not failures(seeds)
 
 
-@settings(
-    max_examples=500,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
+def drawn(count: int) -> settings:
+    return settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    )
+
+
+@drawn(150)
 @given(rng=st.randoms(use_true_random=False), size=st.integers(1, 300))
 def test_drawn_messages_are_identical_and_failures_shrink(rng: Random, size: int) -> None:
+    assert not broken_laws(generate_from(rng, size))
+
+
+@pytest.mark.exhaustive
+@drawn(1000)
+@given(rng=st.randoms(use_true_random=False), size=st.integers(1, 300))
+def test_many_drawn_messages_are_identical(rng: Random, size: int) -> None:
     assert not broken_laws(generate_from(rng, size))
 
 

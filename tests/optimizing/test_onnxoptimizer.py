@@ -26,7 +26,7 @@ def test_every_pass_of_the_installed_version_is_declared() -> None:
     assert len(onnxoptimizer.get_fuse_and_elimination_passes()) == 39
 
 
-@pytest.mark.parametrize("batch", [0, 1, *[pytest.param(at, marks=pytest.mark.exhaustive) for at in range(2, BATCHES)]])
+@pytest.mark.parametrize("batch", [0, *[pytest.param(at, marks=pytest.mark.exhaustive) for at in range(1, BATCHES)]])
 def test_every_pass_runs_on_exported_and_node_models_and_the_parent_lives(batch: int) -> None:
     names = [f"onnxoptimizer:{part}" for part in PARTS]
     failed: list[str] = []

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from unittest import mock
 
 from tests.tui.benches import bench
+from tests.tui.screens import send
 
 ROOT: Final = Path(__file__).parent.parent.parent
 FOLDER: Final = ROOT / "docs" / "images"
@@ -71,8 +72,9 @@ async def picture(story: Story) -> str:
     """The SVG of a story. Fonts are those of whoever looks at it: none is fetched."""
     async with bench(Path(story.model), story.size) as found:
         for typed in story.typed:
-            await found.press(*keys(typed))
-        await found.settle()
+            for key in keys(typed):
+                send(found.app, key)
+            await found.settle()
         text = found.app.export_screenshot(title="onnxjson tui")
         found.session.discard()
     return re.sub(r"\s*@font-face \{.*?\}", "", text, flags=re.S)

@@ -17,7 +17,6 @@ A subclass is the declaration: its docstring describes it, its fields are the op
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -28,20 +27,12 @@ import msgspec
 from onnxjson.editing.declaration import Declared, name_of
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import EditError, ParameterError
-from onnxjson.storage.external_files import removed_on_failure
-from onnxjson.storage.saving import Sink, save_file
+from onnxjson.storage.external_files import NewFile
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
     from onnxjson.model.document import Model
-
-
-class NewFile(NamedTuple):
-    """A file to write; its path must not exist yet."""
-
-    path: Path
-    write: Callable[[Sink], None]
 
 
 class PartStage(msgspec.Struct, frozen=True):
@@ -246,13 +237,3 @@ def require_new(path: Path) -> None:
     """Raise unless a path does not exist."""
     if os.path.lexists(path):
         raise EditError(f"{visible(str(path), None)} exists; name another file")
-
-
-@contextmanager
-def files_written(files: Iterable[NewFile], model_file: Path | None = None) -> Iterator[None]:
-    """Write files on entry; remove them again if one cannot be written or the body fails."""
-    with ExitStack() as stack:
-        for path, write in files:
-            save_file(path, write, replace=False)
-            stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
-        yield

@@ -14,7 +14,8 @@ from onnxjson.editing.initializers import input_for
 from onnxjson.editing.parameters import Role
 from onnxjson.model.display import listed, visible
 from onnxjson.model.errors import EditError
-from onnxjson.optimizing.passes.declaration import Changed, NewFile, Pass, require_new
+from onnxjson.optimizing.passes.declaration import Changed, Pass, require_new
+from onnxjson.storage.external_files import NewFile
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Graph, Model, Tensor

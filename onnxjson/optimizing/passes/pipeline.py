@@ -18,13 +18,13 @@ from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.optimizing.passes import executing
-from onnxjson.optimizing.passes.declaration import NewFile, PartStage
+from onnxjson.optimizing.passes.declaration import PartStage
 from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
-from onnxjson.storage.external_files import internalize
+from onnxjson.storage.external_files import NewFile, internalize
 from onnxjson.storage.weights import require_whole
 
 _LONGEST_NAME: Final = 300

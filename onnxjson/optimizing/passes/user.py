@@ -9,7 +9,6 @@ A file defines ``def optimize(model: onnx.ModelProto, **options) -> onnx.ModelPr
 
 import traceback
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -29,10 +28,9 @@ from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EditError, ParameterError
-from onnxjson.optimizing.passes.declaration import Changed, NewFile, PartStage, Pass, proto_of
+from onnxjson.optimizing.passes.declaration import Changed, PartStage, Pass, proto_of
 from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.running.box import readable_by_script
-from onnxjson.storage.constant_writing import write_npy
 
 GROUP: Final = "onnxjson.passes"
 
@@ -238,5 +236,4 @@ def edit_pass(edit: Edit) -> EditPass:
 
 def _changed(result: Result) -> Changed:
     notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
-    files = [NewFile(path, partial(write_npy, tensor)) for path, tensor in result.files.items()]
-    return Changed(result.model, notes, tuple(files))
+    return Changed(result.model, notes, result.new_files())

@@ -22,13 +22,13 @@ from typing import Final, Self
 import msgspec
 
 from onnxjson.codecs.tensor_text import WeightsMode
-from onnxjson.editing.applying import Result, files_written
+from onnxjson.editing.applying import Result
 from onnxjson.model.display import counted
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError
 from onnxjson.patching.patch import Patch
 from onnxjson.storage import files
-from onnxjson.storage.external_files import copy_files, locations
+from onnxjson.storage.external_files import copy_files, files_written, locations
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.identity import identity
 from onnxjson.storage.saving import require_savable
@@ -146,7 +146,7 @@ class Session(EditedModel):
             if is_same:
                 self._recorder.saving()
             try:
-                with files_written(Result(self._model, (), self._pending_files()), target):
+                with files_written(Result(self._model, (), self._pending_files()).new_files(), target):
                     files.save(
                         self._model, target, form,
                         weights=weights, expect=expect, replace=replace, backup=True
