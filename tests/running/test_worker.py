@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxjson.model.errors import LimitError, MissingInputError, WorkerError
-from onnxjson.running import server_process
+from onnxjson.running import server_process, worker_protocol
 from onnxjson.running import worker as worker_module
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request
@@ -256,7 +256,7 @@ def test_an_interrupted_job_does_not_answer_the_next_one(monkeypatch: pytest.Mon
 
     with Worker() as worker:
         worker.check(GOOD)
-        monkeypatch.setattr(worker_module, "receive", interrupt)
+        monkeypatch.setattr(worker_protocol, "receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             worker.check(UNDEFINED_INPUT)
         monkeypatch.undo()

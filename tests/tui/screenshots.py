@@ -72,9 +72,11 @@ async def picture(story: Story) -> str:
     """The SVG of a story. Fonts are those of whoever looks at it: none is fetched."""
     async with bench(Path(story.model), story.size) as found:
         for typed in story.typed:
-            for key in keys(typed):
+            *most, last = keys(typed)
+            for key in most:
                 send(found.app, key)
-            await found.settle()
+            await found.press(last)
+        await found.settle()
         text = found.app.export_screenshot(title="onnxjson tui")
         found.session.discard()
     return re.sub(r"\s*@font-face \{.*?\}", "", text, flags=re.S)
