@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.new_models import slot_types
-from onnxjson.editing.new_models.fitting import fitted
-from onnxjson.editing.new_models.recipes import Recipe, bodies, recipe_for, recipes_for
+from onnxjson.editing.new_models.recipes import Recipe, bodies, fitted, recipe_for, recipes_for
 from onnxjson.editing.type_relations import with_shape
 from onnxjson.editing.values import write_value
 from onnxjson.model import operators

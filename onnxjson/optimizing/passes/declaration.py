@@ -181,6 +181,12 @@ def near(word: str, names: Collection[str]) -> str:
     return suggest(word, names)
 
 
+def parts_of(name: str) -> dict[str, str]:
+    """Return the parts of a pass that has many, each with a description of one line: from ``parts.json``."""
+    parts: dict[str, dict[str, str]] = msgspec.json.decode(Path(__file__).with_name("parts.json").read_bytes())
+    return parts[name]
+
+
 @cache
 def is_installed(package: str) -> bool:
     """Whether a distribution is installed for this Python."""

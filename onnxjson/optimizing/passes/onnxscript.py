@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 
-from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -126,68 +126,7 @@ def _serialised(model: Any) -> bytes:
 DEFAULT_RULES: Final = "default_rules"
 ONNXRUNTIME: Final = "for_onnxruntime"
 
-PARTS: Final[dict[str, str]] = {
-    DEFAULT_RULES: "The default rules of the rewriter.",
-    ONNXRUNTIME: "The optimizer for onnxruntime: fuses attention, normalization and others into its operators.",
-    "add_0": "Removes additions of 0.",
-    "affine_conv_fusion": "Fuses Mul and Add into the Conv after them.",
-    "cast_cast": "Fuses two Cast.",
-    "cast_constant_of_shape": "Fuses a Cast into the ConstantOfShape before it.",
-    "cast_constant_of_shape_without_value": "Fuses a Cast into a ConstantOfShape without a value.",
-    "collapse_slice": "Removes a Slice of the whole value.",
-    "collapse_slice2": "Removes a Slice whose result has the shape of its input.",
-    "conv_affine_fusion": "Fuses Mul and Add into the Conv before them.",
-    "div_by_1": "Removes divisions by 1.",
-    "dropout_inference": "Removes Dropout outside training.",
-    "dropout_zero": "Removes Dropout with ratio 0.",
-    "expand_before_binary_op": "Removes an Expand before an operator that broadcasts anyway.",
-    "flatten_to_reshape": "Replaces Flatten with Reshape.",
-    "fuse_batchnorm_into_conv": "Fuses a BatchNormalization into the Conv before it.",
-    "fuse_batchnorm_into_conv_transpose": "Fuses a BatchNormalization into the ConvTranspose before it.",
-    "fuse_batchnorm_into_gemm": "Fuses a BatchNormalization into the Gemm before it.",
-    "fuse_hardswish": "Fuses arithmetic into HardSwish and HardSigmoid.",
-    "fuse_pad_into_conv": "Fuses a Pad into the Conv after it.",
-    "fuse_pad_into_conv_integer": "Fuses a Pad into the ConvInteger after it.",
-    "gemm_to_matmul_add": "Splits Gemm into MatMul and Add.",
-    "gqa": "Fuses the operators of grouped-query attention into Attention.",
-    "layer_normalization": "Fuses arithmetic into LayerNormalization.",
-    "matmul_add_to_gemm": "Fuses MatMul and Add into Gemm.",
-    "materialize_reshape_shape": "Replaces the shape of a Reshape with a constant.",
-    "max_max": "Fuses two Max.",
-    "max_min": "Fuses Max and Min into Clip.",
-    "min_max": "Fuses Min and Max into Clip.",
-    "min_min": "Fuses two Min.",
-    "mul_by_1": "Removes multiplications by 1.",
-    "no_op_cast": "Removes a Cast to the type of its input.",
-    "no_op_dynamic_scatter_nd": "Removes a ScatterND that replaces everything, with computed indices.",
-    "no_op_expand": "Removes an Expand to the shape of its input.",
-    "no_op_static_scatter_nd": "Removes a ScatterND that replaces everything, with constant indices.",
-    "no_op_transpose": "Removes a Transpose that keeps the order.",
-    "normalize_pad_format_conv": "Replaces auto_pad of a Conv with pads.",
-    "normalize_pad_format_conv_integer": "Replaces auto_pad of a ConvInteger with pads.",
-    "one_reshape_matmul_reshape": "Removes the Reshape around a MatMul that broadcasts anyway.",
-    "partial_rotary_embedding": "Fuses arithmetic into RotaryEmbedding of a part of each head.",
-    "remove_optional_bias_from_conv": "Removes a zero bias from a Conv.",
-    "remove_optional_bias_from_conv_transpose": "Removes a zero bias from a ConvTranspose.",
-    "remove_optional_bias_from_gemm": "Removes a zero bias from a Gemm.",
-    "remove_optional_bias_from_qlinear_conv": "Removes a zero bias from a QLinearConv.",
-    "reshape_reshape": "Fuses two Reshape.",
-    "rms_normalization": "Fuses arithmetic into RMSNormalization.",
-    "rotary_embedding": "Fuses arithmetic into RotaryEmbedding.",
-    "slice_split": "Replaces two Slice that halve a value with Split.",
-    "squeeze_reshape_1d": "Removes a Squeeze and a Reshape that restores the shape.",
-    "sub_0": "Removes subtractions of 0.",
-    "successive_clip": "Fuses two Clip.",
-    "successive_clip_relu": "Fuses Clip and Relu into Clip.",
-    "successive_relu": "Fuses two Relu.",
-    "successive_relu_clip": "Fuses Relu and Clip into Clip.",
-    "transpose_a_matmul_add_to_gemm": "Fuses MatMul and Add into Gemm with the first input transposed.",
-    "transpose_ab_matmul_add_to_gemm": "Fuses MatMul and Add into Gemm with both inputs transposed.",
-    "transpose_b_matmul_add_to_gemm": "Fuses MatMul and Add into Gemm with the second input transposed.",
-    "transpose_transpose": "Fuses two Transpose.",
-    "two_reshapes_matmul_reshape": "Removes the Reshapes around a MatMul that broadcasts anyway.",
-    "unsqueeze_unsqueeze": "Fuses two Unsqueeze.",
-}
+PARTS: Final = parts_of("onnxscript")
 
 _COMMON: Final = "onnxscript.rewriter.rules.common"
 _FUSIONS: Final = {

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
-from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, proto_of, require
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of, require
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
@@ -119,56 +119,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
         return bytes(made.SerializeToString())
 
 
-PARTS: Final[dict[str, str]] = {
-    "adjust_add": "Moves the constant of an Add to its second input.",
-    "adjust_slice_and_matmul": "Moves a Slice after the MatMul that consumes it.",
-    "eliminate_common_subexpression": "Merges nodes that compute the same.",
-    "eliminate_consecutive_idempotent_ops": "Removes the second of two equal idempotent operators.",
-    "eliminate_deadend": "Removes nodes that lead to no output.",
-    "eliminate_duplicate_initializer": "Keeps one of equal initializers.",
-    "eliminate_identity": "Removes Identity.",
-    "eliminate_if_with_const_cond": "Replaces an If with one of its branches if the condition is constant.",
-    "eliminate_nop_cast": "Removes a Cast to the type of its input.",
-    "eliminate_nop_concat": "Removes a Concat of one value.",
-    "eliminate_nop_dropout": "Removes Dropout with ratio 0.",
-    "eliminate_nop_expand": "Removes an Expand to the shape of its input.",
-    "eliminate_nop_flatten": "Removes a Flatten of a flat value.",
-    "eliminate_nop_monotone_argmax": "Removes monotone operators before ArgMax.",
-    "eliminate_nop_pad": "Removes a Pad that adds nothing.",
-    "eliminate_nop_reshape": "Removes a Reshape to the shape of its input.",
-    "eliminate_nop_split": "Removes a Split into one output.",
-    "eliminate_nop_transpose": "Removes a Transpose that keeps the order.",
-    "eliminate_nop_with_unit": "Removes additions of 0, multiplications by 1 and the like.",
-    "eliminate_shape_gather": "Replaces a known dimension with a constant.",
-    "eliminate_shape_op": "Replaces a known shape with a constant.",
-    "eliminate_slice_after_shape": "Replaces known dimensions with a constant.",
-    "eliminate_unused_initializer": "Removes initializers that nothing uses.",
-    "extract_constant_to_initializer": "Turns Constant nodes into initializers.",
-    "fuse_add_bias_into_conv": "Fuses an Add after a Conv into its bias.",
-    "fuse_bn_into_conv": "Fuses a BatchNormalization into the Conv before it; nodes compute its weights.",
-    "fuse_concat_into_reshape": "Turns the Concat that computes the shape of a Reshape into a constant.",
-    "fuse_consecutive_concats": "Fuses two Concat along one axis.",
-    "fuse_consecutive_log_softmax": "Fuses Softmax and Log into LogSoftmax.",
-    "fuse_consecutive_reduce_unsqueeze": "Fuses a reduction and its Unsqueeze into one that keeps dimensions.",
-    "fuse_consecutive_slices": "Fuses two Slice.",
-    "fuse_consecutive_squeezes": "Fuses two Squeeze.",
-    "fuse_consecutive_transposes": "Fuses two Transpose.",
-    "fuse_consecutive_unsqueezes": "Fuses two Unsqueeze.",
-    "fuse_matmul_add_bias_into_gemm": "Fuses MatMul and Add into Gemm.",
-    "fuse_pad_into_conv": "Fuses a Pad into the Conv after it.",
-    "fuse_pad_into_pool": "Fuses a Pad into the pooling after it.",
-    "fuse_qkv": "Fuses the three MatMul before an attention.",
-    "fuse_transpose_into_gemm": "Fuses a Transpose into the Gemm after it.",
-    "lift_lexical_references": "Lists values that subgraphs consume from outside; the result is not valid ONNX.",
-    "nop": "Reads the model and writes it again.",
-    "rename_input_output": "Renames inputs and outputs by position, such as input_0 and output_0.",
-    "replace_einsum_with_matmul": "Replaces Einsum with MatMul and Transpose.",
-    "rewrite_input_dtype": "Converts int64 inputs to int32, with a Cast after them.",
-    "rewrite_where": "Removes the Not before a Where, and swaps its branches.",
-    "set_unique_name_for_nodes": "Gives every node a unique name.",
-    "split_init": "Keeps the nodes that need to run only once.",
-    "split_predict": "Keeps the nodes that run for each input; other values become inputs.",
-}
+PARTS: Final = parts_of("onnxoptimizer")
 
 
 class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimizer"):
