@@ -7,7 +7,7 @@ import pytest
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.choices import Names
+from onnxjson_tui.rows.choices import names_of
 from onnxjson_tui.widgets.actions import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
 from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.tui.benches import Bench, run_small
@@ -127,13 +127,12 @@ def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
 
 
 def test_names_are_found_by_parts_the_best_first() -> None:
-    names = Names(Index(small()))
-    assert [(each.label, each.detail) for each in names.find("w")] == [("w", "constant")]
-    assert [each.key for each in names.find("x")] == ["go /graph/input/0"]
-    assert [each.label for each in names.find("relu node")] == ["a", "c"]
-    assert names.find("relu constant") == []
-    assert [each.label for each in names.find("a", most=1)] == ["a"]
-    assert names.find(" ") == []
+    names = names_of(Index(small()))
+    assert [(each.label, each.detail) for each in names.having(["w"])] == [("w", "constant")]
+    assert [each.key for each in names.having(["x"])] == ["go /graph/input/0"]
+    assert [each.label for each in names.having(["relu", "node"])] == ["a", "c"]
+    assert names.having(["relu", "constant"]) == []
+    assert names.having(["a"])[0].label == "a"
 
 
 def test_a_short_message_leaves_room_for_the_keys_and_a_long_one_takes_it(tmp_path: Path) -> None:

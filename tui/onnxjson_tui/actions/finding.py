@@ -33,17 +33,10 @@ class _Search:
         """Search for another text."""
         self._typed = typed
         if typed:
-            self._bench.finder.with_text(self._look)
+            what = wanted(typed)
+            self._bench.finder.with_places(what, lambda places: self._counted(what, places))
         else:
             self._bench.nodes.move_to(self._origin)
-
-    def _look(self, text: NodeText) -> None:
-        what = wanted(self._typed)
-        if what.kind == "text":
-            number = text.nearest(what, self._origin)
-            self._bench.nodes.move_to(self._origin if number is None else number)
-        if self._typed:
-            self._bench.finder.with_places(what, lambda places: self._counted(what, places))
 
     def _counted(self, what: Wanted, places: Sequence[int]) -> None:
         if what != wanted(self._typed) or not self._bench.prompt.is_asking:

@@ -9,7 +9,7 @@ from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.actions.commanding import MARK, ask, run_line
-from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Names
+from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
@@ -22,22 +22,17 @@ class PaletteScreen(PickerScreen):
     def __init__(self, bench: Bench, commands: Sequence[Choice]) -> None:
         super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
         self._bench = bench
-        self._names: Names | None = None
+        self._names: Searchable | None = None
         self._now = ""
 
     def on_mount(self) -> None:
         """Read the names."""
         super().on_mount()
-        bench = self._bench
-        if bench.names is not None and bench.names[0] == bench.session.revision:
-            self._names = bench.names[1]
-        else:
-            index = bench.session.index
-            bench.compute("names", "reading the names", lambda: Names(index), self._have)
+        index = self._bench.session.index
+        self._bench.compute("names", "reading the names", lambda: names_of(index), self._have)
 
-    def _have(self, names: Names) -> None:
+    def _have(self, names: Searchable) -> None:
         self._names = names
-        self._bench.names = (self._bench.session.revision, names)
         if self.is_mounted and self._now.strip():
             self._find(self._now)
 
@@ -46,8 +41,9 @@ class PaletteScreen(PickerScreen):
         self._now = typed
         names = self._names
         if names is not None and typed.strip():
+            words = typed.lower().split()
             self._bench.compute(
-                "palette", "searching", lambda: names.find(typed), lambda found: self._add(typed, found)
+                "palette", "searching", lambda: names.having(words), lambda found: self._add(typed, found)
             )
 
     def _add(self, typed: str, found: list[Choice]) -> None:
@@ -56,11 +52,9 @@ class PaletteScreen(PickerScreen):
             return
         commands = list(self.choices_for(typed))
         wanted = typed.strip().lower()
-        first = [each for each in found if each.label.lower() == wanted]
-        rest = [each for each in found if each.label.lower() != wanted]
-        if len(found) >= MOST:
-            rest.append(Choice("", f"more than {MOST}", "", "type more of the name"))
-        self.query_one(LineList).show(ChoiceRows([*first, *commands, *rest]), 0)
+        count = next((place for place, each in enumerate(found[:MOST]) if each.label.lower() != wanted), MOST)
+        more = [Choice("", f"more than {MOST}", "", "type more of the name")] if len(found) > MOST else []
+        self.query_one(LineList).show(ChoiceRows([*found[:count], *commands, *found[count:MOST], *more]), 0)
 
 
 _MOST_RECENT: Final = 20  # earlier commands that are offered

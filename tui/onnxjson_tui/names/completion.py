@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -13,9 +13,9 @@ from onnxjson.editing.spelling import candidates, expected, option_of, positiona
 from onnxjson.model.display import visible
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.patterns.selector_terms import KEYS, Value, parse, property_texts, spelled
-from onnxjson_tui.names.editable_names import constant_of, is_plain, value_selector
+from onnxjson_tui.names.editable_names import is_plain, value_selector
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.session.opening import complete_path
@@ -158,20 +158,9 @@ def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterato
     parameter = expected(typed.words, typed.last)
     if parameter is None or parameter.shape.form == "choice":
         return
-    index = session.index
-    match parameter.role:
-        case "node" | "nodes":
-            if not typed.last:
-                yield from (".", "%") if session.places.selected else (".",)
-            if typed.last.startswith("op:"):
-                yield from [f"op:{name}" for name in _texts_of(index, "op", typed.last[3:])]
-            yield from map(_selector_of_name, _node_names(index, typed.last))
-        case "tensor" | "tensors":
-            yield from _value_names(index, typed.last)
-        case "constant":
-            yield from _value_names(index, typed.last, constant_of)
-        case _:
-            yield from _offered(session, here, typed, parameter)
+    if parameter.role in ("node", "nodes") and not typed.last:
+        yield "."
+    yield from _offered(session, here, typed, parameter)
 
 
 def _offered(session: Session, here: NodeRef | None, typed: Typed, parameter: Parameter) -> Iterator[str]:
@@ -229,15 +218,9 @@ def _node_names(index: Index, start: str) -> Iterator[str]:
     return filter(is_plain, _beginning(list(islice(names, _NAMES_LOOKED_AT)), start))
 
 
-def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool] | None = None) -> Iterator[str]:
+def _value_names(index: Index, start: str) -> Iterator[str]:
     """Yield selectors of values of all graphs by their names."""
-    wanted = start.lower()
-    found = {
-        name: scope
-        for scope in index.scopes
-        for name in scope.defined_names
-        if wanted in name.lower() and (fits is None or fits(scope, name))
-    }
+    found = {name: scope for scope in index.scopes for name in scope.defined_names}
     return (value_selector(found[name], name) for name in _beginning(list(found), start) if is_plain(name))
 
 

@@ -1,10 +1,8 @@
 """Choices as rows, and searches in choices, in the nodes of a graph, and in all names of a model."""
 
 import re
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice
 from typing import Final, Literal, NamedTuple, overload
 
 import msgspec
@@ -55,12 +53,15 @@ class Searchable(Sequence[Choice]):
         return self._choices[at]
 
     def having(self, words: Sequence[str]) -> list[Choice]:
-        """Return the choices that contain every word; those that begin with the first word come first."""
+        """Return the choices that contain every word; those that are the first word or begin with it come first."""
         texts = self.texts
+        if not words:
+            return list(self._choices)
         found: Sequence[int] = range(len(texts))
         for word in words:
             found = [place for place in found if word in texts[place]]
-        first = [place for place in found if texts[place].startswith(words[0])] if words else found
+        first, whole = [place for place in found if texts[place].startswith(words[0])], f"{words[0]}\n"
+        first.sort(key=lambda place: not texts[place].startswith(whole))
         beginning = set(first)
         return [self._choices[place] for place in (*first, *[place for place in found if place not in beginning])]
 
@@ -127,31 +128,6 @@ PATTERN: Final = re.compile(r"\w\(|->")
 """What is in every pattern of several operators: a call, or a path."""
 
 
-class LineText:
-    """Lines without line feeds as one text."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._text = "\n".join(["", *lines, ""])
-        self._starts = array("q", accumulate([len(line) + 1 for line in lines], initial=1))
-
-    def having(self, part: str, first: int = 0) -> Iterator[int]:
-        """Yield the numbers of the lines that contain a text, from one line on.
-
-        Lines begin with a text after a line feed, and contain others that have none.
-        """
-        at = self._starts[min(first, len(self._starts) - 1)] - 1
-        while (at := self._text.find(part, at)) >= 0:
-            yield (number := self._number(at + part.startswith("\n")))
-            at = self._starts[number + 1] - 1
-
-    def line(self, number: int) -> str:
-        """Return a line."""
-        return self._text[self._starts[number] : self._starts[number + 1] - 1]
-
-    def _number(self, at: int) -> int:
-        return bisect_right(self._starts, at) - 1
-
-
 class NodeText:
     """Operator, name and outputs of each node of a graph as shown, one line each."""
 
@@ -165,22 +141,12 @@ class NodeText:
         ]
         # Unlike lists, tuples of strings are not traversed by every garbage collection.
         self._lines = tuple(lines)
-        self._texts = (LineText(lines), LineText([line.lower() for line in lines]))
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def nearest(self, what: Wanted, number: int) -> int | None:
-        """Return the first place with a plain text, from `number` on; the search wraps around."""
-        lines, text = self._searched(what.text), what.text
-        return next(chain(lines.having(text, number), lines.having(text)), None) if text else None
-
-    def _searched(self, text: str) -> LineText:
-        """Return the text to search: case matters only if the text has capitals."""
-        return self._texts[text == text.lower()]
-
     def all(self, what: Wanted) -> list[int]:
-        """Return all matches, ascending.
+        """Return all matches, ascending; case matters only if the text has capitals.
 
         Raises:
             SelectorError: the pattern is invalid.
@@ -188,11 +154,11 @@ class NodeText:
         """
         if what.kind == "operator":
             return [number for number in range(len(self)) if self.operator(number) == what.text]
+        is_plain = what.text == what.text.lower()
         if what.kind == "pattern":
-            is_plain = what.text == what.text.lower() and not what.text.startswith("(?i)")
-            fits = regular_expression(what.text, ignore_case=is_plain).is_in
+            fits = regular_expression(what.text, ignore_case=is_plain and not what.text.startswith("(?i)")).is_in
             return [number for number, line in enumerate(self._lines) if fits(line)]
-        return list(self._searched(what.text).having(what.text)) if what.text else []
+        return [number for number, line in enumerate(self._lines) if what.text in (line.lower() if is_plain else line)]
 
     def operator(self, number: int) -> str:
         """Return the operator at a place, as a search finds it."""
@@ -217,67 +183,17 @@ def step(places: Sequence[int], number: int, count: int, direction: Direction) -
     return Found(places[at % len(places)], not 0 <= at < len(places))
 
 
-MOST: Final = 200  # maximum number of results; typing more narrows them down
+MOST: Final = 200  # maximum number of names that a search lists; typing more narrows them down
 _NAME: Final = 300  # maximum characters of a name that are searched
 
-_MOST_LINES: Final = 50_000
-"""Maximum number of entries containing the longest typed word that are searched for the other words."""
 
-
-class Names:
-    """The names of a model as one text, one line each; built in a thread for a big model."""
-
-    def __init__(self, index: Index) -> None:
-        """Collect the names of all graphs, inputs, outputs, constants, scopes and nodes."""
-        lines: list[str] = []
-        # Nodes are in graph order, so nothing has to be stored for each of them.
-        self._addresses: list[str] = []
-        self._nodes: list[tuple[int, Scope]] = []
-        for address, label, detail in _named(index):
-            self._addresses.append(address)
-            lines.append(f"{label}\t{detail}")
-        for scope in index.scopes:
-            self._nodes.append((len(lines), scope))
-            for position, node in enumerate(scope.graph.node):
-                name = node.name or next((each for each in node.output if each), "")
-                operator = operator_name(node.domain, node.op_type)
-                lines.append(f"{visible(name, _NAME)}\t{visible(operator, 60)}, node {position}")
-        # Unlike lists, tuples of strings are not traversed by every garbage collection.
-        self._lines = tuple(lines)
-        self._text = LineText([line.lower() for line in lines])
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def find(self, typed: str, most: int = MOST) -> list[Choice]:
-        """Return the entries that contain every typed word, exact matches first; their keys are ``go ADDRESS``."""
-        words = typed.lower().split()
-        if not words:
-            return []
-        numbers: dict[int, None] = {}
-        if len(words) == 1:
-            for mark in ("\t", ""):
-                numbers |= dict.fromkeys(islice(self._text.having("\n" + words[0] + mark), most))
-        longest = max(words, key=len)
-        others = [word for word in words if word is not longest]
-        for number in islice(self._text.having(longest), _MOST_LINES):
-            if len(numbers) >= most:
-                break
-            line = self._text.line(number) if others else ""
-            if all(word in line for word in others):
-                numbers[number] = None
-        return [self._entry(number) for number in list(numbers)[:most]]
-
-    def _entry(self, number: int) -> Choice:
-        label, _, detail = self._lines[number].partition("\t")
-        if number < len(self._addresses):
-            return Choice(f"go {self._addresses[number]}", label, detail)
-        first, scope = self._nodes[bisect_right(self._nodes, number, key=lambda each: each[0]) - 1]
-        return Choice(f"go {scope.address}/node/{number - first}", label, detail)
+def names_of(index: Index) -> Searchable:
+    """Return everything in a model that has a name; their keys are ``go ADDRESS``. Use a thread for a big model."""
+    return Searchable([Choice(f"go {address}", label, detail) for address, label, detail in _named(index)])
 
 
 def _named(index: Index) -> Iterator[tuple[str, str, str]]:
-    """Yield address, label and detail of everything with a name except nodes."""
+    """Yield address, label and detail: graphs, inputs, outputs, constants, scopes, nodes."""
     for scope in index.scopes:
         if scope.kind != "main":
             inner = scope.address.rpartition("/attribute/")[2]
@@ -299,6 +215,11 @@ def _named(index: Index) -> Iterator[tuple[str, str, str]]:
                 if each not in seen:
                     seen.add(each)
                     yield (f"{scope.address}/node/{position}", visible(each, _NAME), "scope of nodes")
+    for scope in index.scopes:
+        for position, node in enumerate(scope.graph.node):
+            name = node.name or next((each for each in node.output if each), "")
+            operator = visible(operator_name(node.domain, node.op_type), 60)
+            yield (f"{scope.address}/node/{position}", visible(name, _NAME), f"{operator}, node {position}")
 
 
 def _of_graph(scope: Scope) -> Iterator[tuple[str, str, str]]:

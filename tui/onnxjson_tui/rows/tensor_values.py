@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 LIST_COLUMNS: Final = 10  # elements in a row of a list
-_SPAN: Final = 1 << 16  # maximum bytes that are read at once for elements that are not adjacent
 _MEASURED: Final = 16  # rows, and columns of them, that determine the first width of the columns
 
 _WIDEST: Final = 24
@@ -188,15 +187,10 @@ class ValueGrid:
         if self.tensor.data_type == STRING:
             found = [self.tensor.string_data[place][:400].decode(errors="surrogateescape") for place in places]
             return [f'"{visible(text, 100)}"' for text in found]
-        size = BITS[self.tensor.data_type or 0]
-        span = (max(places) - min(places) + 1) * size // 8 if places else 0
-        if abs(places.step) == 1 or span <= _SPAN:
-            if not places:
-                return []
-            low = min(places)
-            near = self._elements(low, max(places) - low + 1)
-            return [near[place - low] for place in places]
-        return [self._elements(place, 1)[0] for place in places]
+        if abs(places.step) != 1:
+            return [self._elements(place, 1)[0] for place in places]
+        found = self._elements(min(places), len(places)) if places else []
+        return found[:: places.step]
 
     def _elements(self, start: int, count: int) -> list[str]:
         """Return the texts of adjacent elements."""

@@ -11,7 +11,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.patterns.searching import find
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
-from onnxjson_tui.rows.choices import Names, NodeText, Wanted
+from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
 from onnxjson_tui.session.history import Changed, Preview
@@ -110,7 +110,6 @@ class Bench(GraphScreen):
         super().__init__(session, terminal, actions)
         self._pages = pages
         self.finder = Finder(self)  # the search in the list of nodes
-        self.names: tuple[int, Names] | None = None  # the names of the model at a revision, for the palette
 
     def on_mount(self) -> None:
         """Show the model."""
