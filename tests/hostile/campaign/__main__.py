@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from tests.hostile.campaign.children import Outcome
 from tests.hostile.campaign.commands import commands
+from tests.hostile.campaign.crashers import crashers
+from tests.hostile.campaign.guided import guided
+from tests.hostile.campaign.journals import journals
 from tests.hostile.campaign.machines import faults, killed_calls, kills, memory
+from tests.hostile.campaign.terminals import terminals
 
 
 class Part(NamedTuple):
@@ -25,6 +29,10 @@ PARTS = {
     "calls": Part(killed_calls, 3_000),
     "kills": Part(kills, 12_000),
     "memory": Part(memory, 800),
+    "journals": Part(journals, 12_000),
+    "crashers": Part(crashers, 5_000),
+    "terminals": Part(terminals, 4_700),
+    "guided": Part(guided, 8_000),
 }
 
 _SHOWN = 40

@@ -6,10 +6,15 @@ import pytest
 
 from tests.hostile.campaign.children import Outcome
 from tests.hostile.campaign.commands import commands
+from tests.hostile.campaign.crashers import crashers
+from tests.hostile.campaign.guided import guided
+from tests.hostile.campaign.journals import journals
 from tests.hostile.campaign.machines import faults, has_strace, killed_calls, kills, memory
+from tests.hostile.campaign.terminals import terminals
 
 SHARES: list[tuple[Callable[[int, int], Iterator[Outcome]], int]] = [
-    (commands, 40), (kills, 100), (memory, 14), (faults, 40), (killed_calls, 35),
+    (commands, 40), (kills, 100), (memory, 14), (faults, 40), (killed_calls, 35), (journals, 150), (crashers, 40),
+    (terminals, 60), (guided, 160),
 ]  # fmt: skip
 
 
