@@ -1,0 +1,154 @@
+"""What happens to journals rarely: closed ones, ones of others, steps of another version."""
+
+import errno
+import fcntl
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.model.errors import FileError
+from onnxjson_tui.session import journal as journals
+from onnxjson_tui.session.journal import Header, Journal, Line, StepLine, begin, encoded, lock_abandoned
+from onnxjson_tui.session.recovery import Abandoned
+from tests.editing.random_models import random_model
+from tests.tui.sessions import opened, saved
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+HEADER = Header(format=journals.FORMAT, version="0", key="k", name="m", size=1, mtime_ns=1, started=1)
+
+
+def failing(number: int) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def abandoned(tmp_path: Path, *lines: Line) -> Abandoned:
+    path = tmp_path / "journal"
+    path.write_bytes(b"".join(map(encoded, [HEADER, *lines])))  # type: ignore[arg-type]
+    return Abandoned(path, os.open(path, os.O_RDWR))
+
+
+def test_a_closed_journal_takes_no_line_and_may_be_closed_again() -> None:
+    journal = begin(HEADER)
+    journal.sync()
+    journal.close()
+    journal.close()
+    journal.sync()
+    with pytest.raises(FileError, match="is closed"):
+        journal.append(Line(undo=True))
+    journal.remove()
+
+
+def test_a_journal_that_was_never_written_has_no_thread(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path, os.open(path, os.O_RDWR | os.O_CREAT), 0)
+    journal.close()
+
+
+def test_a_header_that_cannot_be_written_leaves_no_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pwrite", failing(errno.ENOSPC))
+    with pytest.raises(FileError):
+        begin(HEADER)
+    assert not journals.folder_of("k").exists()
+
+
+def test_a_thread_syncs_what_is_written_and_ends_with_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "SYNC_SECONDS", 0.01)
+    journal = begin(HEADER)
+    end = time.monotonic() + 10
+    while journal._is_dirty and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not journal._is_dirty
+    journal.close()
+    journal.remove()
+
+
+def test_journals_of_others_and_what_is_no_file_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "00000000000000000001-1-0000000000000000"
+    path.mkdir()
+    assert lock_abandoned(path) is None
+    path.rmdir()
+    os.mkfifo(path)
+    assert lock_abandoned(path) is None
+    path.unlink()
+    path.write_bytes(b"")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert lock_abandoned(path) is None
+    journals._remove_abandoned(path)
+    assert path.exists()
+
+
+def test_where_there_are_no_locks_the_process_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK))
+    mine = tmp_path / f"00000000000000000001-{os.getpid()}-0000000000000000"
+    mine.write_bytes(b"")
+    assert lock_abandoned(mine) is None
+    gone = tmp_path / "00000000000000000001-4194305-0000000000000000"
+    gone.write_bytes(b"")
+    descriptor = lock_abandoned(gone)
+    assert descriptor is not None
+    os.close(descriptor)
+    monkeypatch.setattr(os, "kill", failing(errno.EPERM))
+    assert journals.is_running(gone)
+
+
+def test_a_journal_that_its_owner_removes_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"")
+    monkeypatch.setattr(journals, "_lock", lambda *_: path.unlink())
+    assert lock_abandoned(path) is None
+
+
+def test_all_journals_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        session = opened(saved(tmp_path / f"m{number}.onnx"))
+        session.edit(edits.SetMetadata(key="k", value="v"))
+        assert session.journal_path is not None
+        root = session.journal_path.parent.parent
+        session._recorder.close()
+    assert len(list(journals._all_journals(root))) == 3
+    monkeypatch.setattr(journals, "BYTES_IN_ALL", 0)
+    (root / "file").write_bytes(b"")
+    journals._remove_excess(next(root.iterdir()))
+    assert not list(journals._all_journals(root))
+    shutil.rmtree(root)
+    assert not list(journals._all_journals(root))
+
+
+def test_an_edit_that_this_version_does_not_know_is_told_by_its_step(tmp_path: Path) -> None:
+    step = StepLine(patch="", edits=('{"edit": "of-the-future"}',), title="a new edit")
+    found = abandoned(tmp_path, Line(step=step), Line(step=replace(step, title="", edits=())))
+    assert found.commands == ("a new edit", "")
+    assert found.script()[1] == ("a new edit", "a step")
+    assert not found.is_saved_in(random_model(random.Random(1)))
+    found.release()
+    found.release()
+
+
+def test_a_journal_is_not_replayed_on_another_time_if_it_has_no_hash(tmp_path: Path) -> None:
+    model = saved(tmp_path / "m.onnx", random_model(random.Random(1)))
+    found = abandoned(tmp_path)
+    with opened(model) as session:
+        identity = session.opened.identity
+        found.header = replace(
+            HEADER, version=onnxjson.__version__, size=identity.size, mtime_ns=identity.mtime_ns, sha256=None
+        )
+        assert found.why_not(identity) == ""
+        found.header = replace(found.header, mtime_ns=0)
+        assert "was changed afterwards" in found.why_not(identity)
+    found.discard()
