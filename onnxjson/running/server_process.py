@@ -228,9 +228,9 @@ class ServerProcess:
     def end(self) -> None:
         """End it with everything that its jobs started."""
         for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe
             with suppress(OSError):
-                if pipe:
-                    pipe.close()
+                pipe.close()
         # Its input is closed, so it kills its child and ends.
         try:
             self.process.wait(2)

@@ -177,10 +177,12 @@ class Resolver:
         if not self._trust_links and status.st_nlink != 1:
             raise errors.UntrustedError(
                 f"{where}: the file has {status.st_nlink} names (hard links), so it may belong elsewhere; "
-                "copy it, or trust links"
+                "copy it, or trust links with --trust-links"
             )
         if not self._trust_links and status.st_dev != device:
-            raise errors.UntrustedError(f"{where}: it is on another file system; copy it, or trust links")
+            raise errors.UntrustedError(
+                f"{where}: it is on another file system; copy it, or trust links with --trust-links"
+            )
         occupied = status.st_blocks * 512
         if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
             raise errors.UntrustedError(
@@ -247,7 +249,9 @@ def _step(folder: int, name: str, flags: int, where: str) -> int:
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            raise errors.UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or trust links")
+            raise errors.UntrustedError(
+                f"{where}: {visible(name)!r} is a link; copy the file, or trust links with --trust-links"
+            )
         if not flags & os.O_DIRECTORY and not stat.S_ISREG(mode):
             # Opening a device may already have an effect.
             raise errors.UntrustedError(f"{where}: it is not a regular file")

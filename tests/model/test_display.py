@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from onnxjson.model.display import ELLIPSIS, LONGEST, listed, visible, whole_texts
+from onnxjson.model.display import ELLIPSIS, LONGEST, is_whole, listed, visible, whole_texts
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -107,6 +107,12 @@ def test_whole_texts_are_not_shortened_and_still_have_an_end() -> None:
         with whole_texts(False):
             assert visible(name).endswith(ELLIPSIS)
     assert visible(name).endswith(ELLIPSIS)
+
+
+def test_texts_are_shown_in_full_within_a_block_alone() -> None:
+    assert not is_whole()
+    with whole_texts():
+        assert is_whole()
 
 
 def test_lists_are_cut_with_the_number_of_items_left() -> None:

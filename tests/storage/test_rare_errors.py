@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -130,6 +131,35 @@ def test_tensors_inside_know_no_file(tmp_path: Path) -> None:
     model = external.with_file(onnxjson.Model(graph=Graph(initializer=(inside, outside))), tmp_path / "m.onnx")
     assert model.graph is not None
     assert [external.file_of(each) for each in model.graph.initializer] == [None, tmp_path / "m.onnx"]
+
+
+def test_a_model_without_external_data_stays_as_it_is(tmp_path: Path) -> None:
+    model = onnxjson.Model(graph=Graph())
+    assert external.with_file(model, tmp_path / "m.onnx") is model
+
+
+def test_links_are_followed_without_a_model_file_too(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"data")
+    (tmp_path / "link").symlink_to("w.bin")
+    pairs = (StringStringEntry(key="location", value="link"),)
+    assert Resolver(tmp_path, trust_links=True).resolve(pairs, None).read() == b"data"
+
+
+def test_a_thread_hashes_what_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "THREAD_FROM", 10)
+    found = identity.StreamHash()
+    for number in range(40):
+        found.update(bytes([number]) * 8)
+    whole = b"".join(bytes([number]) * 8 for number in range(40))
+    assert found.hexdigest() == hashlib.sha256(whole).hexdigest()
+
+
+def test_folders_are_made_once_and_a_place_is_tried_before_a_question(tmp_path: Path) -> None:
+    for _ in range(2):
+        saving.make_folder(tmp_path / "sub")
+    saving.require_savable(tmp_path / "sub" / "new")
+    with pytest.raises(OutputError):
+        saving.require_savable(tmp_path / "sub")
 
 
 def resolved(folder: Path, location: str) -> None:

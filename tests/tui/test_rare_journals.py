@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import random
 import shutil
@@ -152,3 +153,27 @@ def test_a_journal_is_not_replayed_on_another_time_if_it_has_no_hash(tmp_path: P
         found.header = replace(found.header, mtime_ns=0)
         assert "was changed afterwards" in found.why_not(identity)
     found.discard()
+
+
+def test_steps_that_do_not_fit_end_the_replay_with_their_number(tmp_path: Path) -> None:
+    model = random_model(random.Random(1))
+    found = abandoned(tmp_path, Line(undo=True), Line(redo=True), Line(step=StepLine(patch="", title="broken")))
+    assert "step 1 cannot be applied" in found.replay(model).trouble
+    found.release()
+
+
+def test_steps_that_write_files_and_payloads_of_the_model_are_found(tmp_path: Path) -> None:
+    model = random_model(random.Random(1))
+    changed = onnxjson.apply(model, edits.SetMetadata(key="k", value="v"))
+    step = StepLine(
+        patch=onnxjson.Patch.between(model, changed).dumps(),
+        edits=(json.dumps({"edit": "set-metadata", "key": "k", "value": "v"}),),
+        apart={"0" * 64: 3},
+        has_files=True,
+    )
+    found = abandoned(tmp_path, Line(step=step))
+    replayed = found.replay(model)
+    assert not replayed.trouble
+    assert replayed.model == changed
+    assert replayed.made[0].files == {}
+    found.release()

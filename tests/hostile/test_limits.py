@@ -1,0 +1,103 @@
+"""The limits in the table of docs/security.md: beyond it, a refusal with the limit and its option or remedy."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+
+from tests.cli.running import run
+from tests.hostile import binaries
+from tests.hostile.bounds.cases import calls, expansion, inputs, model
+
+HERE = Path()
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+
+
+def big() -> None:
+    with open("a.onnx", "wb") as file:
+        file.write(binaries.base())
+        file.truncate(2**31)
+
+
+def good() -> None:
+    Path("a.onnx").write_bytes(binaries.base())
+
+
+def deep() -> None:
+    Path("a.onnx").write_bytes(binaries.graphs(34))
+
+
+def deep_text() -> None:
+    Path("a.onnx.json").write_text('{"format": "onnxjson/1", "graph": {"input": ' + "[" * 255 + "]" * 255 + "}}")
+
+
+def expanding() -> None:
+    calls(HERE, 20)
+
+
+def huge() -> None:
+    made = model([helper.make_node("Relu", ["x"], ["y"])])
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2**40
+    Path("a.onnx").write_bytes(made.SerializeToString())
+
+
+def outside(name: str) -> Callable[[], None]:
+    def write() -> None:
+        made = model([helper.make_node("Add", ["x", "w"], ["y"])])
+        tensor = made.graph.initializer.add(name="w", data_type=1, dims=[2**20], data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value=name)
+        Path("a.onnx").write_bytes(made.SerializeToString())
+        with open("w.bin", "wb") as file:
+            file.truncate(2**22)
+        os.symlink("w.bin", "link.bin")
+
+    return write
+
+
+LIMITS: dict[str, tuple[Callable[[], None], str, int, str]] = {
+    "bytes of a binary model": (big, "show a.onnx", 71, "2,147,483,647"),
+    "levels of messages": (deep, "show a.onnx", 71, "100 levels"),
+    "levels of a text": (deep_text, "fmt a.onnx.json", 65, "256 levels"),
+    "characters of a pattern of names": (good, f"show a.onnx re:{'a' * 501}", 2, "500 are allowed"),
+    "levels of a pattern": (good, f"find a.onnx {'Relu(' * 70}_{')' * 70}", 71, "60 levels"),
+    "nodes after calls, in a run": (expanding, "run a.onnx", 76, "20,000; `onnxjson rewrite inline"),
+    "nodes after calls, in an analysis": (expanding, "rewrite infer-shapes a.onnx -o out.onnx", 76, "500,000"),
+    "memory of a run": (lambda: expansion(HERE, 30), "run a.onnx --memory 1G", 76, "--memory"),
+    "seconds of a run": (lambda: inputs(HERE, 3_000), "run a.onnx --timeout 0.1", 71, "--timeout"),
+    "bytes of a random input": (huge, "run a.onnx", 65, "--dim"),
+    "holes of a data file": (outside("w.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--allow-sparse"),
+    "links to a data file": (outside("link.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--trust-links"),
+}  # fmt: skip
+"""What is limited: how a file is made, the command, its exit code, and a part of its message."""
+
+
+def table() -> dict[str, list[str]]:
+    """The rows of the page."""
+    part = PAGE.read_text(encoding="utf-8").split("### Limits")[1].split("\n#")[0]
+    rows = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in part.splitlines() if line.startswith("| ")]
+    return {row[0]: row[1:] for row in rows[1:]}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_beyond_a_limit_is_refused_with_its_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write, command, exit_code, part = LIMITS[name]
+    write()
+    result = run(*command.split())
+    assert result.exit_code == exit_code, result.stderr
+    assert part in result.stderr
+    assert not Path("out.onnx").exists()
+    row = table()[name]
+    assert row[1] == str(exit_code)
+    for option in re.findall(r"--[a-z-]+", part):
+        assert f"`{option}`" in row[2]
+
+
+def test_the_page_has_every_limit_that_is_tested_and_no_other() -> None:
+    assert list(table()) == list(LIMITS)
