@@ -18,7 +18,6 @@ from onnxjson.model.operators import operator_signature
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import TensorRef, select
 from onnxjson.rendering.node import (
-    NodeList,
     documentation_fields,
     node_lines,
     nodes_lines,
@@ -201,12 +200,10 @@ def _select(
             documentation = _documentation(each.model, found[0]) if with_doc else None
             views.append(node := view_node(each.model, each.index, found[0], file, documentation))
             lines += node_lines(node, width)
-        elif shapes:
-            views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(found))})
-            lines += shapes_lines(nodes, width)
         else:
-            views.append(NodeList("nodes", file, tuple([node_name(ref) for ref in found])))
-            lines += nodes_lines(found, width)
+            nodes = shapes_of(found) if shapes else [node_name(ref) for ref in found]
+            views.append({"kind": "shapes" if shapes else "nodes", "file": file, "nodes": nodes})
+            lines += shapes_lines(nodes, width) if shapes else nodes_lines(found, width)
     return views, lines
 
 

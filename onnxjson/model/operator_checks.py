@@ -56,7 +56,8 @@ def unknown_operator(node: Node, opset: int, *, suggests: bool = True) -> Mistak
     similar = suggest(op_type, operators.known_operators(domain)) if suggests else ""
     hint = similar or "a model's own operators need a separate domain"
     if op_type in operators.known_operators(domain):
-        hint = f"it does not exist in version {opset}; change the version with convert-opset"
+        first = min(each[2] for each in operators.all_operators() if each[:2] == (domain, op_type))
+        hint = f"it exists from version {first}, and the model imports {opset}; convert-opset changes that"
     return Mistake("unknown-operator", "/op_type", f"there is no operator {shown}", hint)
 
 

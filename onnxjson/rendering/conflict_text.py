@@ -11,7 +11,7 @@ from onnxjson.diffing.details import attribute_value_text, node_label, type_text
 from onnxjson.merging.conflicted_files import value_text
 from onnxjson.model.addresses import SIDES
 from onnxjson.model.display import counted, listed, visible
-from onnxjson.model.document import Attribute, Model, Node, Tensor
+from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
 from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
@@ -74,6 +74,8 @@ def _value(conflict: Conflict, side: str) -> str:
             return visible(attribute_value_text(value), _LONGEST)
         case Tensor():
             return f"{visible(type_text(value), _LONGEST)} {side_values(conflict)[side]}"
+        case StringStringEntry():
+            return visible(f"{value.key} = {value.value}", _LONGEST)
         case Node() if isinstance(conflict.base, Node) and side == "base":
             return visible(operator_name(value.domain, value.op_type))
         case Node() if isinstance(conflict.base, Node):

@@ -162,14 +162,6 @@ def _few_values(tensor: Tensor) -> list[object] | None:
     return None if found is None else [Json(token) for token in found]
 
 
-class NodeList(msgspec.Struct, frozen=True):
-    """Several selected nodes."""
-
-    kind: str
-    file: str
-    nodes: tuple[values.NodeName, ...]
-
-
 def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
     """Return a line for each node: operator, name, first output (if there is space, or no name), address."""
     names = [(ref.node.name or "", next(iter(ref.node.output), "")) for ref in refs]

@@ -7,7 +7,6 @@ from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import Event
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.optimizing.passes.pipeline import is_grown
 from onnxjson.optimizing.provenance import Provenance, Story, Touch
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
@@ -223,7 +222,7 @@ def bytes_change(before: int, after: int) -> str:
 
 def growth(before: int, after: int) -> list[str]:
     """Return a sentence if a model grew by more than 10 %; else nothing."""
-    return [f"the model grew by {(after - before) * 100 // before} %"] if is_grown(before, after) else []
+    return [f"the model grew by {(after - before) * 100 // before} %"] if after * 10 > before * 11 else []
 
 
 _LABEL: Final = 30

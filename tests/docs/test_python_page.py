@@ -73,7 +73,7 @@ def _entry(name: str, value: Any) -> str:
     if inspect.ismodule(value):
         return f"\n### {name}\n\nA module: [all edits](edits.md#all-edits) as classes, and the names below.\n"
     if inspect.isclass(value):
-        members = "\n".join(_members(value))
+        members = "\n".join(dict.fromkeys(_members(value)))
         body = f"{text}\n\n{members}" if members else text
     else:
         body = f"{_signature(name.rpartition('.')[2], value)}\n\n{text}"

@@ -52,8 +52,7 @@ def test_a_node_that_one_side_removed_says_what_the_other_changed() -> None:
 def test_a_conflict_outside_of_nodes_is_its_address() -> None:
     (line,) = lines_of(BASE, both(metadata("k", "1"))(BASE), both(metadata("k", "2"))(BASE))
     assert line.startswith("  1  @/metadata_props/0")
-    assert '"1"' in line
-    assert '"2"' in line
+    assert line.endswith("ours k = 1, theirs k = 2")
 
 
 def test_names_are_visible() -> None:

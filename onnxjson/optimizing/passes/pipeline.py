@@ -76,16 +76,6 @@ class Made(NamedTuple):
         """Whether a byte changed."""
         return self.after is not self.before
 
-    @property
-    def is_grown(self) -> bool:
-        """Whether the model grew by more than 10 %."""
-        return is_grown(len(self.before.data), len(self.after.data))
-
-
-def is_grown(before: int, after: int) -> bool:
-    """Whether a size in bytes grew by more than 10 %."""
-    return after * 10 > before * 11
-
 
 class _Round(NamedTuple):
     after: Stage
