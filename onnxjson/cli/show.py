@@ -90,7 +90,7 @@ def show_command(
     onnxjson show before.onnx after.onnx
     onnxjson show m.onnx fc.weight
     onnxjson show m.onnx op:Conv --json
-    onnxjson show m.onnx --cost --dim batch=8
+    onnxjson show m.onnx --cost --dim N=8
     onnxjson show m.onnx op:Conv --shapes
     """
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
@@ -200,10 +200,12 @@ def _select(
             documentation = _documentation(each.model, found[0]) if with_doc else None
             views.append(node := view_node(each.model, each.index, found[0], file, documentation))
             lines += node_lines(node, width)
+        elif shapes:
+            views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(found))})
+            lines += shapes_lines(nodes, width)
         else:
-            nodes = shapes_of(found) if shapes else [node_name(ref) for ref in found]
-            views.append({"kind": "shapes" if shapes else "nodes", "file": file, "nodes": nodes})
-            lines += shapes_lines(nodes, width) if shapes else nodes_lines(found, width)
+            views.append({"kind": "nodes", "file": file, "nodes": [node_name(ref) for ref in found]})
+            lines += nodes_lines(found, width)
     return views, lines
 
 

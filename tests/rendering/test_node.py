@@ -11,7 +11,6 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import (
-    NodeList,
     NodeView,
     documentation_fields,
     node_lines,
@@ -132,7 +131,7 @@ def test_list_of_nodes_says_where_each_is() -> None:
     lines = nodes_lines(refs, 80)
     assert lines[0] == "7 nodes"
     assert all(len(line) <= 80 for line in lines)
-    nodes = json.loads(as_json(NodeList("nodes", "m.onnx", tuple(map(node_name, refs)))))["nodes"]
+    nodes = json.loads(as_json(list(map(node_name, refs))))
     assert nodes[2] == {"address": "/graph/node/1/attribute/then_branch/g/node/0", "op_type": "Relu", "name": None}
 
 
