@@ -36,9 +36,8 @@ def _sections(model: Model, *opened: str, marks: dict[str, str] | None = None) -
     index = Index(model)
     scope = index.scopes[0] if index.scopes else None
     rows = [] if scope is None else Outline(scope.graph.node).rows(opened)
-    session = SimpleNamespace(model=model, index=index, places=SimpleNamespace(marks=marks or {}))
-    bench: Any = SimpleNamespace(opened=set(opened), session=session, scope=scope, ascii_only=False)
-    return OutlineLines(None, bench, (frozenset(opened), rows))
+    session: Any = SimpleNamespace(model=model, index=index, places=SimpleNamespace(marks=marks or {}))
+    return OutlineLines(session, scope, opened, known=(frozenset(opened), rows))
 
 
 def _row(sections: OutlineLines, number: int) -> Row:

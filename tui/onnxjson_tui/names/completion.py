@@ -15,7 +15,7 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.patterns.selector_terms import KEYS, Value, parse, property_texts, spelled
-from onnxjson_tui.names.editable_names import is_plain, value_selector
+from onnxjson_tui.names.editable_names import is_plain
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.session.opening import complete_path
@@ -30,7 +30,7 @@ _WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?
 _PIECE: Final = re.compile(r"""'([^']*)'?|"((?:\\.|[^"\\])*\\?)"?|(?:\\(?=.))?([^'"\\]+|.)""", re.S)
 """A part of a word: in single quotes, in double quotes, an escaped character, or plain."""
 
-_NAMES_LOOKED_AT: Final = 200_000  # maximum number of names of a model that are searched for one completion
+_NODES_LOOKED_AT: Final = 200_000  # maximum number of nodes that are searched for one completion
 
 
 class Typed(NamedTuple):
@@ -118,7 +118,7 @@ def selector_offers(session: Session, line: str) -> list[str]:
     index = session.index
     if not colon:
         keys = [f"{each}:" for each in (*KEYS, "in")]
-        names = map(_selector_of_name, _node_names(index, key)) if key and not head else ()
+        names = map(_selector_of_name, _texts_of(index, "name", key)) if key and not head else ()
         found = [*_beginning(keys, key), *names]
         return [start + mark + word for word in found[:MOST]]
     texts = _texts_of(index, key, value)
@@ -126,28 +126,19 @@ def selector_offers(session: Session, line: str) -> list[str]:
 
 
 def _texts_of(index: Index, key: str, value: str) -> list[str]:
+    nodes = islice(index.node_refs, _NODES_LOOKED_AT)
     match key:
-        case "op":
-            return _beginning(sorted({name.rpartition("::")[2] for name in index.operator_counts()}), value)
-        case "name":
-            return list(_node_names(index, value))
-        case "output" | "input":
-            return list(_value_names(index, value))
-        case "dtype":
-            return _beginning([name for number, name in DATA_TYPE_NAMES.items() if number], value)
-        case "shape":
-            refs = islice(index.node_refs, _NAMES_LOOKED_AT)
-            return _beginning(sorted({text for ref in refs for text in property_texts(ref, "shape")}), value)
-        case "domain":
-            return _beginning([each.domain or "ai.onnx" for each in index.model.opset_import], value)
-        case "attr":
-            nodes = islice((node for scope in index.scopes for node in scope.graph.node), _NAMES_LOOKED_AT)
-            names = {each.name or "" for node in nodes for each in node.attribute}
-            return _beginning(sorted(names), value)
         case "in":
-            return _beginning(["main"], value)
+            words = ["main"]
+        case "dtype":
+            words = [name for number, name in DATA_TYPE_NAMES.items() if number]
+        case "attr":
+            words = sorted({each.name or "" for ref in nodes for each in ref.node.attribute})
+        case "op" | "name" | "output" | "input" | "domain" | "shape" | "scope":
+            words = list(dict.fromkeys(text for ref in nodes for text in property_texts(ref, key)))
         case _:
             return []
+    return list(filter(is_plain, _beginning(words, value)))
 
 
 def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
@@ -211,17 +202,6 @@ def _beginning(words: Sequence[str], start: str) -> list[str]:
     wanted = start.lower()
     found = [word for word in words if word.lower().startswith(wanted)]
     return (found or [word for word in words if wanted in word.lower()])[:MOST]
-
-
-def _node_names(index: Index, start: str) -> Iterator[str]:
-    names = (node.name or "" for scope in index.scopes for node in scope.graph.node)
-    return filter(is_plain, _beginning(list(islice(names, _NAMES_LOOKED_AT)), start))
-
-
-def _value_names(index: Index, start: str) -> Iterator[str]:
-    """Yield selectors of values of all graphs by their names."""
-    found = {name: scope for scope in index.scopes for name in scope.defined_names}
-    return (value_selector(found[name], name) for name in _beginning(list(found), start) if is_plain(name))
 
 
 def _selector_of_name(name: str) -> str:

@@ -5,10 +5,10 @@ A section is a heading with rows that are computed when they become visible: a m
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, SparseTensor, Tensor, ValueInfo
@@ -71,47 +71,31 @@ class Section(NamedTuple):
         return f"\0{self.name}"
 
 
-class OutlineOwner(Protocol):
-    """The screen that an outline is part of."""
-
-    opened: set[str]  # keys of the open scopes and groups
-
-    @property
-    def session(self) -> Session:
-        """The session on the model."""
-        ...
-
-    @property
-    def scope(self) -> Scope | None:
-        """The graph that is shown, if there is one."""
-        ...
-
-    @property
-    def ascii_only(self) -> bool:
-        """Whether lines are drawn with ASCII characters only."""
-        ...
-
-
 class OutlineLines:
     """The rows of the outline: headings and the rows of open sections; the workbench stores what is open."""
 
-    def __init__(self, outline: Outline | None, bench: OutlineOwner, known: OpenedRows | None = None) -> None:
-        """Count the rows; `known` are the previous rows of the scopes with their open keys."""
-        self._outline = outline
-        self._bench = bench
-        self._opened = frozenset(bench.opened)
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope | None,
+        opened: Collection[str],
+        outline: Outline | None = None,
+        known: OpenedRows | None = None,
+        *,
+        ascii_only: bool = False,
+    ) -> None:
+        """Count the rows of a graph; `known` are the rows of the scopes where other keys than `opened` may be open."""
+        self.outline = outline
+        self._opened = frozenset(opened)
         if known is None or known[0] != self._opened:
             known = self._opened, [] if outline is None else outline.rows(self._opened)
-        self._known = known
-        self._model, self._index, self._scope = bench.session.model, bench.session.index, bench.scope
-        self._marks = sorted(bench.session.places.marks.items())
+        self.known = known
+        self._ascii_only = ascii_only
+        self._model, self._index, self._scope = session.model, session.index, scope
+        self._marks = sorted(session.places.marks.items())
         self._sections = [each for each in self._found() if each.length]
         lengths = [1 + (each.length if self.is_open(each) else 0) for each in self._sections]
         self._starts = list(accumulate(lengths, initial=0))
-
-    def again(self) -> "OutlineLines":
-        """Return the lines after something was opened or closed, or after the model or its marks changed."""
-        return OutlineLines(self._outline, self._bench, self._known)
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -122,7 +106,7 @@ class OutlineLines:
 
     def line(self, number: int, width: int) -> Line:
         """Return indentation, fold mark, label, and on the right the number or the type."""
-        return row_line(self._row(number), width, ascii_only=self._bench.ascii_only)
+        return row_line(self._row(number), width, ascii_only=self._ascii_only)
 
     def is_open(self, section: Section) -> bool:
         """Whether a section is open."""
@@ -144,7 +128,7 @@ class OutlineLines:
         return number
 
     def _found(self) -> list[Section]:
-        found = [Section("scopes", len(self._known[1]), self._scope_row, starts_open=True)]
+        found = [Section("scopes", len(self.known[1]), self._scope_row, starts_open=True)]
         graph = None if self._scope is None else self._scope.graph
         if graph is not None:
             # Counting takes 10 ms for 100,000 nodes at every edit, so it is done only for an open section.
@@ -162,7 +146,7 @@ class OutlineLines:
         return found
 
     def _scope_row(self, number: int) -> Row:
-        row = self._known[1][number]
+        row = self.known[1][number]
         address = f"{self._scope.address}/node/{row.first}" if self._scope is not None else ""
         return Row("scope", row.label, key=row.key, is_open=row.is_open, address=address, scope=row)
 

@@ -117,11 +117,6 @@ class GraphScreen(KeyedScreen[int]):
         """Positions of the nodes that the filter found; None if all nodes are listed."""
         return self._filter[1] if self._filter else None
 
-    @property
-    def ascii_only(self) -> bool:
-        """Whether lines are drawn with ASCII characters only."""
-        return self.terminal.glyphs == "ascii"
-
     def show_only(self, text: str, positions: list[int] | None) -> None:
         """List the nodes of the graph that `text` found; all of them if `positions` is None."""
         here = self.here
@@ -182,7 +177,7 @@ class GraphScreen(KeyedScreen[int]):
         revision, session = self.session.revision, self.session
         self._followed = revision
         if scope is None:
-            self._take(NodeLines(None, session), OutlineLines(None, self), position)
+            self._take(NodeLines(None, session), self._outlined(), position)
             return
         graph, glyphs = scope, self.terminal.glyphs
         if self._whole is not None and self._whole[:2] == (graph, revision):
@@ -204,7 +199,7 @@ class GraphScreen(KeyedScreen[int]):
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
                 rows = NodeLines(found[0], session, self.saved_nodes(graph))
-                self._take(rows, OutlineLines(found[1], self, found[2]), position)
+                self._take(rows, self._outlined(found[1], found[2]), position)
                 self._freeze_memory()
 
         if len(scope.graph.node) < BIG:
@@ -268,7 +263,11 @@ class GraphScreen(KeyedScreen[int]):
         """Draw the outline again after folding, or after its names, types or marks have changed."""
         lines = self.outline.rows
         if isinstance(lines, OutlineLines):
-            self.outline.show(lines.again())
+            self.outline.show(self._outlined(lines.outline, lines.known))
+
+    def _outlined(self, outline: Outline | None = None, known: OpenedRows | None = None) -> OutlineLines:
+        ascii_only = self.terminal.glyphs == "ascii"
+        return OutlineLines(self.session, self.scope, self.opened, outline, known, ascii_only=ascii_only)
 
     def _build_outline(self) -> None:
         scope, revision, opened = self.scope, self.session.revision, frozenset(self.opened)
@@ -281,7 +280,7 @@ class GraphScreen(KeyedScreen[int]):
 
         def made(found: tuple[Outline, OpenedRows]) -> None:
             if self.session.revision == revision:
-                self.outline.show(OutlineLines(found[0], self, found[1]))
+                self.outline.show(self._outlined(*found))
 
         self.compute("rows", "drawing the outline", make, made)
 
