@@ -9,6 +9,7 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.completion import Words
+from onnxjson.cli.paths import path_of
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of
@@ -131,7 +132,7 @@ def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tupl
         parse(wanted[0].pattern_text)
     if not given:
         raise click.UsageError("name at least one model")
-    return [Path(word) for word in given], wanted, why
+    return [path_of(word) for word in given], wanted, why
 
 
 def _search(

@@ -50,6 +50,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("split", "Split a model into pieces that run one after the other.", "new"),
         Entry("undo-save", "Restore a file as it was before its last changes in place.", "edit"),
     ),
+    "Fleets": (Entry("fleet", "Run a command over thousands of models."),),
     "Git": (Entry("git", "Set up git to diff and merge models."),),
     "Merging": (
         Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
@@ -117,6 +118,7 @@ class LazyGroup(click.Group):
                 result: object = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
+            _report_reading(ctx)
         except BrokenPipeError:
             output.abandon_stdout()
             ctx.exit(output.PIPE_CLOSED)
@@ -133,6 +135,14 @@ class LazyGroup(click.Group):
                 raise
             sys.exit(output.report_failure(error))
         sys.exit(result if isinstance(result, int) else 0)
+
+
+def _report_reading(ctx: click.Context) -> None:
+    """With ``--verbose``: how much was fetched of each URL."""
+    remote = sys.modules.get("onnxjson.storage.remote")
+    if remote is not None and (ctx.meta.get(output.VERBOSE) or ctx.params.get("verbose")):
+        for url, fetched, size in remote.read_so_far():
+            output.talk(f"read {fetched:,} of {size:,} bytes of {url}")
 
 
 @click.group(

@@ -50,7 +50,10 @@ class Command(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """See `click.Command.get_params`; ``-q`` is an option of every command."""
         *own, help_option = super().get_params(ctx)
-        return [*own, help_option] if isinstance(self, click.Group) else [*own, _QUIET, help_option]
+        if isinstance(self, click.Group):
+            return [*own, help_option]
+        says_more = any("--verbose" in each.opts for each in own)
+        return [*own, *([] if says_more else [_VERBOSE]), _QUIET, help_option]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text without the examples."""
@@ -115,6 +118,21 @@ _QUIET: Final = click.Option(
     expose_value=False,
     callback=_be_quiet,
     help="Print results, warnings and errors only.",
+)
+
+
+def _be_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[output.VERBOSE] = True
+
+
+_VERBOSE: Final = click.Option(
+    ["-v", "--verbose"],
+    is_flag=True,
+    expose_value=False,
+    callback=_be_verbose,
+    hidden=True,
+    help="Also print how much was read of each URL.",
 )
 
 

@@ -36,6 +36,9 @@ PATIENCE: Final = 1.0
 QUIET: Final = "onnxjson.cli.output.quiet"
 """Key under which a context of click records ``--quiet``."""
 
+VERBOSE: Final = "onnxjson.cli.output.verbose"
+"""The same for ``--verbose``, where a command has no meaning of its own for it."""
+
 _REFRESH: Final = 0.25
 _CLEAR: Final = "\r\x1b[2K"
 _drawing: Final = threading.RLock()

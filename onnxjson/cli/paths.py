@@ -24,6 +24,15 @@ def stem(name: str) -> str:
     return next((name.removesuffix(each) for each in KNOWN_ENDINGS if name.endswith(each) and name != each), name)
 
 
+def path_of(word: str) -> Path:
+    """The path for a word of the command line: the name of a file, or a URL, whose local copy it is then."""
+    if "://" not in word:
+        return Path(word)
+    from onnxjson.storage import remote
+
+    return remote.path_of(word)
+
+
 class FilePath(click.Path):
     """A path; the empty string, which pathlib reads as the current folder, is an error."""
 
@@ -34,6 +43,8 @@ class FilePath(click.Path):
         """See `click.Path.convert`."""
         if value == "":
             self.fail("an empty string does not name a file", param, ctx)
+        if isinstance(value, str) and "://" in value:
+            return path_of(value)
         return super().convert(value, param, ctx)
 
 
@@ -42,6 +53,10 @@ class DestinationPath(FilePath):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path.convert`."""
+        if isinstance(value, str) and "://" in value:
+            from onnxjson.storage.remote import refuse_writing
+
+            refuse_writing(value)
         if isinstance(value, str) and value.endswith("/") and not os.path.isdir(value):
             raise OutputError(
                 f"there is no folder {output.quoted(value)}; create it first, or leave out the / at its end"

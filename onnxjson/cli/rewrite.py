@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
 from onnxjson.cli.completion import Words
-from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath
+from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath, path_of
 from onnxjson.editing.applying import run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary
@@ -87,7 +87,7 @@ class EditCommand(options.Command):
                 )
             raise click.UsageError(f"no model is named; {usage}")
         edit = build(self.edit, texts, words[len(paths) :])
-        request = changing.request(tuple(map(Path, paths)), given)
+        request = changing.request(tuple(map(path_of, paths)), given)
 
         def change(path: Path, loaded: Loaded) -> changing.Changed:
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
@@ -167,7 +167,7 @@ def _count_of_models(words: Sequence[str], missing: int) -> int:
 
 def _looks_like_model(word: str) -> bool:
     """Whether a word names a file, or would by its ending."""
-    return os.path.lexists(word) or word.lower().endswith(KNOWN_ENDINGS)
+    return os.path.lexists(word) or "://" in word or word.lower().endswith(KNOWN_ENDINGS)
 
 
 def _arguments(edit: type[Edit]) -> str:

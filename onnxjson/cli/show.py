@@ -11,6 +11,7 @@ import msgspec
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.completion import Words
+from onnxjson.cli.paths import path_of
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
@@ -122,13 +123,13 @@ def _sort_out(words: Sequence[str], *, is_selector: bool) -> tuple[list[Path], s
         raise click.UsageError("the name of a file or a selector is empty")
     *first, last = words
     if first and is_selector:
-        return [Path(word) for word in first], last
+        return [path_of(word) for word in first], last
     if not first or os.path.isfile(last):
-        return [Path(word) for word in words], None
+        return [path_of(word) for word in words], None
     if last.lower().endswith(_ENDINGS) and not last.startswith("@"):
         selector = output.quoted(spelled("name", last))
         raise MissingInputError(f"{output.quoted(last)} does not exist (to select a node of that name: {selector})")
-    return [Path(word) for word in first], last
+    return [path_of(word) for word in first], last
 
 
 def _open(path: Path, weights_from: Path | None) -> _Opened:
@@ -144,7 +145,7 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
 
 def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     """The model with inferred types."""
-    from onnxjson import edits
+    from onnxjson.editing import edits
     from onnxjson.editing.applying import apply
 
     changes = [*[edits.SetDim(dim=name, size=size) for name, size in dims.items()], edits.InferShapes()]

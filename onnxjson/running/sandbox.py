@@ -20,6 +20,7 @@ from onnxjson.running.values import Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
 from onnxjson.storage.external_files import external_paths, internalize
+from onnxjson.storage.remote import fetch_for
 
 TIMEOUT: Final = 600.0
 
@@ -254,6 +255,7 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     if size <= MAX_INLINE_BYTES:
         return PackedModel(tasks.Subject(model=message_bytes(whole)), whole, size)
     # The files were resolved above; onnxruntime maps them into memory, which costs less than sending them.
+    fetch_for(folder)
     files = tuple(map(str, external_paths(model, folder.absolute())))
     subject = tasks.Subject(model=message_bytes(model), data_folder=str(folder.absolute()), data_files=files)
     return PackedModel(subject, model, size)

@@ -22,6 +22,7 @@ from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running import worker_protocol as protocol
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
 from onnxjson.storage.identity import reading_error
+from onnxjson.storage.remote import fetch_for
 
 _GRACE_SECONDS: Final = 15.0
 """Additional time for the server: to start, to import onnx and to forward the answer."""
@@ -178,6 +179,9 @@ class Worker:
         reads: Sequence[Path] | None = None,
     ) -> tuple[protocol.Answer, bytes]:
         """Return the answer to a job that ended as "done" or "failed"; raise for all other outcomes."""
+        for each in (folder, None if isinstance(model, bytes) else model.parent):
+            if each is not None:
+                fetch_for(each)
         path = None if isinstance(model, bytes) else os.fsencode(model.absolute())
         data_folder = None if folder is None else os.fsencode(folder.absolute())
         blob = model if isinstance(model, bytes) else b""

@@ -14,6 +14,7 @@ from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
 from onnxjson.storage.external_files import copy_files, locations
 from onnxjson.storage.files import Format
+from onnxjson.storage.remote import path_of
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def load(
     Tensors of 4 KiB and more stay in the file until they are used, and so does external data.
 
     Args:
-        path: the file.
+        path: the file, or a URL that fsspec reads (extra ``fleet``), of which only what is used is fetched.
         weights_from: a model, or the file of one, that has the bytes of digests. A text with digests loads without it,
             but cannot be saved with its weights.
         folder: where the folder of blobs is; the folder of the text if it is None.
@@ -43,10 +44,11 @@ def load(
     """
     if path == "":
         raise MissingInputError("the path is empty, which names no file")
+    place = path_of(path)
     if folder is None:
-        return with_file(files.load(path, weights_from=weights_from).model, Path(path))
-    model = files.bind_digests(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
-    return with_file(model, Path(path))
+        return with_file(files.load(place, weights_from=weights_from).model, place)
+    model = files.bind_digests(files.load(place, bind=False).model, folder=Path(folder), weights_from=weights_from)
+    return with_file(model, place)
 
 
 def model_and_file(model: Model | str | Path) -> tuple[Model, Path | None]:

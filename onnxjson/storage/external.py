@@ -26,6 +26,7 @@ from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records
+from onnxjson.storage.remote import RemoteFile, beside
 
 KEYS: Final = ("location", "offset", "length", "checksum", "basepath")
 
@@ -110,7 +111,7 @@ class Resolver:
         self._model_file = model_file
         self._trust_links = trust_links
         self._allow_sparse = allow_sparse
-        self._open: WeakValueDictionary[str, _OpenFile] = WeakValueDictionary()
+        self._open: WeakValueDictionary[str, _OpenFile | RemoteFile] = WeakValueDictionary()
 
     def resolve(
         self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = "", where: str = ""
@@ -130,7 +131,7 @@ class Resolver:
         parts = location_parts(location, where)
         source = self._open.get("/".join(parts))
         if source is None:
-            source = self._open["/".join(parts)] = self._open_file(parts, where)
+            source = self._open["/".join(parts)] = beside(self.folder, parts) or self._open_file(parts, where)
         offset = _number(entries.get("offset", "0"), "offset", where)
         available = source.size - offset
         length = _number(entries["length"], "length", where) if "length" in entries else available

@@ -21,6 +21,7 @@ from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
+from onnxjson.storage.remote import RemoteFile
 from onnxjson.storage.saving import Sink, save_file
 
 Format = Literal["onnx", "json", "protojson"]
@@ -81,6 +82,8 @@ def load(
         except errors.DecodeError:
             if not text_file.is_printable(head):
                 raise
+    if isinstance(source, RemoteFile):
+        source.fetch_all()
     try:
         read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
     except errors.DecodeError as error:
@@ -113,7 +116,9 @@ def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[errors.Fin
 
 @contextmanager
 def _content(source: SourceFile) -> Iterator[Buffer]:
-    if source.size < _MAPPED_FROM:
+    if isinstance(source, RemoteFile):
+        source.fetch_structure()
+    elif source.size < _MAPPED_FROM:
         yield source.read_at(0, source.size)
         return
     with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:

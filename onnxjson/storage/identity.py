@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import CHUNK, SourceFile
+from onnxjson.storage.remote import source_at
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -91,7 +92,7 @@ def sha256_of(path: Path) -> str:
 def open_source(path: Path) -> SourceFile:
     """Open a file for reading; raise an error of this package if it is missing, denied or not a regular file."""
     try:
-        return SourceFile(path)
+        return source_at(path) or SourceFile(path)
     except (OSError, ValueError) as error:
         raise reading_error(path, error) from error
 

@@ -22,6 +22,7 @@ from typing import Protocol
 from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
+from onnxjson.storage.remote import refuse_writing
 
 PIECE = 1 << 20
 """Number of bytes that are collected before each write."""
@@ -159,6 +160,7 @@ def save_file(
         EncodeError: the written file cannot be read again (a `DecodeError` of `verify`).
         Exception: whatever `write`, `verify` and `backup` raise.
     """
+    refuse_writing(path)
     target, status = _target(path, break_hardlink)
     name = visible(str(path), None)
     if not replace:

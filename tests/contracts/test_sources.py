@@ -38,6 +38,7 @@ IMPORTERS = {
 STARTERS = {
     "onnxjson/running/box_trial.py",
     "onnxjson/running/server_process.py",
+    "onnxjson/fleet/process.py",
     "onnxjson/running/worker_server.py",
     "onnxjson/cli/processes.py",
     "onnxjson/git/commands.py",

@@ -16,6 +16,7 @@ from onnxjson.model.errors import DecodeError, Finding, LimitError, MissingInput
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
 from onnxjson.storage.identity import Identity, open_source
+from onnxjson.storage.remote import is_url, path_of
 from onnxjson.storage.saving import save_file
 from onnxjson.storage.state import state_folder
 
@@ -57,6 +58,8 @@ def open_model(name: str | Path, resources: ExitStack) -> Opened | Unreadable:
         AccessDeniedError, FileError: the file cannot be read.
     """
     text = str(name)
+    if is_url(text):
+        return open_file(path_of(text))
     if ":" in text and not os.path.lexists(text):
         from onnxjson.git import repository
 

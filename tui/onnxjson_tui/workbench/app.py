@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
+from onnxjson.storage.remote import is_url
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
@@ -118,6 +119,7 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
         from onnxjson_tui.screens.tracing import trace_of_folder
 
         return trace_of_folder(models[0], terminal), None
+    readonly = readonly or is_url(models[0])
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 
 

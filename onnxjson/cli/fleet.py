@@ -1,0 +1,330 @@
+"""``onnxjson fleet``: a command over thousands of models, on this machine or on a cluster."""
+
+import importlib
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from copy import copy
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from onnxjson.cli import options, output, reports
+from onnxjson.cli.fleet_job import FINGERPRINT, Job
+from onnxjson.cli.rewrite import rewrite_command
+from onnxjson.fleet import engine
+from onnxjson.fleet.listing import Source, list_models
+from onnxjson.fleet.process import Limits, end_processes
+from onnxjson.fleet.results import Results, Row, check_form
+from onnxjson.fleet.summary import summarise, summary_html, summary_lines, summary_markdown
+from onnxjson.rendering.exact import as_json
+
+_SUMMARIES: Final = {
+    "show": "Show a summary of each model.",
+    "cost": "Show the cost of each model.",
+    "check": "Check models for errors, by rules and by budgets.",
+    "find": "Find what matches a pattern of operators.",
+    "convert": "Convert models to another form.",
+    "fmt": "Convert model texts to their canonical form.",
+    "rewrite": "Apply one edit.",
+    "apply": "Apply a patch or a script of edits.",
+    "optimize": "Run optimizers; report what each one changed.",
+    "run": "Run models.",
+    "bench": "Measure models.",
+    "verify": "Compare the outputs with those of the models in another folder.",
+    "diff": "Show what changed between the models of two folders.",
+    "duplicates": "Find equal models, equal structures and equal weights.",
+}
+"""The commands of a fleet; all but two have the name of the command that they run."""
+
+_WRITING: Final = ("convert", "rewrite", "apply", "optimize")
+_PAIRING: Final = ("diff", "verify")
+_HERE: Final = frozenset(
+    [
+        "-o",
+        "--output",
+        "-i",
+        "--in-place",
+        "--timeout",
+        "--memory",
+        "--json",
+        "--format",
+        "--trace",
+        "--quiet",
+        "--help",
+    ]
+)
+"""Options that the fleet has itself, or that have no meaning for one model of many."""
+
+_TOKENS: Final = "onnxjson.cli.fleet.tokens"
+"""Key under which a context keeps the options of the command that is run."""
+
+_own_options: Final = options.together(
+    options.option("--out FILE", "Write a row for each model to FILE.jsonl or .parquet; a run that ended goes on."),
+    options.option("--report FILE", "Also write the summary to FILE.md, .html, .json or .txt."),
+    options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
+    options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
+    options.option(
+        "--timeout SECONDS",
+        "Time limit of one model.",
+        type=click.FloatRange(min=0.1),
+        default=600.0,
+        show_default=True,
+    ),
+    options.option("--memory SIZE", "Memory limit of one model (address space)."),
+    options.option("--failures N", "Stop when more than N models have failed.", type=click.IntRange(0)),
+    options.option("--retry-failed", "Also do again what failed before."),
+)
+
+
+class FleetCommand(options.Command):
+    """One command of a fleet: the options of the command that it runs, and those of the fleet."""
+
+    def __init__(self, name: str) -> None:
+        declared = click.command(name)(_own_options(click.argument("words", nargs=-1, required=True)(lambda: None)))
+        folder = options.option("-o, --output DIR", "Write the results to DIR, by their relative paths.", "folder")
+        here = options.option("-i, --in-place", "Change the models themselves, and keep a backup of each.")
+        traces = options.option("--trace DIR", "Record what each pass changed, in a folder for each model.", "traces")
+        more = [*([folder, here] if name in _WRITING else []), *([traces] if name == "optimize" else [])]
+        extra = click.command()(options.together(*more)(lambda: None)).params if more else []
+        super().__init__(name, params=[*declared.params, *extra], callback=self._run, help=_SUMMARIES[name])
+
+    def _base(self, words: Sequence[str]) -> click.Command | None:
+        """The command that is run; the edit for ``rewrite``."""
+        if self.name == "rewrite":
+            edit = next((word for word in words if not word.startswith("-")), "")
+            context = click.Context(rewrite_command)
+            return rewrite_command.resolve_command(context, [edit])[1] if edit else None
+        if self.name in ("duplicates", None):
+            return None
+        name = "show" if self.name == "cost" else self.name
+        module = {"fmt": "convert", "verify": "run", "cost": "show"}.get(self.name, name)
+        command: click.Command = getattr(importlib.import_module(f"onnxjson.cli.{module}"), f"{name}_command")
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Sort out which options are those of the command that is run; see `click.Command.parse_args`."""
+        base = self._base(args)
+        if base is None or {"-h", "--help"} & set(args):
+            return super().parse_args(ctx, args)
+        own = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        theirs = [each for each in base.params if isinstance(each, click.Option) and _HERE.isdisjoint(each.opts)]
+        for option in own:
+            theirs = [each for each in theirs if set(each.opts).isdisjoint(option.opts)]
+        # Two commands can use one name for different options, so the parser gets other names.
+        copies = [copy(each) for each in (*own, *theirs)]
+        for position, option in enumerate(copies):
+            option.name = str(position)
+        both = click.Command(self.name, params=[*copies])
+        given, words, order = both.make_parser(ctx).parse_args(list(args))
+        tokens: tuple[list[str], list[str]] = ([], [])
+        for used in dict.fromkeys(order):
+            if isinstance(used, click.Option) and used.name is not None:
+                tokens[int(used.name) >= len(own)].extend(_spelled(used, given[used.name]))
+        arguments = [each for each in base.params if isinstance(each, click.Argument)]
+        base.make_context(self.name, [*tokens[1], "--", *(["m.onnx"] * len(arguments))])  # finds wrong options
+        json = any("--json" in each.opts for each in base.params) or self.name == "rewrite"
+        ctx.meta[_TOKENS] = (tokens[1], json and self.name != "rewrite")
+        return super().parse_args(ctx, [*tokens[0], "--", *words])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the fleet, and where the others are described."""
+        super().format_options(ctx, formatter)
+        if self.name not in ("duplicates", None):
+            name = {"cost": "show", "rewrite": "rewrite EDIT"}.get(self.name, self.name)
+            formatter.write_paragraph()
+            formatter.write_text(f"Other options are those of `onnxjson {name}`.")
+
+    def _run(self, words: tuple[str, ...], **given: Any) -> None:
+        assert self.name is not None
+        ctx = click.get_current_context()
+        tokens, has_report = ctx.meta.get(_TOKENS, ([], True))
+        ctx.exit(_Fleet(self.name, list(words), list(tokens), has_report, given).run())
+
+
+def _spelled(option: click.Option, value: Any) -> list[str]:
+    """The words of an option on a command line."""
+    if option.is_flag:
+        spelling = option.opts[-1] if value is True or not option.secondary_opts else option.secondary_opts[-1]
+        return [spelling]
+    values = value if option.multiple else [value]
+    return [text for each in values for text in (option.opts[-1], *([each] if isinstance(each, str) else each))]
+
+
+class _FleetGroup(options.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_SUMMARIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return FleetCommand(cmd_name) if cmd_name in _SUMMARIES else None
+
+
+@click.group("fleet", cls=_FleetGroup)
+def fleet_command() -> None:
+    """Run a command over thousands of models.
+
+    Models are files, folders, patterns ('models/**/*.onnx'), URLs and patterns of URLs ('s3://bucket/**/*.onnx'),
+    REV:dir of a git repository, or .txt files that list these. Each model runs in a process with limits; a model that
+    crashes or hangs is one failed row. Exits 1 if a model has findings or failed.
+
+    \b
+    onnxjson fleet check 'models/**/*.onnx' --policy policy.toml --out results.jsonl
+    onnxjson fleet find 's3://zoo/**/*.onnx' 'Softmax($x)' --out attention.parquet
+    onnxjson fleet rewrite set-batch-size models N -o changed --jobs 8
+    onnxjson fleet diff release-1 release-2 --report changes.html
+    """
+
+
+class _Fleet:
+    """One run of a fleet."""
+
+    def __init__(self, name: str, words: list[str], tokens: list[str], has_report: bool, given: dict[str, Any]) -> None:
+        self.name = name
+        self.given = given
+        self.out: Path | None = given["out"]
+        folder = given.get("folder")
+        before, values, ending = [], [], None
+        if name in ("rewrite", "apply"):
+            what = "an edit" if name == "rewrite" else "a patch or a script"
+            if len(words) < 2:
+                raise click.UsageError(f"name {what}, then the models")
+            before = [words.pop(0)]
+        if name == "find" and "--rules" not in tokens:
+            if len(words) < 2:
+                raise click.UsageError("name the models, then the pattern in quotes")
+            values = [words.pop()]
+        if name in _PAIRING and len(words) != 2:
+            raise click.UsageError(f"name two folders or patterns: onnxjson fleet {name} OLD NEW")
+        if name in _WRITING and (folder is None) == (not given.get("in_place")):
+            raise click.UsageError("choose where the results go: -o DIR, or -i to change the models themselves")
+        if name == "convert":
+            target = tokens[tokens.index("--to") + 1] if "--to" in tokens else "json"
+            tokens = tokens if "--to" in tokens else [*tokens, "--to", "json"]
+            ending = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}.get(target)
+        base = {"cost": ["show", "--cost"], "duplicates": [FINGERPRINT], "rewrite": ["rewrite", *before]}.get(name)
+        line = [*(base or [name]), *tokens]
+        if given.get("in_place"):
+            line.append("-i")
+        self.words = words
+        shown = " ".join([*line, *([] if name == "rewrite" else before), *values])
+        self.job = Job(
+            command=shown,
+            words=(*line, *(["--json"] if has_report and name != "duplicates" else []), *_changes(name, before)),
+            has_report=has_report,
+            limits=Limits(given["timeout"], given["memory"] or 0),
+            values=tuple(values),
+            folder=None if folder is None else str(folder),
+            traces=None if given.get("traces") is None else str(given["traces"]),
+            ending=ending,
+        )
+
+    def run(self) -> int:
+        """Do all models; return the exit code."""
+        if self.out is not None:
+            check_form(self.out)
+        with ExitStack() as stack:
+            with output.working("listing models"):
+                lists = [list_models([word]) for word in self.words]
+            out = self.out or Path(stack.enter_context(tempfile.TemporaryDirectory()), "rows.jsonl")
+            results = Results(out, self.job.command, retry_failed=self.given["retry_failed"])
+            stack.callback(results.close)
+            if kept := len(results.done):
+                output.talk(f"{output.counted(kept, 'model')} done before; see {out}")
+            code = 0
+            client = stack.enter_context(
+                engine.workers(self.given["jobs"] or os.cpu_count() or 1, self.given["scheduler"])
+            )
+            try:
+                sources = self._paired(client, lists, results) if self.name in _PAIRING else _united(lists)
+                self._all(client, [each for each in sources if each.model not in results.done], self.job, results.add)
+            except engine.Interrupted as error:
+                output.warn(f"{error}; the same command with the same --out goes on from here")
+                code = output.INTERRUPTED if str(error) == "interrupted" else 1
+            finally:
+                client.run(end_processes)
+            summary = summarise(results.rows())
+            results.finish()
+            for line in summary_lines(summary, reports.width()):
+                output.data(line)
+            self._write_report(summary)
+            if self.out is not None:
+                output.wrote(self.out)
+            return code or (1 if set(summary.counts) - {"ok"} else 0)
+
+    def _write_report(self, summary: Any) -> None:
+        place: Path | None = self.given["report"]
+        if place is None:
+            return
+        form = reports.form_of(place, ("text", "markdown", "html", "json"))
+        if form == "html":
+            reports.save(summary_html(summary), place)
+        elif form == "markdown":
+            reports.save([summary_markdown(summary)], place)
+        elif form == "json":
+            reports.save([as_json(summary._asdict()) + "\n"], place)
+        else:
+            reports.save((f"{line}\n" for line in summary_lines(summary, 120)), place)
+
+    def _all(self, client: Any, sources: Sequence[Source], job: Job, receive: Any) -> None:
+        with output.working(f"{self.name}: {len(sources):,} models") as update:
+            engine.run(
+                client,
+                sources,
+                job.rows,
+                receive,
+                lambda progress: update(f"{self.name}: {_shown(progress)}"),
+                command=job.command,
+                most_failures=self.given["failures"],
+            )
+
+    def _paired(self, client: Any, lists: Sequence[Sequence[Source]], results: Results) -> list[Source]:
+        """Pair the models of two roots by relative path, and moved ones by structure; the rest are rows already."""
+        old, new = ({each.relative: each for each in found} for found in lists)
+        others = {old[name].model: new[name].model for name in old if name in new}
+        removed = [each for name, each in old.items() if name not in new and each.model not in results.done]
+        added = [each for name, each in new.items() if name not in old and each.model not in results.done]
+        if removed and added:
+            others |= self._moved(client, removed, added)
+        found = set(others.values())
+        lost = [Row(model=each.model, command=self.job.command, status="findings", bytes=each.size,
+                    report={"state": "removed"}) for each in removed if each.model not in others]  # fmt: skip
+        fresh = [Row(model=each.model, command=self.job.command, status="findings", bytes=each.size,
+                     report={"state": "added"}) for each in added if each.model not in found]  # fmt: skip
+        results.add([*lost, *fresh])
+        self.job = self.job._replace(others=others)
+        return [each for each in old.values() if each.model in others]
+
+    def _moved(self, client: Any, removed: Sequence[Source], added: Sequence[Source]) -> dict[str, str]:
+        """The models of `removed` that are elsewhere now, by their structure: old name -> new name."""
+        rows: list[Row] = []
+        job = self.job._replace(words=(FINGERPRINT,), has_report=True)
+        self._all(client, [*removed, *added], job, rows.extend)
+        keys = {row.model: row.report for row in rows if row.status == "ok"}
+        pairs: dict[str, str] = {}
+        for kind in ("model", "structure"):
+            places: dict[str, list[str]] = {}
+            for each in added:
+                if each.model in keys and each.model not in pairs.values():
+                    places.setdefault(keys[each.model][kind], []).append(each.model)
+            for each in removed:
+                if each.model in keys and each.model not in pairs and places.get(keys[each.model][kind]):
+                    pairs[each.model] = places[keys[each.model][kind]].pop(0)
+        return pairs
+
+
+def _changes(name: str, before: list[str]) -> list[str]:
+    return before if name == "apply" else []
+
+
+def _united(lists: Sequence[Sequence[Source]]) -> list[Source]:
+    return list({each.model: each for found in lists for each in found}.values())
+
+
+def _shown(progress: engine.Progress) -> str:
+    left = (progress.total - progress.done) / progress.rate if progress.rate else 0
+    return (
+        f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, {progress.running} running, "
+        f"{progress.bytes / 1e6:,.0f} MB, {progress.rate:,.1f} a second, {left / 60:,.0f} min left"
+    )

@@ -1,0 +1,178 @@
+"""One model of a fleet: a command of the command line, run on it by a worker; ``python -m`` is the process for that."""
+
+import io
+import json
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.fleet.listing import Source
+from onnxjson.fleet.process import Limits, Outcome, run_limited
+from onnxjson.fleet.results import Row
+from onnxjson.model.display import unprintable
+from onnxjson.storage.remote import is_url
+
+FINGERPRINT: Final = "fingerprint"
+"""The work of ``fleet duplicates``, which is no command of its own."""
+
+_ANSWERS_WITH_ONE: Final = ("find",)
+"""Commands whose exit code 1 is an answer, not a finding."""
+
+_LONGEST: Final = 2000
+
+
+class Job(NamedTuple):
+    """What to do with every model of a fleet."""
+
+    command: str
+    """As in the rows."""
+    words: tuple[str, ...]
+    """The command line without the model."""
+    has_report: bool
+    """Whether the command prints JSON."""
+    limits: Limits
+    values: tuple[str, ...] = ()
+    """Words after the model."""
+    folder: str | None = None
+    """The root of the models that are written; each keeps its relative path."""
+    traces: str | None = None
+    """The root of the folders of traces."""
+    ending: str | None = None
+    """The ending of written models, if it is another than that of the model."""
+    others: dict[str, str] | None = None
+    """The second model of a comparison by the name of the first."""
+
+    def rows(self, sources: Sequence[Source]) -> list[Row]:
+        """Do some models, one after the other."""
+        return [self._row(source) for source in sources]
+
+    def _row(self, source: Source) -> Row:
+        with ExitStack() as stack:
+            place, output = source.model, None
+            try:
+                if not is_url(place) and ":" in place and not os.path.lexists(place):
+                    from onnxjson.git.repository import open_revision
+
+                    place = str(stack.enter_context(open_revision(place)).path)
+                words = list(self.words)
+                if self.folder is not None:
+                    output = self._output(source)
+                    words += ["-o", output]
+                if self.traces is not None:
+                    folder = os.path.join(self.traces, *_parts(source))
+                    os.makedirs(os.path.dirname(folder), exist_ok=True)
+                    words += ["--trace", folder]
+                words.append(f"./{place}" if place.startswith("-") else place)
+                if self.others is not None:
+                    words.append(self.others[source.model])
+                words += self.values
+            except (OSError, ValueError) as error:
+                return self._made(source, status="failed", error=str(error))
+            except Exception as error:
+                return self._made(source, status="failed", error=str(error), exit_code=getattr(error, "exit_code", 70))
+            outcome = run_limited("onnxjson.cli.fleet_job", words, self.limits)
+        return self._judged(source, outcome, output)
+
+    def _output(self, source: Source) -> str:
+        """The file to write for a model; its folders are made."""
+        path = Path(self.folder or "", *_parts(source))
+        if self.ending is not None:
+            ending = next((each for each in (".onnx.json", ".onnxjson", ".onnx") if path.name.endswith(each)), "")
+            path = path.with_name(path.name.removesuffix(ending) + self.ending)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def _judged(self, source: Source, outcome: Outcome, output: str | None) -> Row:
+        code = outcome.code
+        facts: dict[str, Any] = {"exit_code": code, "seconds": round(outcome.seconds, 4)}
+        if code not in (0, 1):
+            return self._made(source, status="failed", error=outcome.problem or _reason(outcome.stderr), **facts)
+        report = None
+        if self.has_report:
+            try:
+                report = json.loads(outcome.stdout) if outcome.stdout.strip() else None
+            except ValueError:
+                report = outcome.stdout[:_LONGEST]
+        is_finding = code == 1 and self.words[0] not in _ANSWERS_WITH_ONE
+        written = output if output is not None and os.path.exists(output) else None
+        return self._made(source, status="findings" if is_finding else "ok", report=report, output=written, **facts)
+
+    def _made(self, source: Source, **facts: Any) -> Row:
+        error = facts.pop("error", None)
+        clean = None if error is None else unprintable().sub("?", error)[:_LONGEST]
+        return Row(model=source.model, command=self.command, bytes=source.size, error=clean, **facts)
+
+
+def _parts(source: Source) -> tuple[str, ...]:
+    parts = Path(source.relative).parts
+    if not parts or ".." in parts or parts[0] == "/":
+        raise ValueError(f"{source.relative!r} would be outside of the folder for the results")
+    return parts
+
+
+def _reason(stderr: str) -> str:
+    """The last line of a failed command without its beginning, ``onnxjson: error[65]:``."""
+    lines = stderr.strip().splitlines()
+    text = lines[-1] if lines else "it failed without a message"
+    return text.partition("]: ")[2] if text.startswith("onnxjson: error[") else text
+
+
+def _run(words: Sequence[str]) -> Outcome:
+    """Run a command line in this process."""
+    from onnxjson.cli.group import onnxjson
+    from onnxjson.storage import remote
+
+    stdout, stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))
+    code: object = 0
+    with redirect_stdout(stdout), redirect_stderr(stderr):
+        try:
+            if words[0] == FINGERPRINT:
+                _print_fingerprint(words[-1])
+            else:
+                onnxjson.main(list(words))
+        except SystemExit as error:
+            code = error.code
+        finally:
+            remote.forget()
+    texts = []
+    for stream in (stdout, stderr):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))
+    return Outcome(code=code if isinstance(code, int) else 0 if code is None else 70, stdout=texts[0], stderr=texts[1])
+
+
+def _print_fingerprint(word: str) -> None:
+    from onnxjson.cli import output
+    from onnxjson.cli.paths import path_of
+    from onnxjson.diffing.fingerprints import fingerprint
+    from onnxjson.storage import files
+
+    try:
+        path = path_of(word)
+        found = fingerprint(files.load(path).model, path.parent)
+    except Exception as error:
+        sys.exit(output.report_failure(error))
+    print(json.dumps(found._asdict()))  # noqa: T201 - it is the answer
+
+
+def serve() -> None:
+    """Run the command lines on standard input, each a JSON list on a line; answer each with an `Outcome` on a line."""
+    memory = int(sys.argv[1])
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # native code prints to standard output
+    for line in sys.stdin.buffer:
+        outcome = _run(msgspec.json.decode(line, type=list[str]))
+        answers.write(msgspec.json.encode(outcome) + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,144 @@
+"""The models of a fleet: files, folders, patterns, manifests, trees of git, and objects behind URLs."""
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import MissingInputError
+from onnxjson.storage.remote import failures, file_system, is_url
+
+ENDINGS: Final = (".onnx", ".onnx.json", ".onnxjson")
+"""The endings of models in folders, and in patterns that name no ending."""
+
+_MAGIC: Final = re.compile(r"[*?\[]")
+_LISTED: Final = re.compile(rb"[0-9]+ blob [0-9a-f]+ +([0-9]+)\t(.*)", re.DOTALL)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One model of a fleet."""
+
+    model: str
+    """Its name in the results: the path, the URL, or ``REV:path``."""
+    relative: str
+    """Its path below the folder or pattern that named it."""
+    size: int | None = None
+    """Bytes, if the listing has them."""
+
+
+def list_models(words: Iterable[str]) -> tuple[Source, ...]:
+    """List the models that `words` name, each once, in the order of the words, else by name.
+
+    Args:
+        words: files, folders (with all models in them), patterns with ``*`` and ``**``, URLs of all these, ``REV:dir``
+            for a tree of git, and manifests: ``.txt`` files with one of these a line.
+
+    Raises:
+        MissingInputError: a word names nothing.
+        AccessDeniedError, FileError: a listing cannot be read.
+    """
+    found: dict[str, Source] = {}
+    for word in words:
+        named = list(_named_by(word))
+        for source in named:
+            found.setdefault(source.model, source)
+        if not named:
+            raise MissingInputError(f"{visible(word, None)} names no model; models end with {', '.join(ENDINGS)}")
+    return tuple(found.values())
+
+
+def _named_by(word: str) -> Iterator[Source]:
+    if is_url(word):
+        yield from _objects(word)
+    elif word.endswith(".txt"):
+        yield from _manifest(Path(word))
+    elif ":" in word and not os.path.lexists(word):
+        yield from _tree(word)
+    elif _MAGIC.search(word) and not os.path.lexists(word):
+        root = _root(word)
+        for path in sorted(glob.iglob(word, recursive=True, include_hidden=True)):
+            if os.path.isfile(path) and _fits(path, word):
+                yield _file(path, os.path.relpath(path, root or "."))
+    elif os.path.isdir(word):
+        for folder, names, files in os.walk(word):
+            names.sort()
+            for name in sorted(files):
+                if name.lower().endswith(ENDINGS):
+                    path = os.path.join(folder, name)
+                    yield _file(path, os.path.relpath(path, word))
+    elif os.path.lexists(word):
+        yield _file(word, os.path.basename(word))
+
+
+def _file(path: str, relative: str) -> Source:
+    try:
+        return Source(path, relative, os.stat(path).st_size)
+    except OSError:
+        return Source(path, relative)
+
+
+def _root(pattern: str) -> str:
+    """The folder of a pattern: what is before its first component with a special character."""
+    before = pattern[: found.start()] if (found := _MAGIC.search(pattern)) else pattern
+    return before.rpartition("/")[0]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a match of a pattern is a model: by the ending in the pattern, else by that of models."""
+    return "." in pattern.rpartition("/")[2] or name.lower().endswith(ENDINGS)
+
+
+def _manifest(path: Path) -> Iterator[Source]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise MissingInputError(f"the manifest {visible(str(path), None)} cannot be read: {error}") from error
+    for line in lines:
+        word = line.strip()
+        if word and not word.startswith("#"):
+            yield from _named_by(word) if not word.endswith(ENDINGS) or _MAGIC.search(word) else [_one(word)]
+
+
+def _one(word: str) -> Source:
+    """A model that a manifest names; whether it exists is found out when it is read."""
+    return Source(word, word.rpartition("/")[2]) if is_url(word) else _file(word, os.path.basename(word))
+
+
+def _objects(url: str) -> Iterator[Source]:
+    head, mark, rest = url.partition("::")
+    if not _MAGIC.search(head) and head.lower().endswith(ENDINGS):
+        yield Source(url, head.rpartition("/")[2])
+        return
+    system, name = file_system(url)
+    with failures(url):
+        infos: dict[str, dict[str, Any]] = (
+            system.glob(name, detail=True) if _MAGIC.search(name) else system.find(name, detail=True)
+        )
+    root = _root(name) if _MAGIC.search(name) else name.rstrip("/")
+    for path, info in sorted(infos.items()):
+        if info.get("type") != "directory" and _fits(path, head):
+            shown = system.unstrip_protocol(path) + mark + rest
+            yield Source(shown, path.removeprefix(root).lstrip("/"), info.get("size"))
+
+
+def _tree(word: str) -> Iterator[Source]:
+    from onnxjson.git.commands import CommandError, Git
+
+    revision, _, folder = word.partition(":")
+    git = Git(Path.cwd())
+    try:
+        commit = git.named(revision, "tree")
+        items = [] if commit is None else git.items("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    except CommandError as error:
+        raise MissingInputError(f"{visible(word, None)}: git cannot list it: {error}") from error
+    below = folder.strip("/") + "/" if folder.strip("/") else ""
+    for item in items:
+        found = _LISTED.fullmatch(item)
+        path = os.fsdecode(found[2]) if found else ""
+        if found and path.startswith(below) and path.lower().endswith(ENDINGS):
+            yield Source(f"{revision}:{path}", path.removeprefix(below), int(found[1]))

@@ -1,0 +1,303 @@
+"""Fleets: every model gets one row, whatever happens to it or to the workers."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnxjson.fleet.listing import list_models
+from onnxjson.model.errors import MissingInputError
+from tests.cli.running import Result, command_line, run
+from tests.fleet.conftest import make_models
+
+
+def fleet(cluster: Any, *words: str | Path) -> Result:
+    """The command on the workers of the tests."""
+    return run("fleet", *words, "--scheduler", cluster.scheduler_address)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_one_row_a_model(cluster: Any, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    result = fleet(cluster, "check", models, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    rows = rows_of(out)
+    assert sorted(row["model"] for row in rows) == sorted(map(str, models.rglob("*.onnx")))
+    assert {row["status"] for row in rows} == {"ok"}
+    assert all(row["seconds"] > 0 and row["bytes"] > 0 and row["error"] is None for row in rows)
+    assert "12 models: 12 ok" in result.stdout
+
+
+def test_every_command(cluster: Any, models: Path, tmp_path: Path) -> None:
+    commands: tuple[tuple[list[str | Path], int], ...] = (
+        (["show", models], 0),
+        (["cost", models], 0),
+        (["find", models, "Relu($x)"], 0),
+        (["convert", models, "-o", tmp_path / "texts"], 0),
+        (["fmt", tmp_path / "texts", "--check"], 0),
+        (["rewrite", "set-doc", models, "--text", "hello", "-o", tmp_path / "new"], 0),
+        (["optimize", models, "-p", "onnxoptimizer", "-o", tmp_path / "fast", "--trace", tmp_path / "traces"], 0),
+        (["verify", models, tmp_path / "fast", "--samples", "1"], 0),
+        (["diff", models, tmp_path / "new"], 1),
+        (["run", models], 0),
+        (["bench", models / "part0", "-n", "1"], 0),
+        (["duplicates", models], 0),
+    )
+    for words, exit_code in commands:
+        name = str(words[0])
+        out = tmp_path / f"{name}.jsonl"
+        result = fleet(cluster, *words, "--out", out)
+        assert result.exit_code == exit_code, (name, result, rows_of(out))
+        expected = 4 if name == "bench" else 12
+        assert len(rows_of(out)) == expected, name
+    assert sum(bool(row["report"]) for row in rows_of(tmp_path / "find.jsonl")) == 8
+    assert rows_of(tmp_path / "cost.jsonl")[0]["report"]["cost"]["macs"] is not None
+    assert len(list((tmp_path / "texts").rglob("*.onnx.json"))) == 12
+    assert {onnx.load(each).doc_string for each in (tmp_path / "new").rglob("*.onnx")} == {"hello"}
+    assert (tmp_path / "traces/part0/m000.onnx/trace.json").is_file()
+    assert {row["status"] for row in rows_of(tmp_path / "diff.jsonl")} == {"findings"}
+
+
+def test_a_script_is_applied_to_every_model(cluster: Any, models: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"format": "onnxjson-rewrite/1", "edits": [{"edit": "set-doc", "text": "applied"}]}')
+    assert fleet(cluster, "apply", script, models, "-i").exit_code == 0
+    assert {onnx.load(each).doc_string for each in models.rglob("*.onnx")} == {"applied"}
+
+
+def test_an_ended_run_goes_on(cluster: Any, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    assert fleet(cluster, "check", models, "--out", out).exit_code == 0
+    lines = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join(lines[:5]) + lines[5][:30])  # killed while it wrote the sixth row
+    result = fleet(cluster, "check", models, "--out", out)
+    assert "5 models done before" in result.stderr
+    assert sorted(row["model"] for row in rows_of(out)) == sorted(map(str, models.rglob("*.onnx")))
+    assert out.read_bytes().startswith(b"".join(lines[:5]))
+    other = fleet(cluster, "check", models, "--strict", "--out", out)
+    assert (other.exit_code, "has results of `check`" in other.stderr) == (73, True)
+
+
+def test_what_failed_is_done_again_if_asked(cluster: Any, models: Path, tmp_path: Path) -> None:
+    bad, out = models / "bad.onnx", tmp_path / "rows.jsonl"
+    bad.write_bytes(b"\x01\x02")
+    assert fleet(cluster, "show", models, "--out", out).exit_code == 1
+    bad.write_bytes((models / "part0/m000.onnx").read_bytes())
+    assert fleet(cluster, "show", models, "--out", out).exit_code == 1
+    assert fleet(cluster, "show", models, "--out", out, "--retry-failed").exit_code == 0
+    assert len(rows_of(out)) == 13
+
+
+def test_one_hostile_model_costs_only_its_own_row(cluster: Any, models: Path, tmp_path: Path) -> None:
+    """A model that cannot be read, one that runs for ever, and one that needs too much memory, among others."""
+    (models / "broken.onnx").write_bytes(b"\x08\x07" * 50)
+    x = helper.make_tensor_value_info("x", TensorProto.INT64, [1])
+    sizes = helper.make_tensor("sizes", TensorProto.INT64, [2], [1 << 17, 1 << 17])
+    grown = helper.make_node("Expand", ["x", "sizes"], ["big"])
+    y = helper.make_tensor_value_info("big", TensorProto.INT64, [1 << 17, 1 << 17])
+    onnx.save(helper.make_model(helper.make_graph([grown], "g", [x], [y], [sizes])), models / "memory.onnx")
+    trips = helper.make_tensor("trips", TensorProto.INT64, [], [1 << 60])
+    go_on = helper.make_tensor("go_on", TensorProto.BOOL, [], [True])
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", TensorProto.INT64, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("d", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("w", TensorProto.INT64, [1]),
+        ],
+    )
+    loop = helper.make_node("Loop", ["trips", "go_on", "x"], ["y"], body=body)
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, [1])
+    onnx.save(helper.make_model(helper.make_graph([loop], "g", [x], [y], [trips, go_on])), models / "endless.onnx")
+    out = tmp_path / "rows.jsonl"
+    begin = time.monotonic()
+    result = fleet(cluster, "run", models, "--out", out, "--timeout", "6")
+    assert time.monotonic() - begin < 40
+    status = {Path(row["model"]).name: row["status"] for row in rows_of(out)}
+    assert {name for name, each in status.items() if each == "failed"} == {
+        "broken.onnx",
+        "memory.onnx",
+        "endless.onnx",
+    }
+    assert (len(status), result.exit_code) == (15, 1)
+    errors = {Path(row["model"]).name: row["error"] for row in rows_of(out) if row["error"]}
+    assert "--timeout" in errors["endless.onnx"]
+    assert "failures" in result.stdout
+
+
+def test_a_killed_worker_loses_nothing_and_does_nothing_twice(cluster: Any, tmp_path: Path) -> None:
+    folder, out = make_models(tmp_path / "zoo", 30), tmp_path / "rows.jsonl"
+    pids = [worker.pid for worker in cluster.workers.values()]
+    victim = threading.Timer(1.0, lambda: os.kill(pids[0], signal.SIGKILL))
+    victim.start()
+    result = fleet(cluster, "check", folder, "--deep", "--out", out)
+    victim.join()
+    assert result.exit_code == 0, result
+    assert sorted(row["model"] for row in rows_of(out)) == sorted(map(str, folder.rglob("*.onnx")))
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder, out = make_models(tmp_path / "zoo", 200), tmp_path / "rows.jsonl"
+    words = command_line("fleet", "check", folder, "--deep", "--out", out, "--jobs", "1")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        while not (out.exists() and out.stat().st_size):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "goes on from here" in stderr
+    done = len(rows_of(out))
+    assert 0 < done < 200
+
+
+def test_too_many_failures_end_the_run(cluster: Any, tmp_path: Path) -> None:
+    folder = make_models(tmp_path / "zoo", 40)
+    for path in sorted(folder.rglob("*.onnx"))[:20]:
+        path.write_bytes(b"\x01")
+    out = tmp_path / "rows.jsonl"
+    result = fleet(cluster, "show", folder, "--out", out, "--failures", "3")
+    assert result.exit_code == 1
+    assert "more than 3 models failed" in result.stderr
+    assert len(rows_of(out)) < 40
+
+
+def test_two_roots_are_paired_by_path_and_moved_models_by_structure(cluster: Any, models: Path, tmp_path: Path) -> None:
+    other, out = make_models(tmp_path / "other", 12), tmp_path / "rows.jsonl"
+    (other / "part1/m010.onnx").rename(other / "moved.onnx")
+    (other / "part2/m011.onnx").unlink()
+    (other / "fresh.onnx").write_bytes((other / "moved.onnx").read_bytes().replace(b"Relu", b"Sqrt"))
+    assert fleet(cluster, "diff", models, other, "--out", out).exit_code == 1
+    rows = {Path(row["model"]).name: row for row in rows_of(out)}
+    assert rows["m011.onnx"]["report"] == {"state": "removed"}
+    assert rows["fresh.onnx"]["report"] == {"state": "added"}
+    assert rows["m010.onnx"]["status"] == "ok"
+    assert len(rows) == 13
+
+
+def test_equal_models_structures_and_weights_are_found(cluster: Any, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    assert fleet(cluster, "duplicates", models, "--out", out).exit_code == 0
+    found: dict[str, list[str]] = {}
+    for row in rows_of(out):
+        found.setdefault(row["report"]["structure"], []).append(Path(row["model"]).name)
+    # m000 is an Abs of one element in opset 17, m001 a Relu of opset 18: only what all agree in is equal.
+    assert [names for names in found.values() if len(names) > 1] == []
+    twin = models / "twin.onnx"
+    model = onnx.load(models / "part1/m001.onnx")
+    model.graph.name, model.graph.node[0].name, model.graph.input[0].name = "other", "renamed", "in"
+    model.graph.node[0].input[0] = "in"
+    onnx.save(model, twin)
+    result = fleet(cluster, "duplicates", models)
+    assert "m001.onnx = " in result.stdout
+    assert "zoo/twin.onnx" in result.stdout
+
+
+def test_results_as_parquet(cluster: Any, models: Path, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    out = tmp_path / "rows.parquet"
+    assert fleet(cluster, "cost", models, "--out", out).exit_code == 0
+    table = parquet.read_table(out)
+    assert table.num_rows == 12
+    assert json.loads(table.column("report")[0].as_py())["cost"]["unknown"] == []
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_full_disk_for_results(cluster: Any, models: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").symlink_to("/dev/full")
+    result = fleet(cluster, "check", models, "--out", tmp_path / "rows.jsonl")
+    assert (result.exit_code, "no space left" in result.stderr.lower()) == (74, True), result.stderr
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "txt", "json"])
+def test_reports(cluster: Any, models: Path, tmp_path: Path, ending: str) -> None:
+    hostile = models / "<script>alert(1)<!-- \x1b[31m.onnx"
+    hostile.write_bytes(b"\x01")
+    place = tmp_path / f"report.{ending}"
+    fleet(cluster, "show", models, "--report", place)
+    text = place.read_text()
+    assert "Relu" in text
+    assert "\x1b" not in text
+    assert "<script>alert" not in text or ending in ("json", "txt", "md")
+
+
+def test_s3_and_its_failures(cluster: Any, s3: Any, tmp_path: Path) -> None:
+    folder = make_models(tmp_path / "zoo", 6)
+    s3.put(str(folder), "zoo/release", recursive=True)
+    out = tmp_path / "rows.jsonl"
+    workers = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
+    with cluster.get_client() as client:
+        client.run(os.environ.update, workers)
+    result = fleet(cluster, "find", "s3://zoo/release/**/*.onnx", "Relu($x)", "--out", out)
+    assert result.exit_code == 0, result
+    rows = rows_of(out)
+    assert len(rows) == 6
+    assert all(row["model"].startswith("s3://zoo/release/part") and row["bytes"] for row in rows)
+    assert run("show", rows[0]["model"]).exit_code == 0
+    assert fleet(cluster, "check", "s3://zoo/none/**/*.onnx").exit_code == 66
+    # An object that is gone when it is read is a failed row; the others are done.
+    manifest = tmp_path / "models.txt"
+    manifest.write_text("".join(f"{row['model']}\n" for row in rows) + "s3://zoo/release/gone.onnx\n")
+    fleet(cluster, "check", manifest, "--out", tmp_path / "second.jsonl")
+    status = {row["model"].rpartition("/")[2]: row["status"] for row in rows_of(tmp_path / "second.jsonl")}
+    assert status.pop("gone.onnx") == "failed"
+    assert set(status.values()) == {"ok"}
+
+
+def test_a_tree_of_git(cluster: Any, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "m"]):
+        subprocess.run(["git", *words], cwd=models, check=True)
+    monkeypatch.chdir(models)
+    out = tmp_path / "rows.jsonl"
+    assert list_models(["HEAD:part1"])[0].model == "HEAD:part1/m001.onnx"
+    with cluster.get_client() as client:
+        client.run(os.chdir, models)
+    assert fleet(cluster, "check", "HEAD:part1", "--out", out).exit_code == 0
+    with cluster.get_client() as client:
+        client.run(os.chdir, "/")
+    assert len(rows_of(out)) == 4
+
+
+def test_listings(models: Path, tmp_path: Path) -> None:
+    assert len(list_models([str(models)])) == 12
+    assert len(list_models([f"{models}/part[01]/*.onnx"])) == 8
+    (models / "notes.txt").write_text(f"# a comment\n{models}/part0/m000.onnx\n\n{models}/part1\n")
+    assert len(list_models([str(models / "notes.txt")])) == 5
+    assert [each.relative for each in list_models([f"{models}/**/m00[0-1].onnx"])] == [
+        "part0/m000.onnx",
+        "part1/m001.onnx",
+    ]
+    for word in (str(tmp_path / "none"), f"{models}/*.pb"):
+        with pytest.raises(MissingInputError, match="names no model"):
+            list_models([word])
+
+
+def test_wrong_words(models: Path) -> None:
+    wrong: tuple[tuple[list[str | Path], str], ...] = (
+        (["convert", models], "choose where the results go"),
+        (["find", models], "the pattern"),
+        (["diff", models], "two folders"),
+        (["rewrite", "no-such-edit", models, "-o", "x"], "no-such-edit"),
+        (["check", models, "--nonsense"], "--nonsense"),
+        (["optimize", models, "-p", "nonsense", "-o", "x"], "nonsense"),
+    )
+    for words, reason in wrong:
+        result = run("fleet", *words)
+        assert (result.exit_code, reason in result.stderr) == (2, True), result.stderr

@@ -1,0 +1,190 @@
+"""Models behind URLs: only what is used is fetched, and nothing is ever taken for what it is not."""
+
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxjson
+from onnxjson.storage import files, remote
+from tests.cli.running import run, run_process
+
+WEIGHT_BYTES = 4 * 490_000
+
+
+def saved(folder: Path, *, external: bool = False) -> Path:
+    """Three big weights between small nodes."""
+    weights = [
+        numpy_helper.from_array(np.arange(490_000, dtype=np.float32).reshape(700, 700) + n, f"w{n}") for n in range(3)
+    ]
+    nodes = [helper.make_node("MatMul", [f"x{n}", f"w{n}"], [f"x{n + 1}"], name=f"n{n}") for n in range(3)]
+    value = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
+    graph = helper.make_graph(nodes, "g", [value("x0", shape=["n", 700])], [value("x3", shape=["n", 700])], [*weights])
+    folder.mkdir(exist_ok=True)
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph), path, save_as_external_data=external, location="m.data", size_threshold=1024)
+    return path
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """The file system of memory:// URLs, empty."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    yield system
+    system.store.clear()
+    remote.forget()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A URL of Python's own server, which knows no ranges, and the folder that it serves."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+    remote.forget()
+
+
+def fetched() -> int:
+    return sum(count for _, count, _ in remote.read_so_far())
+
+
+def test_the_graph_is_read_without_its_weights(memory: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    memory.pipe("/zoo/m.onnx", path.read_bytes())
+    model = onnxjson.load("memory://zoo/m.onnx")
+    graph_bytes = path.stat().st_size - 3 * WEIGHT_BYTES
+    assert fetched() < 4096 + 3 * 512 + graph_bytes
+    assert model == files.load(path).model
+
+
+def test_the_weights_of_another_file_are_read_when_they_are_used(memory: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path, external=True)
+    for each in (path, tmp_path / "m.data"):
+        memory.pipe(f"/zoo/{each.name}", each.read_bytes())
+    assert run("show", "memory://zoo/m.onnx").exit_code == 0
+    remote.forget()
+    model = onnxjson.load("memory://zoo/m.onnx")
+    assert model.graph is not None
+    assert fetched() <= 1.1 * path.stat().st_size
+    assert model.graph.initializer[1].numpy()[0, 0] == 1
+    assert WEIGHT_BYTES <= fetched() < 2 * WEIGHT_BYTES
+
+
+def test_every_command_that_reads_a_model_reads_a_url(memory: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path, external=True)
+    for each in (path, tmp_path / "m.data"):
+        memory.pipe(f"/zoo/{each.name}", each.read_bytes())
+    url = "memory://zoo/m.onnx"
+    assert "MatMul" in run("show", url).stdout
+    assert "n1" in run("find", url, "MatMul($x, ?w)").stdout
+    assert run("check", "--deep", url).exit_code == 0
+    assert run("diff", url, path).exit_code == 0
+    assert run("run", url, "--dim", "n=2").exit_code == 0
+    assert run("verify", url, path, "--samples", "1").exit_code == 0
+    assert run("rewrite", "set-doc", url, "hello", "-o", tmp_path / "new.onnx.json").exit_code == 0
+    assert run("convert", url, "-o", tmp_path / "copy.onnx", "--internalize").exit_code == 0
+    copy, whole = onnx.load(tmp_path / "copy.onnx"), onnx.load(path)
+    assert [each.raw_data for each in copy.graph.initializer] == [each.raw_data for each in whole.graph.initializer]
+
+
+def test_a_server_without_ranges(served: tuple[str, Path]) -> None:
+    url, folder = served
+    path = saved(folder)
+    assert files.load(remote.open_url(f"{url}/m.onnx")).model == files.load(path).model
+    text = run("convert", path, "-o", folder / "m.onnx.json")
+    assert text.exit_code == 0
+    assert files.load(remote.open_url(f"{url}/m.onnx.json")).model == files.load(path).model
+
+
+def test_how_much_was_read_is_said_with_v(memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/m.onnx", saved(tmp_path).read_bytes())
+    assert "bytes of memory://m.onnx" in run("show", "-v", "memory://m.onnx").stderr
+    remote.forget()
+    assert "bytes of" not in run("show", "memory://m.onnx").stderr
+
+
+def test_a_url_is_only_read(memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/m.onnx", saved(tmp_path).read_bytes())
+    for words in (
+        ["rewrite", "set-doc", "memory://m.onnx", "hello", "-i"],
+        ["convert", tmp_path / "m.onnx", "-o", "memory://new.onnx"],
+        ["convert", "memory://m.onnx", "-o", "memory://m.onnx"],
+    ):
+        result = run(*words)
+        assert (result.exit_code, "only read" in result.stderr) == (73, True), result.stderr
+    assert memory.ls("/", detail=False) == ["/m.onnx"]
+
+
+def test_an_object_that_changes_while_it_is_read(memory: Any, tmp_path: Path) -> None:
+    data = saved(tmp_path).read_bytes()
+    memory.pipe("/m.onnx", data)
+    copy = remote.open_url("memory://m.onnx")
+    memory.pipe("/m.onnx", data[:-1])
+    with pytest.raises(onnxjson.ChangedUnderneathError, match="try again"):
+        files.load(copy)
+
+
+def test_what_is_missing_denied_or_not_installed(memory: Any, served: tuple[str, Path]) -> None:
+    url, _ = served
+    assert run("show", f"{url}/none.onnx").exit_code == 66
+    assert run("show", "memory://none.onnx").exit_code == 66
+    result = run("show", "nonsense://host/m.onnx")
+    assert (result.exit_code, "nonsense" in result.stderr) == (74, True)
+    result = run("show", "http://127.0.0.1:9/m.onnx")
+    assert (result.exit_code, "127.0.0.1:9" in result.stderr) == (74, True)
+
+
+def test_secrets_in_a_url_are_not_shown() -> None:
+    result = run("show", "http://anna:secret@127.0.0.1:9/m.onnx?signature=secret")
+    assert result.exit_code == 74
+    assert "http://127.0.0.1:9/m.onnx" in result.stderr
+    assert "anna" not in result.stderr
+    assert "signature" not in result.stderr
+
+
+def test_copies_are_kept_and_their_bytes_are_limited(served: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = served
+    saved(folder)
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    first = run_process("show", "-v", f"{url}/m.onnx", more=cache)
+    assert "read 0 of" not in first.stderr
+    assert "read 0 of" in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
+    os.utime(folder / "m.onnx", (1, 1))  # another version
+    assert "read 0 of" not in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
+    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 2
+    run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
+    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 1
+
+
+def test_without_a_url_nothing_can_use_the_network(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    script = (
+        "import sys, socket\n"
+        "def refuse(*_): raise AssertionError('a connection')\n"
+        "socket.socket.connect = refuse\n"
+        "from onnxjson.cli.group import onnxjson\n"
+        f"try: onnxjson.main(['check', {str(path)!r}])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "assert 'fsspec' not in sys.modules and 'aiohttp' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
