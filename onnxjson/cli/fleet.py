@@ -2,7 +2,9 @@
 
 import importlib
 import os
+import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
@@ -58,6 +60,11 @@ _HERE: Final = frozenset(
 )
 """Options that the fleet has itself, or that have no meaning for one model of many."""
 
+_SECONDS_A_LINE: Final = 30.0
+"""How often a log, which is no terminal, gets a line about the progress."""
+
+_LEAST_MEMORY: Final = 4 << 30
+
 _TOKENS: Final = "onnxjson.cli.fleet.tokens"
 """Key under which a context keeps the options of the command that is run."""
 
@@ -73,7 +80,9 @@ _own_options: Final = options.together(
         default=600.0,
         show_default=True,
     ),
-    options.option("--memory SIZE", "Memory limit of one model (address space)."),
+    options.option(
+        "--memory SIZE", "Memory limit of one model (address space); default: its share of this machine, at least 4G."
+    ),
     options.option("--failures N", "Stop when more than N models have failed.", type=click.IntRange(0)),
     options.option("--retry-failed", "Also do again what failed before."),
 )
@@ -213,12 +222,18 @@ class _Fleet:
             command=shown,
             words=(*line, *(["--json"] if has_report and name != "duplicates" else []), *_changes(name, before)),
             has_report=has_report,
-            limits=Limits(given["timeout"], given["memory"] or 0),
+            limits=Limits(given["timeout"], given["memory"] or self._memory()),
             values=tuple(values),
             folder=None if folder is None else str(folder),
             traces=None if given.get("traces") is None else str(given["traces"]),
             ending=ending,
         )
+
+    def _memory(self) -> int:
+        """Bytes that a model may use by default: the share of a worker on this machine, but enough for onnxruntime."""
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        jobs = self.given["jobs"] or os.cpu_count() or 1
+        return 0 if self.given["scheduler"] is not None else max(_LEAST_MEMORY, total // jobs)
 
     def run(self) -> int:
         """Do all models; return the exit code."""
@@ -268,13 +283,23 @@ class _Fleet:
             reports.save((f"{line}\n" for line in summary_lines(summary, 120)), place)
 
     def _all(self, client: Any, sources: Sequence[Source], job: Job, receive: Any) -> None:
+        talked = time.monotonic()
+
+        def show(progress: engine.Progress) -> None:
+            nonlocal talked
+            text = f"{self.name}: {_shown(progress)}"
+            update(text)
+            if not output.is_terminal(sys.stderr) and time.monotonic() - talked > _SECONDS_A_LINE:
+                talked = time.monotonic()
+                output.talk(text)
+
         with output.working(f"{self.name}: {len(sources):,} models") as update:
             engine.run(
                 client,
                 sources,
                 job.rows,
                 receive,
-                lambda progress: update(f"{self.name}: {_shown(progress)}"),
+                show,
                 command=job.command,
                 most_failures=self.given["failures"],
             )

@@ -1,5 +1,6 @@
 """Fleets: every model gets one row, whatever happens to it or to the workers."""
 
+import http.server
 import json
 import os
 import signal
@@ -141,10 +142,12 @@ def test_one_hostile_model_costs_only_its_own_row(cluster: Any, models: Path, tm
     assert "failures" in result.stdout
 
 
-def test_a_killed_worker_loses_nothing_and_does_nothing_twice(cluster: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", [1.0, *[pytest.param(each / 5, marks=pytest.mark.exhaustive) for each in range(20)]])
+def test_a_killed_worker_loses_nothing_and_does_nothing_twice(cluster: Any, tmp_path: Path, moment: float) -> None:
     folder, out = make_models(tmp_path / "zoo", 30), tmp_path / "rows.jsonl"
-    pids = [worker.pid for worker in cluster.workers.values()]
-    victim = threading.Timer(1.0, lambda: os.kill(pids[0], signal.SIGKILL))
+    with cluster.get_client() as client:
+        pids = list(client.run(os.getpid).values())
+    victim = threading.Timer(moment, lambda: os.kill(pids[0], signal.SIGKILL))
     victim.start()
     result = fleet(cluster, "check", folder, "--deep", "--out", out)
     victim.join()
@@ -165,6 +168,49 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
     assert "goes on from here" in stderr
     done = len(rows_of(out))
     assert 0 < done < 200
+
+
+def test_a_log_gets_a_line_now_and_then(
+    cluster: Any, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("onnxjson.cli.fleet._SECONDS_A_LINE", 0.0)
+    assert "of 12 done" in fleet(cluster, "show", models).stderr
+
+
+def test_credentials_that_are_refused_are_a_failed_row(cluster: Any, models: Path, tmp_path: Path) -> None:
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_error(403, "no")
+
+        do_GET = do_HEAD  # noqa: N815 - as the class wants it
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        manifest, out = tmp_path / "models.txt", tmp_path / "rows.jsonl"
+        manifest.write_text(f"http://127.0.0.1:{server.server_port}/m.onnx\n{models}/part0\n")
+        assert fleet(cluster, "show", manifest, "--out", out).exit_code == 1
+        server.shutdown()
+    rows = {row["status"]: row for row in rows_of(out)}
+    assert (rows["failed"]["exit_code"], rows["ok"]["error"]) == (77, None)
+
+
+def test_ten_thousand_objects_are_listed_in_seconds(s3: Any) -> None:
+    """Put into the service by itself, which takes 20 times as long through its door."""
+    from moto.backends import get_backend
+
+    backend: Any = get_backend("s3")["123456789012"]["aws"]
+    for number in range(10_000):
+        backend.put_object("zoo", f"many/{number % 100}/{number}.onnx", b"x")
+    begin = time.monotonic()
+    found = list_models(["s3://zoo/many/**/*.onnx"])
+    seconds = time.monotonic() - begin
+    for number in range(10_000):
+        backend.delete_object("zoo", f"many/{number % 100}/{number}.onnx")
+    assert (len(found), len({each.relative for each in found})) == (10_000, 10_000)
+    assert seconds < 10
 
 
 def test_too_many_failures_end_the_run(cluster: Any, tmp_path: Path) -> None:
