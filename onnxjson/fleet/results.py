@@ -56,6 +56,8 @@ class Results:
         """
         self.path = path
         self._lines = path.with_name(path.name + ".jsonl") if path.suffix == _PARQUET else path
+        if self._lines.exists() and not self._lines.is_file():
+            raise OutputError(f"{visible(str(self._lines), None)} is not a regular file")
         with system_errors(f"{visible(str(self._lines), None)} cannot be written"):
             self._file = open(self._lines, "ab+", buffering=0)  # noqa: SIM115 - closed by `close`
         try:
