@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from onnxjson.editing.annotations import SetDoc, SetMetadata
+from onnxjson.editing.annotations import SetDoc, SetIrVersion, SetMetadata
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
 from onnxjson.editing.batch import SetBatchSize
 from onnxjson.editing.cleaning import Prune, Strip
@@ -13,7 +13,6 @@ from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
-from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset

@@ -8,7 +8,7 @@
     patch = edits.plan(model, edits.Script.load("rewrite.json"))
 """
 
-from onnxjson.editing.annotations import SetDoc, SetMetadata
+from onnxjson.editing.annotations import SetDoc, SetIrVersion, SetMetadata
 from onnxjson.editing.applying import Result, apply, plan, run
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
 from onnxjson.editing.batch import SetBatchSize
@@ -20,7 +20,6 @@ from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
-from onnxjson.editing.ir_version import SetIrVersion
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset

@@ -60,31 +60,9 @@ def parse_variant(text: str) -> Variant:
     return Variant(name.strip(), steps, level)
 
 
-PRESETS: Final[dict[str, tuple[str, ...]]] = {
-    "baseline": (
-        "original=",
-        "+ onnxoptimizer=onnxoptimizer",
-        "+ onnxsim=onnxsim",
-        "+ onnxoptimizer + onnxsim=onnxoptimizer,onnxsim",
-        "onnxruntime off=@off",
-        "onnxruntime basic=onnxruntime{level=basic}@off",
-        "onnxruntime extended=onnxruntime{level=extended}@off",
-        "onnxruntime all=onnxruntime{level=all}@off",
-        "int8 dynamic=quantize-dynamic",
-        "int8 static qdq=quantize-static",
-        "int8 static qoperator=quantize-static{format=qoperator}",
-    ),
-    "quantized": (
-        "original=",
-        "int8 dynamic=quantize-dynamic",
-        "int8 dynamic per channel=quantize-dynamic{per_channel=true}",
-        "int8 static qdq=quantize-static",
-        "int8 static qdq per channel=quantize-static{per_channel=true}",
-        "int8 static qoperator=quantize-static{format=qoperator}",
-        "float16=float16{keep_io_types=true}",
-        "mixed precision=mixed-precision",
-    ),
-}
+PRESETS: Final = msgspec.json.decode(
+    Path(__file__).with_name("presets.json").read_bytes(), type=dict[str, tuple[str, ...]]
+)
 """Variants as `parse_variant` reads them, by the name of the set."""
 
 ORIGINAL: Final = Variant("original")

@@ -8,7 +8,7 @@ import pytest
 import onnxjson
 from onnxjson.editing.annotations import SetMetadata
 from onnxjson.editing.edits import apply, plan, run
-from onnxjson.editing.ir_version import SetIrVersion, needs_of
+from onnxjson.editing.annotations import SetIrVersion, needs_of
 from onnxjson.editing.opsets import StampOpset
 from onnxjson.model.document import Function, Graph, Model, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, OnnxJsonError
