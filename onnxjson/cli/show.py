@@ -215,7 +215,7 @@ def _view_tensor(opened: _Opened, ref: TensorRef, values: int) -> TensorView:
     problem = None
     if ref.tensor is not None:
         try:
-            ref = replace(ref, tensor=_with_blob(ref.tensor, Path(os.path.realpath(opened.path)).parent))
+            ref = replace(ref, tensor=_with_blob(ref.tensor, files.real_folder(opened.path)))
         except OnnxJsonError as error:
             problem = str(error)
     view = view_tensor(opened.index, ref, str(opened.path), opened.resolver, most=values)

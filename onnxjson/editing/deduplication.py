@@ -1,12 +1,12 @@
 """deduplicate-initializers, the edit that merges equal constants."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
@@ -14,7 +14,7 @@ from onnxjson.model.document import Function, Model, ShardingSpec, Tensor
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Scope
-from onnxjson.model.payloads import Data, Payload
+from onnxjson.model.payloads import Data
 from onnxjson.model.renaming import inside, merged
 from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
 from onnxjson.model.walking import walk
@@ -192,7 +192,7 @@ class _Finder:
 def _key(data: Data) -> object:
     if len(data) <= _HELD:
         return data if isinstance(data, bytes) else data.read()
-    return (len(data), data.sha256 if isinstance(data, Payload) else hashlib.sha256(data).hexdigest())
+    return len(data), sha256_of(data)
 
 
 def _size(tensor: Tensor) -> int:

@@ -11,12 +11,10 @@ Addresses are positions. A draft of some nodes keeps their `Landmark`s, so that 
 now at the same positions: `Recognition` finds the nodes again by the names of their outputs, else by their own names.
 """
 
-import hashlib
 import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Final
 import msgspec
 
 from onnxjson.codecs.node_blocks import block_addresses, is_range, node_addresses
+from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.model.addresses import format_address, parse_address, resolve
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, Node
@@ -32,7 +31,7 @@ from onnxjson.model.errors import AddressError, MissingInputError
 from onnxjson.storage.files import stem_and_ending
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.saving import save_file, system_errors
-from onnxjson.storage.state import state_folder
+from onnxjson.storage.state import make_private, state_folder
 
 Member = Node | Function
 
@@ -229,7 +228,7 @@ class Draft:
 
     def was_handed_out(self, text: bytes) -> bool:
         """Whether a text is the unedited one."""
-        return self.origin is not None and sha256(text) == self.origin.handed_out
+        return self.origin is not None and sha256_of(text) == self.origin.handed_out
 
     def restore(self, text: bytes) -> None:
         """Write a text again that an editor has emptied or removed, with its folder if necessary.
@@ -247,11 +246,6 @@ class Draft:
         """Remove the draft and the files that the editor left next to it; other files of the user stay."""
         if self.origin is not None:
             shutil.rmtree(self.path.parent, ignore_errors=True)
-
-
-def sha256(text: bytes) -> str:
-    """Return the hexadecimal SHA-256 of a text."""
-    return hashlib.sha256(text).hexdigest()
 
 
 def make(
@@ -279,14 +273,11 @@ def make(
     root = state_folder() / "drafts"
     folder = root / secrets.token_hex(8)
     with system_errors(f"no draft can be kept in {visible(str(root), None)}"):
-        folder.mkdir(mode=0o700, parents=True)
-        for place in (state_folder(), root):
-            if stat.S_IMODE(place.stat().st_mode) != 0o700:
-                place.chmod(0o700)
+        make_private(folder)
     stem, _ = stem_and_ending(path)
     draft = folder / f"{stem[:_LONGEST_STEM] or 'model'}{ending}"
-    whole = "" if model is None else sha256(model)
-    origin = Origin(os.path.realpath(path), whole, sha256(text), tuple(addresses), tuple(ways))
+    whole = "" if model is None else sha256_of(model)
+    origin = Origin(os.path.realpath(path), whole, sha256_of(text), tuple(addresses), tuple(ways))
     try:
         _write_origin(folder, origin)
         _write(draft, text)

@@ -4,7 +4,7 @@ Big tensors are in the text as their SHA-256. An edited text gets the bytes of t
 cannot change a weight that the text does not contain, and the file keeps its format.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from onnxjson.codecs import node_blocks, text_file
 from onnxjson.codecs.reading.exact_reader import is_proto_json, locate, summary
 from onnxjson.codecs.reading.model import FORMAT
-from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
+from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.diffing import unified
 from onnxjson.editing import drafts
 from onnxjson.editing.applying import new_findings
@@ -23,12 +23,9 @@ from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.model.operator_checks import check_model
-from onnxjson.model.payloads import Data, Digest, SourceFile
-from onnxjson.model.walking import replace_records
+from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import files
-
-_FIELDS: Final = ("raw_data", "float_data", "double_data")
-"""Fields in which a tensor can have a digest instead of bytes."""
+from onnxjson.storage.weights import bind_known, digest_of
 
 _ENDINGS: Final = {False: ".onnx.json", True: ".nodes.json"}
 """Ending of a draft's name, by whether it has only some nodes."""
@@ -112,7 +109,7 @@ class ModelEditing:
 
     def is_of_another_model(self, draft: drafts.Draft) -> bool:
         """Whether the draft is known to be of another state of the model."""
-        return draft.origin is not None and draft.origin.model not in ("", drafts.sha256(self.text))
+        return draft.origin is not None and draft.origin.model not in ("", sha256_of(self.text))
 
     def read_model(self, draft: drafts.Draft) -> Handout:
         """Read the model in a draft, with the weights that the draft refers to.
@@ -153,42 +150,11 @@ class ModelEditing:
 
     def _with_weights(self, model: Model, draft: drafts.Draft, replaced: node_blocks.Replaced | None) -> Model:
         """Return `model` with the weights of the model that was opened."""
-        wanted: set[int] = set()
-
-        def seen(tensor: Tensor) -> Tensor:
-            wanted.update([len(each) for field in _FIELDS if isinstance(each := getattr(tensor, field), Digest)])
-            return tensor
-
-        replace_records(model, Tensor, seen)
-        if not wanted:
-            return model
-        known = self._bytes_of(wanted)
-        unknown: dict[int, Digest] = {}
-
-        def bound(tensor: Tensor) -> Tensor:
-            for field in _FIELDS:
-                digest = getattr(tensor, field)
-                if isinstance(digest, Digest):
-                    data = known.get((len(digest), digest.sha256))
-                    if data is not None:
-                        return replace(tensor, **{field: data})
-                    unknown[id(tensor)] = digest
-            return tensor
-
-        result = replace_records(model, Tensor, bound)
+        result, unknown = bind_known(model, self.model)
         if unknown:
             found = self._placed(list(_of_unknown(model, unknown)), draft, replaced)
             raise DecodeError(summary(found), found)
         return result
-
-    def _bytes_of(self, lengths: Collection[int]) -> dict[tuple[int, str], Data]:
-        """Return the weights of the model with one of some lengths, by length and SHA-256."""
-        weights = Weights("digest")
-        return {
-            (len(data), sha256_of(data)): data
-            for data, storage in payloads(self.model)
-            if len(data) in lengths and weights.kind(data, storage) == "sha256"
-        }
 
     def _placed(
         self, found: Sequence[Finding], draft: drafts.Draft, replaced: node_blocks.Replaced | None
@@ -256,10 +222,12 @@ def _without_format(draft: drafts.Draft) -> DecodeError:
     return DecodeError(str(found), [found])
 
 
-def _of_unknown(model: Model, unknown: Mapping[int, Digest]) -> Iterator[Finding]:
+def _of_unknown(model: Model, unknown: Sequence[Tensor]) -> Iterator[Finding]:
+    ids = set(map(id, unknown))
     for address, record in walk_with_addresses(model):
-        digest = unknown.get(id(record))
-        if digest is not None:
+        held = digest_of(record) if isinstance(record, Tensor) and id(record) in ids else None
+        if held is not None:
+            digest = held[1]
             yield Finding(
                 severity="error",
                 code="unknown-digest",

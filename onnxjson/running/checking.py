@@ -5,7 +5,6 @@ it is asked again about a copy of the model in which each node has a name of its
 is only counted there.
 """
 
-import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -129,12 +128,7 @@ def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:
     """Findings about the blobs that a text names, with their positions; `loaded` has them unbound."""
     if loaded.format != "json":
         return []
-    return located(path, loaded, list(check_blobs(loaded.model, _folder_of(path))))
-
-
-def _folder_of(path: Path) -> Path:
-    """Return the real folder of a file and its blobs, with links resolved."""
-    return Path(os.path.realpath(path)).parent
+    return located(path, loaded, list(check_blobs(loaded.model, files.real_folder(path))))
 
 
 @contextmanager
@@ -173,7 +167,7 @@ def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: 
     is_binary = loaded.format == "onnx"
     model = loaded.model
     if not is_binary:
-        model = files.bind_digests(model, folder=_folder_of(path), weights_from=None)
+        model = files.bind_digests(model, folder=files.real_folder(path), weights_from=None)
     reads = _files_of(model, path.parent)
     found = onnx_findings(worker, model, others, path=path if is_binary else None, folder=path.parent, reads=reads)
     return located(path, loaded, list(found))

@@ -92,11 +92,11 @@ def load(
         raise
     model = read.model
     if read.has_digests:
-        model = bind_digests(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
+        model = bind_digests(model, folder=real_folder(path) if bind else None, weights_from=weights_from)
     return Loaded(model, read.format, read.findings, identity, read.conflicts)
 
 
-def _folder_of(path: Path) -> Path:
+def real_folder(path: Path) -> Path:
     """The real folder of a file: a save follows links, so its blobs must follow them too."""
     return Path(os.path.realpath(path)).parent
 
@@ -211,16 +211,16 @@ def save(
     """
     form = format or format_for(path)
     path = Path(path)
-    if is_data_of(path, model, _folder_of(path)):
+    if is_data_of(path, model, real_folder(path)):
         name = visible(str(path), None)
         raise errors.OutputError(f"{name} has tensors of the model; save under another name")
     if form == "json" and weights == "blobs":
         blobs = blobs or _blobs_folder_for(path)
-        weights_apart.write_blobs(model, _folder_of(path), blobs)
+        weights_apart.write_blobs(model, real_folder(path), blobs)
     elif form == "json" and weights == "keep":
         blobs = blobs or Weights.of(model, "keep").blobs
         if blobs is not None:
-            weights_apart.bring_blobs(model, _folder_of(path), blobs)
+            weights_apart.bring_blobs(model, real_folder(path), blobs)
 
     def written(sink: Sink) -> None:
         write(model, sink, form, lossy=lossy, weights=weights, blobs=blobs)
@@ -231,7 +231,7 @@ def save(
         if path.exists():
             verify(temporary, form)
         if form == "json" and weights == "blobs" and blobs is not None:
-            weights_apart.require_blobs(model, _folder_of(path), blobs)
+            weights_apart.require_blobs(model, real_folder(path), blobs)
 
     if backup:
         from onnxjson.storage.state import keep_backup

@@ -186,7 +186,7 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
 
     changed = f"{name} was changed while its backup was made"
     try:
-        _make_private(folder)
+        make_private(folder)
         if not (folder / "path").exists():
             original = os.fsencode(os.path.realpath(path))
             save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
@@ -211,7 +211,8 @@ def _copy(descriptor: int, output: Output, sha256: str, otherwise: str) -> None:
         raise FileError(otherwise)
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
+    """Create a folder two levels below the state folder, if necessary; no other user may open any of the three."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place in (state_folder(), folder.parent, folder):
         if stat.S_IMODE(place.stat().st_mode) != 0o700:

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -75,7 +76,7 @@ def _open_blob(blob: "Digest | Blob", resolver: Resolver) -> Payload:
 
 def missing(model: Model) -> list[Tensor]:
     """The tensors of which only the sha256 is available."""
-    return [tensor for tensor in tensors_of(model) if _digest(tensor) is not None]
+    return [tensor for tensor in tensors_of(model) if digest_of(tensor) is not None]
 
 
 def require_whole(model: Model) -> None:
@@ -102,7 +103,8 @@ def _called(tensor: Tensor) -> str:
     return f"(a {format_tensor_type(tensor.data_type or 0, tensor.dims)} without a name)"
 
 
-def _digest(tensor: Tensor) -> tuple[str, Digest] | None:
+def digest_of(tensor: Tensor) -> tuple[str, Digest] | None:
+    """The field of a tensor that has a digest instead of bytes, and the digest; None if it has its bytes."""
     for field in _FIELDS:
         data = getattr(tensor, field)
         if isinstance(data, Digest):
@@ -119,16 +121,32 @@ def bind(model: Model, *, folder: Path | None = None, source: Model | None = Non
         MissingInputError, UntrustedError: a blob is missing, has another length, or a text must not name its file.
         WeightsMissingError: `source` does not have the bytes of some digest.
     """
-    resolver = None if folder is None else Resolver(folder)
-    found = None if source is None else _Source(source)
+    result, unbound = _bound(model, None if folder is None else Resolver(folder), source)
+    if unbound and source is not None:
+        raise _missing_error(unbound)
+    return result
+
+
+def bind_known(model: Model, source: Model) -> tuple[Model, list[Tensor]]:
+    """Bind digests to the bytes of `source`, or to its own digests; also return the tensors for which it has neither.
+
+    These tensors stay the same records.
+    """
+    return _bound(model, None, source, has_digests=True)
+
+
+def _bound(
+    model: Model, resolver: Resolver | None, source: Model | None, *, has_digests: bool = False
+) -> tuple[Model, list[Tensor]]:
+    known = None if source is None else _Source(source, has_digests=has_digests)
     unbound: list[Tensor] = []
 
     def bind_tensor(tensor: Tensor) -> Tensor:
-        held = _digest(tensor)
+        held = digest_of(tensor)
         if held is None:
             return tensor
         field, digest = held
-        data: Data | None = None if found is None else found.get(digest)
+        data: Data | None = None if known is None else known.get(digest)
         if data is None and digest.folder is not None and resolver is not None:
             _open_blob(digest, resolver)
             data = Blob(digest, resolver)
@@ -137,22 +155,25 @@ def bind(model: Model, *, folder: Path | None = None, source: Model | None = Non
             return tensor
         return msgspec.structs.replace(tensor, **{field: data})
 
-    result = replace_records(model, Tensor, bind_tensor)
-    if unbound and source is not None:
-        raise _missing_error(unbound)
-    return result
+    return replace_records(model, Tensor, bind_tensor), unbound
 
 
 class _Source:
     """The payloads of a model by length and SHA-256; only those of a requested length are hashed."""
 
-    def __init__(self, model: Model) -> None:
-        self._unhashed: dict[int, list[Data]] = {}
+    def __init__(self, model: Model, *, has_digests: bool) -> None:
+        self._model = model
+        self._has_digests = has_digests
         self._hashed: dict[tuple[int, str], Data] = {}
-        for tensor in tensors_of(model):
-            found = raw_bytes(tensor)
-            if found is not None and not isinstance(found[0], Digest):
-                self._unhashed.setdefault(len(found[0]), []).append(found[0])
+
+    @cached_property
+    def _unhashed(self) -> dict[int, list[Data]]:
+        found: dict[int, list[Data]] = {}
+        for tensor in tensors_of(self._model):
+            stored = raw_bytes(tensor)
+            if stored is not None and (self._has_digests or not isinstance(stored[0], Digest)):
+                found.setdefault(len(stored[0]), []).append(stored[0])
+        return found
 
     def get(self, digest: Digest) -> Data | None:
         """The bytes of a digest; None if the model does not have them."""

@@ -36,7 +36,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
 from onnxjson.storage.saving import system_errors
-from onnxjson.storage.state import state_folder
+from onnxjson.storage.state import make_private, state_folder
 
 FORMAT: Final = "onnxjson-journal/1"  # value of the key "format" of a header
 SYNC_SECONDS: Final = 0.5  # maximum seconds until a written line is synced to the disk
@@ -198,7 +198,7 @@ def begin(header: Header) -> Journal:
 
 
 def _create_in(folder: Path) -> tuple[Path, int]:
-    _make_private(folder)
+    make_private(folder)
     _remove_excess(folder)
     path = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(8)}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -290,13 +290,6 @@ def is_running(path: Path) -> bool:
     except (OSError, OverflowError):
         return True
     return True
-
-
-def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for place in (state_folder(), folder.parent, folder):
-        if stat.S_IMODE(place.stat().st_mode) != 0o700:
-            place.chmod(0o700)
 
 
 def _remove_excess(folder: Path) -> None:
