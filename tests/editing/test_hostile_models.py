@@ -22,6 +22,7 @@ from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.patching.patch import Patch
 from tests.generation.messages import generate, size_of
+from tests.seeds import portions
 
 
 def _edits(numbers: Random, model: Model) -> list[Callable[[], Edit]]:
@@ -55,10 +56,10 @@ def _edits(numbers: Random, model: Model) -> list[Callable[[], Edit]]:
     ]
 
 
-@pytest.mark.parametrize("start", range(0, 200, 50))
-def test_every_edit_is_refused_with_a_reason_or_can_be_undone(start: int) -> None:
+@pytest.mark.parametrize("portion", portions(200, always=100, size=50))
+def test_every_edit_is_refused_with_a_reason_or_can_be_undone(portion: range) -> None:
     made = 0
-    for seed in range(start, start + 50):
+    for seed in portion:
         model = parse(generate(seed, size_of(seed))).model
         for edit in _edits(Random(seed), model):
             try:

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 import onnxjson
-from onnxjson.editing.annotations import SetMetadata
+from onnxjson.editing.annotations import SetIrVersion, SetMetadata, needs_of
 from onnxjson.editing.edits import apply, plan, run
-from onnxjson.editing.annotations import SetIrVersion, needs_of
 from onnxjson.editing.opsets import StampOpset
 from onnxjson.model.document import Function, Graph, Model, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, OnnxJsonError

@@ -16,6 +16,7 @@ from onnxjson.model.errors import AddressError, LimitError
 from onnxjson.patching.patch import Patch
 from tests.generation.messages import generate, generate_from
 from tests.patching.mutating import mutated
+from tests.seeds import portions
 
 MODELS = sorted((Path(__file__).parents[1] / "models").glob("*.onnx"))
 
@@ -107,9 +108,9 @@ def failures(seeds: range, size: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 500))
-def test_patches_between_changed_models_keep_the_laws(first: int) -> None:
-    assert not failures(range(first, first + 500), 1 + first // 10)
+@pytest.mark.parametrize("portion", portions(2000, always=1000, size=500))
+def test_patches_between_changed_models_keep_the_laws(portion: range) -> None:
+    assert not failures(portion, 1 + portion.start // 10)
 
 
 @settings(
