@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 import msgspec
 
 from onnxjson.editing.declaration import Declared, name_of
+from onnxjson.editing.parameters import parameters
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.storage.external_files import NewFile
@@ -119,7 +120,13 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
     def within(self, folder: Path) -> Self:
         """Return the pass with the files that it names resolved in a folder."""
-        return self
+        files = {each.field: getattr(self, each.field) for each in parameters(type(self)) if each.role == "file"}
+        found = {
+            field: tuple([str(folder / each) for each in value]) if isinstance(value, tuple) else str(folder / value)
+            for field, value in files.items()
+            if value
+        }
+        return msgspec.structs.replace(self, **found)
 
     def reads(self) -> tuple[str, ...]:
         """Return absolute paths of the files and folders that `run` may read, in addition to those of its packages."""

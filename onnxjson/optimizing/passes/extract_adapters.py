@@ -5,7 +5,7 @@ It does the same as Olive's ExtractAdapters with ``make_inputs`` for weights tha
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -47,10 +47,6 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
     save: Annotated[
         str | None, Role("file"), Meta(min_length=1, description="Save the values to this new .npz file.")
     ] = None
-
-    def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
-        return self if self.save is None else replace(self, save=str(folder / self.save))
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
         """See `Pass.change`."""

@@ -65,10 +65,6 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         Meta(description="Sizes of open dimensions, by name; others get sizes that the model accepts."),
     ] = msgspec.field(default_factory=dict)
 
-    def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
-        return msgspec.structs.replace(self, data=tuple([str(folder / each) for each in self.data]))
-
     def reads(self) -> tuple[str, ...]:
         """See `Pass.reads`; a folder of test data may hold links."""
         paths = [Path(each).absolute() for each in self.data]

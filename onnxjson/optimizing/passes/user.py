@@ -56,10 +56,6 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
         """Name of the file."""
         return self.file
 
-    def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
-        return msgspec.structs.replace(self, file=str(folder / self.file))
-
     def reads(self) -> tuple[str, ...]:
         """See `Pass.reads`; a link to the file leads to another folder."""
         path = Path(self.file).absolute()
@@ -194,10 +190,6 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
         """Name of the file."""
         return self.file
 
-    def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
-        return msgspec.structs.replace(self, file=str(folder / self.file))
-
     def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
         return _changed(run(model, Script.load(self.file), model_folder=model_folder))
@@ -214,10 +206,6 @@ class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
     def name(self) -> str:
         """``rules``, with the path."""
         return "rules" if self.path is None else f"rules:{self.path}"
-
-    def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
-        return self if self.path is None else msgspec.structs.replace(self, path=str(folder / self.path))
 
     def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
