@@ -12,7 +12,7 @@ from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import Finding, OnnxJsonError, Severity
 from onnxjson.model.index import Index, NodeRef, Scope, index_of
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.stored_tensors import StoredTensor, stored_tensors
+from onnxjson.model.walking import StoredTensor, stored_tensors
 from onnxjson.storage.constant_reading import array_of
 
 if TYPE_CHECKING:

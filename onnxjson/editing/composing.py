@@ -19,9 +19,8 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensors import is_external, needed_bytes
-from onnxjson.model.walking import tensors_of
+from onnxjson.model.walking import stored_bytes, tensors_of
 from onnxjson.patterns.selectors import select_tensor
 
 

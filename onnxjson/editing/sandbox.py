@@ -25,9 +25,8 @@ from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type,
 from onnxjson.model.errors import EditError, Finding
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import Digest
-from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
-from onnxjson.model.walking import replace_records, tensors_of
+from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
 from onnxjson.running.worker import Worker
 from onnxjson.storage.external_files import internalize
 

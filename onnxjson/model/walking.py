@@ -2,20 +2,22 @@
 
 The field table of `onnxjson.model.messages` states where records can be, so that a field which a later release of onnx
 adds is not forgotten. A copy shares every unchanged record with the original. `rebuild` does the same for
-graphs whose change depends on the graphs around them.
+graphs whose change depends on the graphs around them. `stored_tensors` has the addresses of all tensors.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.model.addresses import attribute_segments, parse_address, resolve
-from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor
+from onnxjson.model.addresses import attribute_segments, escape, parse_address, resolve
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor
+from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.operators import OperatorKey, function_key, operator_key
+from onnxjson.model.tensors import is_external
 
 Found = TypeVar("Found", bound=Record)
 Whole = TypeVar("Whole", bound=Record)
@@ -188,3 +190,67 @@ def called_functions(functions: tuple[Function, ...], roots: Iterable[Record]) -
     return (
         functions if len(called) == len(functions) else tuple([each for key, each in by_key.items() if key in called])
     )
+
+
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+class StoredTensor(NamedTuple):
+    """One tensor of a model."""
+
+    address: str
+    tensor: Tensor
+    is_weight: bool
+
+
+def stored_tensors(index: Index) -> Iterator[StoredTensor]:
+    """Yield every tensor of the model."""
+    for scope in index.scopes:
+        graph = scope.graph
+        if isinstance(graph, Graph):
+            yield from _constants(f"{scope.address}/initializer", graph.initializer, is_weight=True)
+            yield from _constants(f"{scope.address}/sparse_initializer", graph.sparse_initializer, is_weight=True)
+        else:
+            for position, default in enumerate(graph.attribute_proto):
+                if default.t is not None:
+                    yield StoredTensor(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
+        for position, node in enumerate(graph.node):
+            if any([each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]):
+                segments = map(escape, attribute_segments(node.attribute))
+                for segment, attribute in zip(segments, node.attribute, strict=True):
+                    yield from _attribute_constants(f"{scope.address}/node/{position}/attribute/{segment}", attribute)
+
+
+def _attribute_constants(at: str, attribute: Attribute) -> Iterator[StoredTensor]:
+    if attribute.t is not None:
+        yield StoredTensor(f"{at}/t", attribute.t, is_weight=False)
+    yield from _constants(f"{at}/tensors", attribute.tensors, is_weight=False)
+    if attribute.sparse_tensor is not None:
+        yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
+    yield from _constants(f"{at}/sparse_tensors", attribute.sparse_tensors, is_weight=False)
+
+
+def _constants(at: str, found: Sequence[Tensor | SparseTensor], *, is_weight: bool) -> Iterator[StoredTensor]:
+    for position, each in enumerate(found):
+        if isinstance(each, Tensor):
+            yield StoredTensor(f"{at}/{position}", each, is_weight)
+        else:
+            yield from _sparse_constants(f"{at}/{position}", each, is_weight=is_weight)
+
+
+def _sparse_constants(at: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[StoredTensor]:
+    for name, tensor in (("values", sparse.values), ("indices", sparse.indices)):
+        if tensor is not None:
+            yield StoredTensor(f"{at}/{name}", tensor, is_weight)
+
+
+def stored_bytes(tensor: Tensor) -> int:
+    """Return the stored size of the elements; for external data its `length`, or the size of dtype and dims."""
+    if is_external(tensor):
+        declared = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
+        if declared is not None and declared.isascii() and declared.isdigit() and len(declared) < 20:
+            return int(declared)
+        return byte_length(tensor.data_type or 0, element_count(tensor.dims)) or 0
+    if tensor.raw_data is not None:
+        return len(tensor.raw_data)
+    return sum([len(getattr(tensor, field)) for field in _TYPED_FIELDS]) + sum(map(len, tensor.string_data))

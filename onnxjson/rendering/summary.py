@@ -9,8 +9,8 @@ import msgspec
 from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.index import Index, Kind, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.stored_tensors import stored_tensors
 from onnxjson.model.types import format_type
+from onnxjson.model.walking import stored_tensors
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import picked
 from onnxjson.storage.external import Resolver

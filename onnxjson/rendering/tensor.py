@@ -13,7 +13,6 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,
@@ -24,6 +23,7 @@ from onnxjson.model.tensor_statistics import (
 )
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
+from onnxjson.model.walking import stored_bytes
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import Json

@@ -13,9 +13,9 @@ from onnxjson.model.document import SparseTensor, StringStringEntry, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.stored_tensors import StoredTensor, stored_bytes
 from onnxjson.model.tensors import is_external, location_of
 from onnxjson.model.types import format_data_type, format_tensor_type, format_type
+from onnxjson.model.walking import StoredTensor, stored_bytes
 from onnxjson.storage.external import Resolver
 
 BIGGEST: Final = 8

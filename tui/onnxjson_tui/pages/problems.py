@@ -8,7 +8,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.operator_checks import check_model
-from onnxjson.model.stored_tensors import stored_tensors
+from onnxjson.model.walking import stored_tensors
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson.rendering.values import weights

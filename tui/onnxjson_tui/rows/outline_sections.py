@@ -14,8 +14,8 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
-from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.types import format_type
+from onnxjson.model.walking import stored_bytes
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
 from onnxjson.rendering.values import tensor_type_text

@@ -8,9 +8,9 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
-from onnxjson.model.stored_tensors import stored_bytes
 from onnxjson.model.tensor_statistics import Histogram, Spread
 from onnxjson.model.types import format_data_type
+from onnxjson.model.walking import stored_bytes
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
