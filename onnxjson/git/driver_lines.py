@@ -104,7 +104,8 @@ def _merge_driver(python: str) -> str:
     guarded = (
         f"if {off}; then set -- git merge-file -q --marker-size=%L %A %O %B; else exec 3<%A; rm -f %A; fi; "
         f'"$@"; s=$?; {off} && [ $s -gt 0 ] && [ $s -lt 128 ] && exit 1; '
-        "case $s in 0|16) exit $s;; *) rm -f %A; exit 130;; esac"
+        "case $s in 0|16) exit $s;; "
+        '12[67]) echo "onnxjson cannot start: $1; run onnxjson git install again" >&2;; esac; rm -f %A; exit 130'
     )
     started = shlex.quote(python).replace("%", "%%")  # % begins a placeholder of git
     return f"sh -c '{guarded}' - {started} -I -m onnxjson.git.merge_driver %O /dev/fd/3 %B %L %P %A"

@@ -237,3 +237,13 @@ def test_edit_that_git_takes_to_another_branch_is_found_again(tmp_path: Path) ->
     (tree,) = repository.git("fsck", "--lost-found").removeprefix("dangling tree ").splitlines()
     repository.git("restore", "--source", tree, "m.onnx")
     assert repository.path.read_bytes() == edited
+
+
+def test_python_that_moved_away_is_named_with_what_to_do(tmp_path: Path) -> None:
+    line = driver_lines.settings_for("/nowhere/python")["merge.onnx.driver"]
+    (tmp_path / "ours").write_text("mine")
+    for mark, value in {"%A": "ours", "%O": "base", "%B": "theirs", "%L": "7", "%P": "m.onnx"}.items():
+        line = line.replace(mark, value)
+    result = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 130
+    assert result.stderr.endswith("onnxjson cannot start: /nowhere/python; run onnxjson git install again\n")
