@@ -20,7 +20,7 @@ from onnxjson.model.constants import find_constant, is_constant_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, with_dimension_names
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Graph, Model, Node, Type, ValueInfo
+from onnxjson.model.document import Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import BITS
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError, ParameterError
@@ -55,6 +55,8 @@ class GroupCost(msgspec.Struct, frozen=True):
     nodes: int
     macs: Number
     flops: Number
+    weight_bytes: int
+    """Of the initializers that these nodes are the first to use."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -225,6 +227,8 @@ class _Costs:
         main = self._index.main
         refs = [] if main is None else _nodes(main)
         works = [self._work(ref) for ref in refs]
+        used: set[tuple[str, str]] = set()
+        weights = [sum(_new_weights(ref, used)) for ref in refs]
         sizes = {} if main is None else self._sizes(main)
         produced, peaks = (0, [(0, None)]) if main is None else self._activations(main, sizes)
         whole = sum_work(works)
@@ -242,8 +246,8 @@ class _Costs:
             unknown=tuple([Unknown(name, count, why) for (name, why), count in sorted(self._unknown.items())]),
             unsized=self._unsized,
             notes=tuple(notes),
-            operators=_groups([([_name_of(ref)], work) for ref, work in zip(refs, works, strict=True)]),
-            scopes=_groups([(scopes_of(ref.node), work) for ref, work in zip(refs, works, strict=True)]),
+            operators=_groups([[_name_of(ref)] for ref in refs], works, weights),
+            scopes=_groups([scopes_of(ref.node) for ref in refs], works, weights),
             nodes=tuple([self._node(ref, work, sizes) for ref, work in zip(refs, works, strict=True) if any(work)]),
         )
 
@@ -399,12 +403,27 @@ def _name_of(ref: NodeRef) -> str:
     return operator_name(plain_domain(ref.node.domain), ref.node.op_type)
 
 
-def _groups(members: Sequence[tuple[Sequence[str], Work]]) -> tuple[GroupCost, ...]:
-    """Return the sum of each group, those with most operations first."""
-    works: dict[str, list[Work]] = {}
-    for names, work in members:
+def _new_weights(ref: NodeRef, used: set[tuple[str, str]]) -> Iterator[int]:
+    """Yield the bytes of the initializers that a node and its subgraphs are the first to use; `used` grows."""
+    for name in ref.node.input:
+        scope = next((each for each in ref.scope.chain() if each.defines(name)), ref.scope)
+        tensor = scope.initializer(name) if name and (scope.address, name) not in used else None
+        if isinstance(tensor, Tensor):
+            used.add((scope.address, name))
+            yield stored_bytes(tensor)
+    for inner in ref.scope.children:
+        if inner.owner == ref:
+            for each in _nodes(inner):
+                yield from _new_weights(each, used)
+
+
+def _groups(groups: Sequence[Sequence[str]], works: Sequence[Work], weights: Sequence[int]) -> tuple[GroupCost, ...]:
+    """Return the sum of each group, given the groups of each node; those with most operations first."""
+    found: dict[str, list[tuple[Work, int]]] = {}
+    for names, work, size in zip(groups, works, weights, strict=True):
         for name in names:
-            works.setdefault(name, []).append(work)
-    groups = [(name, len(each), sum_work(each)) for name, each in works.items()]
-    groups.sort(key=lambda each: (-_weight(each[2]), each[0]))
-    return tuple([GroupCost(name, nodes, *texts(work)) for name, nodes, work in groups])
+            found.setdefault(name, []).append((work, size))
+    made = [(name, len(each), sum_work([work for work, _ in each]), sum([size for _, size in each]))
+            for name, each in found.items()]  # fmt: skip
+    made.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
+    return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in made])

@@ -79,7 +79,8 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.option("--level", "Graph optimization level of onnxruntime.", type=click.Choice(LEVELS), default=level),
         options.several(
             "--provider NAME",
-            "Execution provider, preferred first: cpu, cuda, tensorrt, openvino ... or its full name.",
+            "Execution provider, preferred first: cpu, cuda, tensorrt, openvino ... or its full name; options after a "
+            "colon: cuda:device_id=1,enable_cuda_graph=1.",
             "providers",
         ),
         options.option(
@@ -90,6 +91,12 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
             "Inter-op threads; 0: operators run one after the other.",
             type=click.IntRange(0, 1024),
             default=0,
+        ),
+        options.several(
+            "--session NAME=VALUE",
+            "Entry of the session configuration of onnxruntime, which ignores names that it does not know.",
+            "session",
+            type=options.NAMED,
         ),
         options.several(
             "--engine",
@@ -117,8 +124,6 @@ def _feeding(
     ranges: _Pairs,
     level: Level,
     providers: tuple[str, ...],
-    threads: int,
-    parallel: int,
     engines: tuple[Engine, ...],
     memory: int | None,
     **given: Any,
@@ -130,15 +135,23 @@ def _feeding(
         fills={name: _number(text, "--fill") for name, text in fills},
         ranges={name: _range(text) for name, text in ranges},
     )
-    full_names = tuple([_PROVIDERS.get(name.lower(), name) for name in providers]) or ("CPUExecutionProvider",)
-    engines = engines or (("onnxruntime",) if providers else ENGINES)
+    full_names = tuple(map(_full_name, providers)) or ("CPUExecutionProvider",)
+    execution = {name: given.pop(name) for name in ("threads", "parallel", "session")}
+    engines = engines or (("onnxruntime",) if providers or execution["session"] else ENGINES)
     memory = memory or min(Settings().memory, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    settings = Settings(
-        engines=engines, level=level, providers=full_names, threads=threads, parallel=parallel, memory=memory
-    )
+    settings = Settings(engines=engines, level=level, providers=full_names, memory=memory, **execution)
     limits = tolerances(given.pop("tolerances"))
     sizes = {name: _integers(text, "--dim") for name, text in dims}
     return Feeding(dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)
+
+
+def _full_name(provider: str) -> str:
+    name, colon, rest = provider.partition(":")
+    if not all("=" in pair for pair in rest.split(",") if colon):
+        raise click.BadParameter(
+            f"{output.quoted(provider)} is not NAME or NAME:OPTION=VALUE,...", param_hint="--provider"
+        )
+    return _PROVIDERS.get(name.lower(), name) + colon + rest
 
 
 def _integers(text: str, option: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import click
 from onnxjson.cli import options, output
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import ENDINGS, STDOUT, FilePath, stem
+from onnxjson.editing.annotations import SetIrVersion
 from onnxjson.editing.composing import split_at, split_by_size
 from onnxjson.editing.new_models.catalog import component as find_component
 from onnxjson.editing.new_models.catalog import components, parts
@@ -18,6 +19,7 @@ from onnxjson.editing.opsets import convert
 from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import json_or_text
 from onnxjson.editing.values import ValueMistakeError
+from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OutputError
 from onnxjson.model.operators import all_operators
@@ -32,7 +34,12 @@ def _operators() -> list[str]:
 @options.command("new")
 @click.argument("op_type", metavar="[NAME]", required=False, type=options.Parsed("name", str, _operators))
 @options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
-@options.option("--domain NAME", "Domain of the operator, if several domains have an operator of that name.")
+@options.option(
+    "--ir-version N", "Version of ONNX's format; default: the oldest that is needed.", type=click.IntRange(min=1)
+)
+@options.option(
+    "--domain NAME", "Domain of the operator, if several have one of that name, or if onnx does not know it."
+)
 @options.several(
     "--input NAME:TYPE",
     "Declare an input, such as x:float32[1,3]: the operator's input of this name, else the next one. NAME:TYPE=VALUES "
@@ -60,6 +67,7 @@ def new_command(
     op_type: str | None,
     *,
     opset: int | None,
+    ir_version: int | None,
     attributes: tuple[str, ...],
     types: tuple[str, ...],
     component: str | None,
@@ -89,6 +97,8 @@ def new_command(
     if catalogue is not None:
         if destination is not None:
             raise click.UsageError("--all names the folder itself; leave out -o")
+        if ir_version is not None:
+            raise click.UsageError("--all uses the version that each operator needs; leave out --ir-version")
         _create_all(catalogue, opset, target or "onnx")
         return
     if destination is None:
@@ -97,11 +107,11 @@ def new_command(
         if attributes or types or any(given.values()):
             raise click.UsageError("a component is created as it is; change it with `onnxjson rewrite`")
         model = find_component(component).model
-        _write(model if opset is None else convert(model, opset).model, destination, target)
+        _write(model if opset is None else convert(model, opset).model, destination, target, ir_version)
         return
     given["attributes"] = _pairs(attributes, "--attr NAME=VALUE", as_json=True)
     given["types"] = _pairs(types, "--type-constraint NAME=TYPE", as_json=False)
-    _write(make_operator(OperatorSpec(op_type=op_type or "", opset=opset, **given)), destination, target)
+    _write(make_operator(OperatorSpec(op_type=op_type or "", opset=opset, **given)), destination, target, ir_version)
 
 
 def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any]:
@@ -119,7 +129,11 @@ def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any
     return found
 
 
-def _write(model: Model, destination: Path, target: Format | None) -> None:
+def _write(model: Model, destination: Path, target: Format | None, ir_version: int | None) -> None:
+    if ir_version is not None:
+        workspace = Workspace(model)
+        SetIrVersion(version=ir_version).change(workspace)
+        model = workspace.model
     if str(destination) == STDOUT:
         write_stdout(model, target or "json")
         return

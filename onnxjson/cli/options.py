@@ -19,8 +19,8 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 FORMS: Final = ("onnx", "json", "protojson")
 _GROUPS: Final[dict[str, str]] = {
     "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
-    "Execution": "--level --provider --threads --parallel --engine --timeout --memory",
-    "Timing": "--repeat --warm-up --profile --seconds --tune",
+    "Execution": "--level --provider --threads --parallel --session --engine --timeout --memory",
+    "Timing": "--repeat --warm-up --profile --profile-events --seconds --tune",
     "Passes": "--pass --recipe --until --skip --keep-going --max-size --variant --preset --score",
     "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
     "--locate",
@@ -232,11 +232,14 @@ class WordList(Parsed):
         return [CompletionItem(before + comma + each.value) for each in found if each.value not in before.split(",")]
 
 
+NAMED: Final = Parsed("assignment", _parse_named)
+"""A name and a value."""
+
 _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
     **dict.fromkeys(("FILE", "MODEL"), FilePath()),
     "DIR": DestinationPath(),
     "SIZE": Parsed("size", _parse_size),
-    **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), Parsed("assignment", _parse_named)),
+    **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), NAMED),
     **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Parsed("assignment", _parse_assignment)),
 }
 """The type of a value by its placeholder in the help."""

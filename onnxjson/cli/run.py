@@ -37,6 +37,12 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
 @options.option(
     "--profile N", "Profile each node over N runs.", type=click.IntRange(0, 10_000), default=0, show_default=False
 )
+@options.option(
+    "--profile-events FILE",
+    "Write the events of the profile, of its last second, to FILE: JSON for chrome://tracing and Perfetto.",
+    "event_file",
+    type=FilePath(),
+)
 @options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
@@ -50,6 +56,7 @@ def run_command(
     path: Path,
     *,
     feeding: feeds.Feeding,
+    event_file: Path | None,
     verbose: bool,
     destination: Path | None,
     view: reports.View,
@@ -70,7 +77,9 @@ def run_command(
     """
     if destination is not None and _ending(destination) is None:
         raise click.UsageError(f"{destination}: write outputs to a .npz, .npy or .pb file, or to a folder")
-    result = _run(path, feeding, runs)
+    if event_file is not None and not runs["profile"]:
+        raise click.UsageError("--profile-events needs --profile N, the number of profiled runs")
+    result = _run(path, feeding, runs | {"events": event_file is not None})
     view.present(
         text=lambda: run_lines(result, str(path), reports.width(), every_node=verbose),
         json=lambda: run_data(result, str(path)),
@@ -78,6 +87,9 @@ def run_command(
     sys.stdout.flush()
     if destination is not None and not any(case.problem for case in result.cases):
         _save(destination, result)
+    if event_file is not None and result.events:
+        save_file(event_file, lambda sink: sink.write(result.events))
+        output.wrote(event_file)
     if runs["profile"] and result.engine == "reference":
         output.talk("onnxjson: no profile: only onnxruntime measures nodes")
     if result.is_interrupted:

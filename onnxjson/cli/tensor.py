@@ -1,5 +1,6 @@
 """``onnxjson tensor``: constants to and from base64, JSON and numpy files, and out of models."""
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -12,14 +13,14 @@ import msgspec
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import STDOUT, FilePath, refuse_sources
 from onnxjson.model.document import Tensor
-from onnxjson.model.errors import EncodeError
+from onnxjson.model.errors import EncodeError, OutputError
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading as reading
 from onnxjson.storage import constant_writing, files
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.numpy_constants import from_array, read_array
-from onnxjson.storage.saving import Sink, save_file
+from onnxjson.storage.saving import Sink, make_folder, save_file
 
 _NUMPY_ENDINGS: Final = (".npy", ".npz")
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*")
@@ -159,19 +160,23 @@ def decode(
 @click.argument("model", metavar="MODEL", type=FilePath())
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @_form_options("values", "json")
-@options.out("Write to OUT, a .npy, .npz or .json file, replacing an existing one.", type=FilePath(allow_dash=True))
+@options.out(
+    "Write to OUT, a .npy, .npz or .json file, replacing an existing one, or a .npy for each to a new folder.",
+    type=FilePath(allow_dash=True),
+)
 @options.weights_from
 def get(
     model: Path, names: Sequence[str], destination: Path | None, weights_from: Path | None, *, form: str | None
 ) -> None:
     """Print tensors of a model, or write them to a .npy, .npz or .json file.
 
-    NAME is a selector: the name of an initializer in any graph or of the output of a Constant, a pattern, or @ and an
-    address, such as that of an attribute. Several tensors need --json or a .npz.
+    NAME is a selector: the name of an initializer in any graph or of the output of a Constant, a pattern for several,
+    or @ and an address, such as that of an attribute. Several tensors need --json, a .npz or a folder.
 
     \b
     onnxjson tensor get m.onnx fc.bias
     onnxjson tensor get m.onnx fc.weight fc.bias -o fc.npz
+    onnxjson tensor get m.onnx '*' -o weights/
     onnxjson tensor get m.onnx @/graph/node/0/attribute/pads --json
     """
     with output.working(f"reading {model}"):
@@ -179,8 +184,27 @@ def get(
     if destination is not None and str(destination) != STDOUT:
         refuse_sources(destination, model, loaded.model, weights_from)
     resolver = Resolver(model.parent, model_file=model)
-    tensors = [reading.with_elements(reading.find_tensor(loaded.model, name), resolver) for name in names]
+    found = [tensor for name in names for tensor in reading.find_tensors(loaded.model, name)]
+    tensors = [reading.with_elements(tensor, resolver) for tensor in found]
+    if destination is not None and not destination.suffix and str(destination) != STDOUT:
+        _write_folder(tensors, destination)
+        return
     _deliver_tensors(tensors, destination, form)
+
+
+def _write_folder(tensors: Sequence[Tensor], folder: Path) -> None:
+    """Write each tensor to a .npy file, whose name is that of the tensor without characters that files may not have."""
+    if folder.exists():
+        raise OutputError(f"{folder} exists; choose a new folder")
+    names: dict[str, Tensor] = {}
+    for tensor in tensors:
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", tensor.name or "").strip("._") or "constant"
+        fresh = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
+        names[next(each for each in fresh if each.lower() not in names)] = tensor
+    make_folder(folder)
+    for name, tensor in names.items():
+        save_file(folder / f"{name}.npy", lambda sink, tensor=tensor: constant_writing.write_npy(tensor, sink))  # type: ignore[misc]
+    output.talk(f"wrote {output.counted(len(tensors), 'tensor')} to {folder}")
 
 
 def _kind(spelled: str | None) -> reading.Kind | None:

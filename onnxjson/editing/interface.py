@@ -96,7 +96,9 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         '{"edit": "add-output", "tensor": "hidden", "type": "float32[N,512]"}',
     )
 
-    tensor: Annotated[str, Role("tensor"), Meta(description="The value: a name or a selector.")]
+    tensor: Annotated[
+        str, Role("tensor"), Meta(description="A name or a selector; a pattern may match several values.")
+    ]
     type: Annotated[
         str | None, Role("type"), Meta(description="Its type; by default the one that the model states or onnx infers.")
     ] = None
@@ -106,7 +108,13 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        scope, name = workspace.value(self.tensor)
+        found = workspace.values(self.tensor)
+        if len(found) > 1 and self.name is not None:
+            raise EditError(f"add-output: one name for {len(found)} outputs; rename them afterwards")
+        notes = [note for address, name in found for note in self._add(workspace, workspace.scope(address), name)]
+        return Outcome(len(found), tuple(notes))
+
+    def _add(self, workspace: Workspace, scope: Scope, name: str) -> list[str]:
         top = [*scope.chain()][-1]
         if top.kind != "main" or scope.kind == "training":
             raise EditError(f'"{visible(name)}" belongs to {scope.address}, whose values cannot be outputs')
@@ -127,8 +135,12 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             # Its entry in value_info becomes the output.
             value = stated
             graph = replace(graph, value_info=tuple([each for each in graph.value_info if each is not stated]))
-        workspace.replace_graph(workspace.main, replace(graph, output=(*graph.output, value)))
-        return Outcome(1, tuple(notes))
+        made = replace(graph, output=(*graph.output, value))
+        if scope is main and self.type is None:
+            workspace.replace_equivalent(replace(workspace.model, graph=made))  # its type follows from the same nodes
+        else:
+            workspace.replace_graph(main, made)
+        return notes
 
     def _type(self, workspace: Workspace, scope: Scope, name: str) -> Type:
         if self.type is not None:

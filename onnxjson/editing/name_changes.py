@@ -60,23 +60,27 @@ class NameRule:
             raise SelectorError(f'no {what} is called "{visible(missing)}"; {hint}')
 
 
-def name_rule(old: str, new: str) -> NameRule:
-    """Return the rule of `from` and `to` of a renaming.
+def name_rule(old: str, new: str, *, parts: bool = False) -> NameRule:
+    """Return the rule of `from` and `to` of a renaming; with `parts`, of every occurrence of `old` in a name.
 
     Raises:
         SelectorError: a regular expression is not valid.
         EditError: `new` refers to a group that the pattern does not have.
     """
+    if parts:
+        if not old or old.startswith("re:"):
+            raise EditError("parts are replaced by their text; write it without re:")
+        return NameRule(None, lambda name: name.replace(old, new) if old in name else None)
     if not old.startswith("re:"):
         return NameRule({old: new}, None)
     pattern = regular_expression(old.removeprefix("re:"))
-    parts = _template(new, pattern.groups)
+    template = _template(new, pattern.groups)
 
     def change(name: str) -> str | None:
         found = pattern.find(name)
         if found is None:
             return None
-        return "".join([part if isinstance(part, str) else found[part] for part in parts])
+        return "".join([part if isinstance(part, str) else found[part] for part in template])
 
     return NameRule(None, change)
 

@@ -24,7 +24,7 @@ _WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
     [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]
 )
 
-NameKind = Literal["tensor", "node", "input", "output", "dim", "metadata"]
+NameKind = Literal["tensor", "node", "any", "input", "output", "dim", "metadata"]
 
 
 class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
@@ -37,10 +37,13 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     examples: ClassVar = (
         '{"edit": "rename", "kind": "input", "from": "input.1", "to": "image"}',
         '{"edit": "rename", "kind": "tensor", "from": "re:(.*)/layer(.*)", "to": "\\\\1/block\\\\2"}',
+        '{"edit": "rename", "kind": "any", "from": "layer", "to": "block", "parts": true}',
         '{"edit": "rename", "kind": "dim", "from": "batch", "to": "N"}',
     )
 
-    kind: Annotated[NameKind, Meta(description="The kind of name; inputs and outputs are those of the model.")]
+    kind: Annotated[
+        NameKind, Meta(description="The kind of name; any: tensors and nodes; input, output: of the model.")
+    ]
     from_: Annotated[
         str | None, Role("name"), Meta(description="The name, or re: and a regular expression for whole names.")
     ] = field(default=None, name="from")
@@ -51,6 +54,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     mapping: Annotated[
         str | None, Role("file"), Meta(description="Instead of from and to: a CSV file with old and new names.")
     ] = None
+    parts: Annotated[bool, Meta(description="Replace every occurrence of `from` within names.")] = False
     within: Annotated[
         str | None, Meta(description="The address of the only graph to change, such as /graph or /functions/0.")
     ] = None
@@ -61,6 +65,10 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
         match self.kind:
             case "node":
                 count = _rename_nodes(workspace, change, self.within)
+            case "any":
+                # Types follow the names of values, as long as the nodes are the same.
+                count = _rename_values(workspace, change, "tensor", self.within, must=False)
+                count += _rename_nodes(workspace, change, self.within, must=not count)
             case "dim":
                 count = _rename_dimensions(workspace, change)
             case "metadata":
@@ -76,7 +84,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
         if self.within is not None and self.kind in ("dim", "metadata"):
             raise EditError(f"names of kind {self.kind} do not belong to one graph; leave `within` out")
         if self.from_ is not None and self.to is not None:
-            return name_rule(self.from_, self.to)
+            return name_rule(self.from_, self.to, parts=self.parts)
         if self.names is not None:
             return NameRule(self.names, None)
         assert self.mapping is not None
@@ -138,7 +146,7 @@ class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
         return Outcome(count)
 
 
-def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: str | None) -> int:
+def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: str | None, *, must: bool = True) -> int:
     index = workspace.index
     scopes = index.scopes if within is None else [workspace.scope(within)]
     candidates: dict[Scope, dict[str, None]] = {}
@@ -155,7 +163,8 @@ def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: st
             found = scope.inputs if kind == "input" else [name for name in scope.output_names if name]
             candidates[scope] = dict.fromkeys(found)
     names = {scope: mapping for scope, known in candidates.items() if (mapping := change.new_names(known))}
-    change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
+    if must:
+        change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
     return _renamed_values(workspace, names)
 
 

@@ -19,7 +19,7 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.renaming import fresh_name
 from onnxjson.model.walking import replace_at
-from onnxjson.patterns.selectors import TensorRef, select_nodes, select_tensor
+from onnxjson.patterns.selectors import TensorRef, select_nodes, select_tensor, select_tensors
 
 _HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
 """Fields of a model that edits can change without breaking its structure."""
@@ -146,6 +146,25 @@ class Workspace:
         if found.scope is None or not found.name:
             raise SelectorError(f"@{found.address} is a constant inside an attribute; a value of a graph is needed")
         return found.scope, found.name
+
+    def values(self, selector: str) -> list[tuple[str, str]]:
+        """Return the values that a selector matches, as `value`, with addresses of graphs; a pattern may match several.
+
+        Constants, inputs and outputs of the model are left out where several match.
+        """
+        refs = select_tensors(self._model, self.index, selector)
+        if len(refs) == 1:
+            scope, name = self.value(selector)
+            return [(scope.address, name)]
+        outer = {*self.main.inputs, *self.main.output_names}
+        found = [
+            (ref.scope.address, ref.name)
+            for ref in refs
+            if ref.scope is not None and ref.tensor is None and not (ref.scope is self.main and ref.name in outer)
+        ]
+        if not found:
+            raise SelectorError(f"{visible(selector)} matches only constants, inputs and outputs of the model")
+        return found
 
     def scope(self, address: str) -> Scope:
         """Return the scope of the graph or function at an address such as ``/graph`` or ``/functions/0``.

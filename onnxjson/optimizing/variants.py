@@ -76,22 +76,24 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     levels: tuple[Level, ...] | None = None
     parallel: tuple[int, ...] = (_DEFAULT_PARALLEL,)
     """Numbers of operators that run at once, in parallel mode."""
+    binding: tuple[bool, ...] | None = None
 
     def settings(self, base: Settings) -> list[Settings]:
         """Return all combinations, without duplicates."""
         found: dict[Settings, None] = {}
         modes = self.modes or (_MODES[bool(base.parallel)],)
         parallel = self.parallel if self.modes else (base.parallel or _DEFAULT_PARALLEL,)
-        for threads, mode, level in itertools.product(
-            self.threads or (base.threads,), modes, self.levels or (base.level,)
+        for threads, mode, level, binding in itertools.product(
+            self.threads or (base.threads,), modes, self.levels or (base.level,), self.binding or (base.binding,)
         ):
             for count in parallel if mode == "parallel" else (0,):
-                made = msgspec.structs.replace(base, threads=threads, parallel=count, level=level)
+                made = msgspec.structs.replace(base, threads=threads, parallel=count, level=level, binding=binding)
                 found[made] = None
         return list(found)
 
 
-_KEYS: Final = ("threads", "mode", "level", "parallel")
+_KEYS: Final = ("threads", "mode", "level", "parallel", "binding")
+_SWITCH: Final = ("off", "on")
 
 
 def parse_grid(words: Sequence[str]) -> Grid:
@@ -110,7 +112,7 @@ def parse_grid(words: Sequence[str]) -> Grid:
         if not values:
             raise ParameterError(f"--tune: {key}= has no value to try")
         given.setdefault(key, []).extend(values)
-    for key, choices in (("mode", _MODES), ("level", LEVELS)):
+    for key, choices in (("mode", _MODES), ("level", LEVELS), ("binding", _SWITCH)):
         for value in given.get(key, ()):
             if value not in choices:
                 hint = suggest(value, choices) or f"choose one of {', '.join(choices)}"
@@ -120,6 +122,7 @@ def parse_grid(words: Sequence[str]) -> Grid:
         modes=tuple(given["mode"]) if given.get("mode") else _MODES if given.get("parallel") else None,
         levels=tuple([level for level in LEVELS if level in given["level"]]) if given.get("level") else None,
         parallel=_counts(given, "parallel") or (_DEFAULT_PARALLEL,),
+        binding=tuple([each == "on" for each in given["binding"]]) if given.get("binding") else None,
     )
 
 

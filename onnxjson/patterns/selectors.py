@@ -100,6 +100,19 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
     return search.only(search.tensors(of_nodes=True))
 
 
+def select_tensors(model: Model, index: Index, selector: str) -> list[TensorRef]:
+    """Return the tensors that a name with wildcards or a regular expression finds, else the one of `select_tensor`."""
+    parsed = terms.parse(selector)
+    name = parsed.name
+    if parsed.regex is None and (name is None or name.quoted or not has_wildcards(name.text)):
+        return [select_tensor(model, index, selector)]
+    search = _Search(index, parsed)
+    found = search.tensors(of_nodes=True)
+    if not found:
+        raise search.nothing()
+    return found
+
+
 def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | TensorRef:
     """Return nodes as `select_nodes` finds them, or the one tensor that no node produces (`select_tensor`)."""
     parsed = terms.parse(selector)

@@ -44,7 +44,7 @@ def report_data(report: BenchReport) -> dict[str, Any]:
 def _row_data(report: BenchReport, row: BenchRow) -> dict[str, Any]:
     return {
         **picked(row, "model variant passes engine providers"),
-        "session": picked(row.settings, "level threads parallel"),
+        "session": picked(row.settings, "level threads parallel binding"),
         **picked(row, "nodes parameters bytes"),
         "verdict": row.verdict or None,
         **picked(row, "exact=is_exact compared_runs=compared max_abs=largest_difference max_share=largest_share"),
@@ -92,6 +92,7 @@ def _csv_row(report: BenchReport, row: BenchRow, scores: Iterable[str]) -> dict[
         "speedup": "" if (times := report.speedup(row)) is None else f"{times:.4g}",
         **{name: row.scores.get(name) for name in scores},
         "problem": row.problem,
+        "binding": row.settings.binding,
     }
 
 
@@ -168,9 +169,10 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def session_text(settings: Settings) -> str:
-    """Return the settings of a session in short: ``all``, ``basic 2t 2p``."""
+    """Return the settings of a session in short: ``all``, ``basic 2t 2p``, ``all bound``."""
     threads = "" if settings.threads == 1 else f" {settings.threads or 'auto '}t"
-    return settings.level + threads + (f" {settings.parallel}p" if settings.parallel else "")
+    parallel = f" {settings.parallel}p" if settings.parallel else ""
+    return settings.level + threads + parallel + (" bound" if settings.binding else "")
 
 
 def conditions(report: BenchReport, rows: Sequence[BenchRow]) -> str:
@@ -231,6 +233,7 @@ def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
             found = row.settings
             mode = f"parallel, {found.parallel} operators at a time" if found.parallel else "sequential"
             options = f"--threads {found.threads} --level {found.level} --parallel {found.parallel} ({mode})"
+            options += ", with binding" if found.binding else ""
             yield f"best of {variant}: {options}, {milliseconds(row.median)} ms"
 
 

@@ -59,15 +59,16 @@ def problems(cost: Cost) -> list[str]:
 
 def _group_lines(title: str, groups: Sequence[GroupCost], cost: Cost, width: int) -> list[str]:
     rows = [
-        (each.name, counted(each.nodes, "node"), amount(each.macs), amount(each.flops), _share(each, cost))
+        (each.name, counted(each.nodes, "node"), size(each.weight_bytes), amount(each.macs), amount(each.flops),
+         _share(each, cost))
         for each in groups
-        if each.flops != 0
-    ]
+        if each.flops != 0 or each.weight_bytes
+    ]  # fmt: skip
     if not rows:
         return []
     left = len(rows) - _MOST_ROWS
-    head = ("", "", "MACs", "FLOPs", "")
-    lines = ["", title, *table([head, *rows[:_MOST_ROWS]], width, right=(1, 2, 3, 4))]
+    head = ("", "", "weights", "MACs", "FLOPs", "")
+    lines = ["", title, *table([head, *rows[:_MOST_ROWS]], width, right=(1, 2, 3, 4, 5))]
     return [*lines, f"  ... and {left:,} more"] if left > 0 else lines
 
 

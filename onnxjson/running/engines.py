@@ -1,7 +1,6 @@
 """Engines that evaluate models: onnxruntime, else the reference evaluator of onnx."""
 
 import ctypes
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,17 +93,19 @@ class Onnxruntime:
         onnxruntime.disable_telemetry_events()
         onnxruntime.set_default_logger_severity(4)
         onnxruntime.set_seed(subject.seed)
-        _require_providers(settings.providers, onnxruntime.get_available_providers(), "offers")
+        names, provider_options = split_providers(settings.providers)
+        _require_providers(names, onnxruntime.get_available_providers(), "offers")
         model = _with_outputs(subject.model, added)
         options = session_options(settings, subject.data_folder)
         if profiled is not None:
             options.enable_profiling = True
             options.profile_file_prefix = str(profiled)
         self._session: InferenceSession = onnxruntime.InferenceSession(
-            model, options, providers=list(settings.providers)
+            model, options, providers=names, provider_options=provider_options
         )
         self.providers = tuple(self._session.get_providers())
-        _require_providers(settings.providers, self.providers, "could open only")
+        _require_providers(names, self.providers, "could open only")
+        self._binds = settings.binding
         self._names = [output.name for output in self._session.get_outputs()]
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
@@ -119,23 +120,32 @@ class Onnxruntime:
 
     def repeated(self, values: Values) -> Callable[[], object]:
         """Return a function that runs the model on these values without any overhead, for timing."""
+        if self._binds:
+            return self._call(values, self._names, _DEVICES.get(self.providers[0], "cpu"))[0]
         arrays = {name: as_array(value) for name, value in values.items()}
         if len(arrays) <= _MANY and all([getattr(each, "dtype", None) in _OF_NUMPY for each in arrays.values()]):
             return partial(self._session.run, self._names, arrays)  # costs less than run_with_ort_values
         return self._call(values, self._names)[0]
 
-    def _call(self, values: Values, names: Sequence[str]) -> tuple[Callable[[], Any], bool]:
-        """Return the function that runs the model on values, and whether all of them are tensors of numbers."""
+    def _call(self, values: Values, names: Sequence[str], device: str | None = None) -> tuple[Callable[[], Any], bool]:
+        """Return the function that runs the model on values, and whether all of them are tensors of numbers.
+
+        With a device, inputs and outputs stay in its buffers.
+        """
         feeds = {name: _to_python(value) for name, value in values.items()}
         # Strings, sequences and maps are passed as Python objects only.
         is_plain = self._has_tensors and all(_is_plain(value) for value in values.values())
-        if not is_plain or len(feeds) + len(names) <= _MANY:
+        if device is not None and not is_plain:
+            raise UnsupportedError("only tensors of numbers can be bound to buffers")
+        if not is_plain or (device is None and len(feeds) + len(names) <= _MANY):
             return partial(self._session.run_with_ort_values if is_plain else self._session.run, names, feeds), is_plain
         binding = self._session.io_binding()
         for name, value in feeds.items():
             binding.bind_ortvalue_input(name, value)
         for name in names:
-            binding.bind_output(name)
+            binding.bind_output(name, device or "cpu")
+        if device is not None:
+            return partial(self._session.run_with_iobinding, binding), True
 
         def bound() -> Any:
             self._session.run_with_iobinding(binding)
@@ -143,12 +153,23 @@ class Onnxruntime:
 
         return bound, True
 
-    def events(self) -> list[Mapping[str, Any]]:
-        """End the profiler of onnxruntime and return its events."""
+    def events(self) -> bytes:
+        """End the profiler of onnxruntime and return its events, in the JSON format of chrome://tracing."""
         path = Path(self._session.end_profiling())
-        found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        found = path.read_bytes()
         path.unlink()
         return found
+
+
+_DEVICES: Final = dict.fromkeys(("CUDAExecutionProvider", "TensorrtExecutionProvider"), "cuda")
+"""Devices whose memory holds bound outputs, by provider; others use that of the processor."""
+
+
+def split_providers(texts: Sequence[str]) -> tuple[list[str], list[dict[Any, Any]]]:
+    """Return names of providers and their options, from texts such as ``CUDAExecutionProvider:device_id=1``."""
+    parts = [text.partition(":") for text in texts]
+    options = [dict(pair.split("=", 1) for pair in rest.split(",") if "=" in pair) for _, _, rest in parts]
+    return [name for name, _, _ in parts], options
 
 
 def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
@@ -173,6 +194,8 @@ def session_options(settings: Settings, data_folder: str | None = None) -> "Sess
     options.graph_optimization_level = getattr(levels, f"ORT_{level}")
     # Otherwise a producer name that starts with ORTM is mistaken for the mark of onnxruntime's own format.
     options.add_session_config_entry("session.load_model_format", "ONNX")
+    for key, value in settings.session:
+        options.add_session_config_entry(key, value)
     if data_folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", data_folder)
     return options
@@ -188,7 +211,8 @@ def write_optimized(subject: Subject, settings: Settings, path: Path) -> None:
 
     options = session_options(settings, subject.data_folder)
     options.optimized_model_filepath = str(path)
-    onnxruntime.InferenceSession(subject.model, options, providers=list(settings.providers))
+    names, provider_options = split_providers(settings.providers)
+    onnxruntime.InferenceSession(subject.model, options, providers=names, provider_options=provider_options)
 
 
 def _is_plain(value: Value) -> bool:

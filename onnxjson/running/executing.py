@@ -120,8 +120,8 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
         del once
     if task.profiled and model.engine == "onnxruntime":
         del model
-        for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
-            emit(tasks.Profiled(runs=runs, nodes=nodes))
+        for profile in profiles(task.subject, task.settings, values, task.profiled):
+            emit(profile if task.events else msgspec.structs.replace(profile, events=b""))
 
 
 def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:

@@ -73,6 +73,8 @@ class RunResult(Reported, msgspec.Struct, frozen=True):
     profile: tuple[NodeTime, ...]
     """Times of nodes, slowest first; empty without profile."""
     profiled_runs: int
+    events: bytes
+    """Events of the last profiled session, in the JSON format of chrome://tracing; empty if they are not asked for."""
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
@@ -171,6 +173,7 @@ def run_cases(
     repeat: int = 0,
     warm_up: int = 1,
     profile: int = 0,
+    events: bool = False,
     timeout: float = TIMEOUT,
     trust_links: bool = False,
     worker: Worker | None = None,
@@ -193,6 +196,7 @@ def run_cases(
             warm_up=warm_up,
             repeat=repeat,
             profiled=profile,
+            events=events,
         )
         outcome = execute(
             guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
@@ -255,6 +259,7 @@ def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mappi
         times=tuple([each.seconds for each in outcome.all(Timed)]),
         profile=profiles[-1].nodes if profiles else (),
         profiled_runs=profiles[-1].runs if profiles else 0,
+        events=profiles[-1].events if profiles else b"",
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
     )

@@ -278,4 +278,5 @@ def _reads(task: tasks.Task) -> tuple[bytes, ...]:
 
 
 def _uses_devices(task: tasks.Task) -> bool:
-    return any(provider != _PROCESSOR for _, settings in _models(task) for provider in settings.providers)
+    providers = [each.partition(":")[0] for _, settings in _models(task) for each in settings.providers]
+    return any(each != _PROCESSOR for each in providers)

@@ -33,11 +33,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The first one that supports a model evaluates it."""
     level: Level = "off"
     providers: tuple[str, ...] = ("CPUExecutionProvider",)
-    """Execution providers of onnxruntime, best first."""
+    """Execution providers of onnxruntime, best first, some with options: ``CUDAExecutionProvider:device_id=1``."""
     threads: int = 1
     """Threads within an operator; 0 lets onnxruntime choose."""
     parallel: int = 0
     """Threads that run operators in parallel; 0 runs operators one after the other."""
+    session: tuple[tuple[str, str], ...] = ()
+    """Entries of the session configuration of onnxruntime, such as ``session.disable_prepacking=1``."""
+    binding: bool = False
+    """Whether timed runs keep inputs and outputs in buffers of the provider (I/O binding)."""
     memory: int = 8 << 30
     """Limit of address space in bytes, unless a model needs more: see `onnxjson.running.sandbox.execute`."""
 
@@ -63,6 +67,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     warm_up: int = 0
     repeat: int = 0
     profiled: int = 0
+    events: bool = False
+    """Whether the profile has its events, as onnxruntime writes them."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
@@ -187,6 +193,8 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
     runs: int
     nodes: tuple[NodeTime, ...]
     """Slowest first."""
+    events: bytes = b""
+    """Events of the last session that was profiled, in the JSON format of chrome://tracing."""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):

@@ -1,5 +1,6 @@
 """Time models inside the guarded process: node by node with a profile, or several models side by side."""
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +20,8 @@ _SECONDS: Final = 1.0
 """Time after which results are reported and another session continues."""
 
 
-def profiles(
-    subject: Subject, settings: Settings, values: Values, runs: int
-) -> Iterator[tuple[int, tuple[tasks.NodeTime, ...]]]:
-    """Yield the number of runs so far and the times of all nodes of the optimized graph in them, slowest first.
+def profiles(subject: Subject, settings: Settings, values: Values, runs: int) -> Iterator[tasks.Profiled]:
+    """Yield the times of all nodes of the optimized graph in the runs so far, and the events of the last session.
 
     A session writes its measurements when it ends, and at most a million events; so several sessions take turns. The
     first run of each session, which allocates memory, is not counted. The profiles are files in the current folder.
@@ -39,13 +38,15 @@ def profiles(
             done += 1
             if time.monotonic() > until:
                 break
-        for each in _node_times(model.events()):
+        events = model.events()
+        for each in _node_times(json.loads(events)):
             before = total.get(each.name)
             total[each.name] = each if before is None else msgspec.structs.replace(
                 each, calls=before.calls + each.calls, seconds=before.seconds + each.seconds
             )  # fmt: skip
         del model, once
-        yield done, tuple(sorted(total.values(), key=lambda each: -each.seconds))
+        nodes = tuple(sorted(total.values(), key=lambda each: -each.seconds))
+        yield tasks.Profiled(runs=done, nodes=nodes, events=events)
 
 
 def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tasks.NodeTime]:

@@ -19,7 +19,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.scalars import found_text
 from onnxjson.model.tensors import tensor_mistakes
 from onnxjson.model.types import parse_data_type, parse_tensor_type
-from onnxjson.patterns.selectors import select_tensor
+from onnxjson.patterns.selectors import select_tensor, select_tensors
 from onnxjson.storage.exactness import BeyondBinary64, pack
 from onnxjson.storage.external import Resolver, file_of
 from onnxjson.storage.weights import require_whole
@@ -166,9 +166,11 @@ def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Te
     Without dims the constant is one list, and elements of the dtype must fill whole bytes.
     """
     dtype = DATA_TYPE_NAMES[kind.data_type]
-    if kind.data_type == STRING:
-        raise DecodeError("strings cannot be written as one base64; use JSON values")
     data = base64_bytes(text)
+    if kind.data_type == STRING:
+        if math.prod(kind.dims or ()) != 1:
+            raise DecodeError("only one string can be written as base64; use JSON values")
+        return Tensor(dims=kind.dims or (), data_type=STRING, string_data=(data,), name=name)
     dims = kind.dims if kind.dims is not None else (_count(kind.data_type, len(data)),)
     needed = elements.byte_length(kind.data_type, math.prod(dims)) or 0
     if len(data) != needed:
@@ -205,6 +207,20 @@ def _check_padding(data: bytes, count: int, size: int, dtype: str) -> None:
 
 _INT: Final = 7
 _FLOAT: Final = 1
+
+
+def find_tensors(model: Model, selector: str) -> list[Tensor]:
+    """Find the constants that a pattern matches, or the one of `find_tensor`."""
+    if selector.startswith("@"):
+        return [find_tensor(model, selector)]
+    try:
+        refs = select_tensors(model, Index(model), selector)
+    except SelectorError as error:
+        raise MissingInputError(str(error)) from error
+    if len(refs) == 1:
+        return [find_tensor(model, selector)]
+    found = [(ref, ref.tensor or _value_of_constant(model, ref.address)) for ref in refs]
+    return [_named(tensor, ref.name) for ref, tensor in found if isinstance(tensor, Tensor)]
 
 
 def find_tensor(model: Model, selector: str) -> Tensor:

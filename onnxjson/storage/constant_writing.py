@@ -101,9 +101,11 @@ def _base64(data: bytes) -> bytes:
 
 
 def write_base64(tensor: Tensor, write: Write) -> None:
-    """Write the base64 of the elements, without a line break; raise DecodeError for strings."""
+    """Write the base64 of the elements, without a line break; raise DecodeError for several strings."""
     if tensor.data_type == STRING:
-        raise DecodeError("strings cannot be written as one base64; --json writes them as values")
+        if len(tensor.string_data) != 1:
+            raise DecodeError("only one string can be written as base64; --json writes several as values")
+        write(_base64(tensor.string_data[0]))
     for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
         write(_base64(piece))
 

@@ -95,6 +95,15 @@ def test_groups_are_sorted_by_their_operations() -> None:
     assert [(each.name, each.flops) for each in cost.scopes] == [("a", 96), ("a/b", 80)]
 
 
+def test_weights_count_for_the_operator_that_uses_them_first() -> None:
+    weights = "<float[8] w = {1,2,3,4,5,6,7,8}, float[1] v = {1}>"
+    cost = cost_of(
+        parsed(f"g (float[2,8] x) => (float[2,8] y) {weights} {{h = Add(x, w) i = Mul(h, w) y = Mul(i, v)}}")
+    )
+    assert {each.name: each.weight_bytes for each in cost.operators} == {"Add": 32, "Mul": 4}
+    assert cost.weight_bytes == 36
+
+
 def test_every_formula_is_that_of_an_operator_which_exists() -> None:
     from onnxjson.model.operators import known_operators
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from onnxruntime import get_available_providers
 
 import onnxjson
 from onnxjson.rendering.bench_report import TIME_COLUMNS
@@ -116,6 +117,19 @@ def test_words_after_tune_are_its_grid(binary: Path) -> None:
 def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, said: str) -> None:
     result = run("bench", binary, *arguments)
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+def test_bound_runs_are_timed_and_compute_the_same(binary: Path) -> None:
+    result = run("bench", binary, "--tune", "binding=off,on", "-n", "3", "--json")
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["session"]["binding"] for row in rows] == [False, True]
+    assert all(row["verdict"] in ("same", "close") and row["time"]["median"] for row in rows), rows
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" not in get_available_providers(), reason="there is no GPU")
+def test_a_cuda_graph_is_timed(binary: Path) -> None:
+    graph = ("--provider", "cuda:enable_cuda_graph=1", "--tune", "binding=on")
+    assert run("bench", binary, *graph, "-n", "3").exit_code == 0
 
 
 def test_a_model_that_is_named_twice_is_refused(binary: Path) -> None:

@@ -44,6 +44,31 @@ def test_what_is_not_valid_is_refused_with_an_exit_code_and_no_file(arguments: l
     assert not (tmp_path / "m.onnx").exists()
 
 
+def test_an_operator_that_onnx_does_not_know_has_the_types_that_are_given(tmp_path: Path) -> None:
+    out, typed = tmp_path / "m.onnx", ("--input", "x:float32[2,3]", "--output-name", "y:float32[2,3]")
+    made = run("new", "FastGelu", "--domain", "com.microsoft", *typed, "-o", out)
+    assert made.exit_code == 0, made.stderr
+    onnx.checker.check_model(str(out), full_check=True)
+    assert run("run", out).exit_code == 0
+    more = ("--input", "w:float32[2]=[1,2]", "--attr", "sizes=[1,2]")
+    assert run("new", "Own", "--domain", "my.own", "--opset", "3", *typed, *more, "-o", out).exit_code == 0
+    model = onnx.load(out)
+    assert [(each.domain, each.version) for each in model.opset_import] == [("my.own", 3)]
+    assert list(model.graph.node[0].attribute[0].ints) == [1, 2]
+    assert [each.name for each in model.graph.initializer] == ["w"]
+    refused = run("new", "Own", "--domain", "my.own", "-o", tmp_path / "no.onnx")
+    assert (refused.exit_code, "give it with --output-name y:TYPE" in refused.stderr) == (65, True)
+
+
+def test_the_version_of_the_format_is_set_or_refused(tmp_path: Path) -> None:
+    out = tmp_path / "m.onnx"
+    assert run("new", "Relu", "--opset", "13", "--ir-version", "7", "-o", out).exit_code == 0
+    assert onnx.load(out).ir_version == 7
+    refused = run("new", "Relu", "--opset", "21", "--ir-version", "7", "-o", tmp_path / "no.onnx")
+    assert (refused.exit_code, "needs 10" in refused.stderr) == (65, True)
+    assert not (tmp_path / "no.onnx").exists()
+
+
 def test_a_component_is_made_for_any_version(tmp_path: Path) -> None:
     assert run("new", "--component", "nms-yolact", "-o", tmp_path / "a.onnx").exit_code == 0
     assert run("new", "--component", "Z010", "--opset", "18", "-o", tmp_path / "b.onnx.json").exit_code == 0

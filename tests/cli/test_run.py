@@ -40,6 +40,29 @@ def test_json_has_figures_and_times(saved: Path) -> None:
     assert [each["name"] for each in data["runs"][0]["outputs"]] == ["y"]
 
 
+def test_events_of_the_profile_are_those_of_onnxruntime(saved: Path, tmp_path: Path) -> None:
+    there = tmp_path / "events.json"
+    assert run("run", saved, "--profile", "3", "--profile-events", there).exit_code == 0
+    events = json.loads(there.read_text())
+    assert sum(each["name"] == "model_run" for each in events) == 4  # the first is not counted
+    assert {"cat", "ts", "dur", "args"} <= events[0].keys()
+    refused = run("run", saved, "--profile-events", there)
+    assert (refused.exit_code, "needs --profile N" in refused.stderr) == (2, True)
+
+
+def test_session_entries_and_options_of_providers_reach_onnxruntime(saved: Path) -> None:
+    # It only refuses values, and only of some keys.
+    refused = run("run", saved, "--session", "session.intra_op_thread_affinities=x", "--threads", "2")
+    assert refused.exit_code == 76, refused.stdout
+    assert "affinit" in refused.stderr
+    assert run("run", saved, "--session", "session.disable_prepacking=1").exit_code == 0
+    assert run("run", saved, "--provider", "cpu:use_arena=0").exit_code == 0
+    absent = run("run", saved, "--provider", "cuda:enable_cuda_graph=1")
+    assert "there is no CUDAExecutionProvider here" in absent.stderr
+    mistaken = run("run", saved, "--provider", "cuda:graph")
+    assert (mistaken.exit_code, "OPTION=VALUE" in mistaken.stderr) == (2, True)
+
+
 def test_times_and_the_profile_fit_80_columns(saved: Path) -> None:
     result = run("run", saved, "-n", "5", "--profile", "2")
     lines = result.stdout.splitlines()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 from click.testing import CliRunner
+from onnx.parser import parse_model
 
 from onnxjson import example
 from onnxjson.cli.group import onnxjson
@@ -28,6 +29,29 @@ def test_encode_prints_the_base64_and_nothing_else() -> None:
 @pytest.mark.parametrize("kind", [("--type", "int4[3]"), ("--type", "int4"), ("--type", "INT4")])
 def test_dims_of_a_type_default_to_the_nesting(kind: tuple[str, ...]) -> None:
     assert run("tensor", "encode", "[1, -6, 7]", *kind).stdout == "oQc=\n"
+
+
+def test_one_string_is_base64_and_several_are_not() -> None:
+    assert run("tensor", "encode", '"h\u00e9llo"', "--type", "string").stdout == "aMOpbGxv\n"
+    assert run("tensor", "decode", "aMOpbGxv", "--type", "string").stdout == '"h\\u00e9llo"\n'
+    refused = run("tensor", "encode", '["a", "b"]', "--type", "string")
+    assert (refused.exit_code, refused.stdout) == (65, "")
+    assert "only one string can be written as base64; --json" in refused.stderr
+
+
+def test_a_pattern_gets_every_constant_each_into_a_file(tmp_path: Path) -> None:
+    path, folder = tmp_path / "m.onnx", tmp_path / "weights"
+    model = api.from_proto(parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) <float[2] "a/w" = {1, 2}, float[2] "a.w" = {3, 4}, float[2] "a_w" = {5, 6}>
+        { b = Add (x, "a/w") c = Add (b, "a.w") y = Add (c, "a_w") }"""))  # fmt: skip
+    api.save(model, path)
+    assert run("tensor", "get", path, "a?w", "-o", folder).exit_code == 0
+    found = {each.name: numpy.load(each).tolist() for each in folder.iterdir()}
+    assert found == {"a_w.npy": [1, 2], "a.w.npy": [3, 4], "a_w-2.npy": [5, 6]}
+    assert run("tensor", "get", path, "*", "-o", tmp_path / "all.npz").exit_code == 0
+    assert set(numpy.load(tmp_path / "all.npz")) == {"a/w", "a.w", "a_w"}
+    again = run("tensor", "get", path, "*", "-o", folder)
+    assert "exists; choose a new folder" in again.stderr
 
 
 def test_encode_takes_a_bare_negative_number() -> None:
@@ -72,12 +96,6 @@ def test_proto_json_is_that_of_onnx2json() -> None:
     ).stdout
     message = helper.make_tensor("w", 1, [2, 1], numpy.array([0.5, 2], "<f4").tobytes(), raw=True)
     assert json.loads(printed) == json_format.MessageToDict(message)
-
-
-def test_strings_have_no_base64() -> None:
-    result = run("tensor", "encode", '["a"]', "--type", "string")
-    assert (result.exit_code, result.stdout) == (65, "")
-    assert "--json" in result.stderr
 
 
 def test_lossy_value_is_refused_unless_told() -> None:

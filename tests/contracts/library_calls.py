@@ -26,11 +26,10 @@ LIBRARIES: Final = (
 
 OUTSIDE: Final = (
     "numpy/distutils", "numpy/f2py", "numpy/testing", "onnx/backend", "onnxruntime/backend", "onnxruntime/datasets",
-    "onnxruntime/quantization/neural_compressor", "onnxruntime/tools/mobile_helpers",
-    "onnxruntime/tools/ort_format_model", "onnxruntime/tools/qnn", "onnxruntime/transformers/models",
-    "onnxscript/function_libs", "onnxscript/rewriter/models", "onnxsim/rpc", "sympy/parsing/autolev", "sympy/parsing/c",
-    "sympy/parsing/fortran", "sympy/parsing/latex", "sympy/physics", "sympy/plotting", "sympy/stats", "sympy/testing",
-    "sympy/utilities/_compilation",
+    "onnxruntime/tools/mobile_helpers", "onnxruntime/tools/ort_format_model", "onnxruntime/tools/qnn",
+    "onnxruntime/transformers/models", "onnxscript/function_libs", "onnxscript/rewriter/models", "onnxsim/rpc",
+    "sympy/parsing/autolev", "sympy/parsing/c", "sympy/parsing/fortran", "sympy/parsing/latex", "sympy/physics",
+    "sympy/plotting", "sympy/stats", "sympy/testing", "sympy/utilities/_compilation",
 )  # fmt: skip
 """Folders that are not searched, since no pass calls what they hold."""
 

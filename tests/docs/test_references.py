@@ -14,6 +14,8 @@ OTHERS = {
     *(
         "--abort",
         "--binary",
+        "--indent",
+        "--install",
         "--no-textconv",
         "--stat",
         "--stage",

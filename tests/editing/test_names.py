@@ -54,6 +54,22 @@ def test_tensor_takes_another_name_wherever_it_is_used() -> None:
     require_valid(model)
 
 
+def test_every_occurrence_in_names_of_tensors_and_nodes_is_replaced() -> None:
+    before = model_of("""g (float[2] x_x) => (float[2] y) { [x_node] x_a_x = Abs(x_x) [other] y = Neg(x_a_x) }""")
+    after = apply(before, Rename(kind="any", from_="x", to="z", parts=True))
+    require_valid(after)
+    assert [(node.name, node.output) for node in walk(after, Node)] == [("z_node", ("z_a_z",)), ("other", ("y",))]
+    assert after.graph is not None
+    assert before.graph is not None
+    assert [each.type for each in after.graph.output] == [each.type for each in before.graph.output]
+    only_nodes = apply(before, Rename(kind="any", from_="other", to="last"))
+    assert [node.name for node in walk(only_nodes, Node)] == ["x_node", "last"]
+    with pytest.raises(SelectorError, match='no node is called "nothing"'):
+        apply(before, Rename(kind="any", from_="nothing", to="z"))
+    with pytest.raises(EditError, match="without re:"):
+        apply(before, Rename(kind="any", from_="re:x", to="z", parts=True))
+
+
 @pytest.mark.parametrize(("kind", "old"), [("input", "x"), ("output", "y"), ("tensor", "w"), ("tensor", "x")])
 def test_interface_and_constants_take_other_names(kind: str, old: str) -> None:
     before = model_of(CHAIN)

@@ -110,6 +110,22 @@ def test_the_machine_is_said_with_what_decides_on_layouts() -> None:
     assert machine().split(" with ")[0]
 
 
+def test_a_run_stops_after_a_named_transformer() -> None:
+    model = files.load(EXPORTS / "mobile_ts.onnx").model
+    folded, whole = made_by(model, "onnxruntime{until=ConstantFolding}"), made_by(model, "onnxruntime{level=extended}")
+    assert "FusedConv" in operators(whole)
+    assert "FusedConv" not in operators(folded)
+    assert len(operators(folded)) < len(model.graph.node if model.graph else ())
+    with pytest.raises(PassError, match=r'that changes this model "ConstantFoldin"; did you mean "ConstantFolding"'):
+        made_by(model, "onnxruntime{until=ConstantFoldin}")
+
+
+def test_the_configuration_of_a_session_reaches_the_optimizer() -> None:
+    model = files.load(EXPORTS / "mobile_ts.onnx").model
+    named = "onnxruntime{session={optimization.disable_specified_optimizers: ConstantFolding}}"
+    assert len(operators(made_by(model, named))) > len(operators(made_by(model, "onnxruntime")))
+
+
 @needs_sympy
 def test_transformers_fuse_without_torch_and_say_what() -> None:
     made = made_by(files.load(EXPORTS / "encoder_ts.onnx").model, "transformers{model_type=bert}")

@@ -5,17 +5,20 @@ from pathlib import Path
 
 import numpy
 import pytest
+from msgspec.structs import replace
 from onnx import helper
 
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Graph, Model, OperatorSetId
 from onnxjson.model.errors import PassError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.running.input_files import message_of_value
 from onnxjson.storage import api
 from tests.optimizing.number_models import model_of
 
 GENERATOR = numpy.random.default_rng(0)
+NEW = (OperatorSetId(domain="", version=21),)
 DATA = GENERATOR.uniform(-3.0, 3.0, (5, 2, 16)).astype(numpy.float32)
 
 
@@ -58,6 +61,37 @@ def test_dynamic_makes_integers_of_weights_and_tells_the_cost(model: Model) -> N
     assert any(re.fullmatch(r"[\d,]+ bytes (saved|more) \(\d+%\)", note) for note in made.notes)
     assert any(re.fullmatch(r"y \(float32\): largest error \S+, \S+ of the largest, cosine 0.\d+", note)
                for note in made.notes)  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "operator"), [
+    ("", "MatMulNBits"), ("{method=rtn}", "MatMulNBits"), ("{format=qdq}", "DequantizeLinear"),
+])  # fmt: skip
+def test_weights_are_packed_in_blocks(model: Model, options: str, operator: str) -> None:
+    made = made_by(replace(model, opset_import=NEW), f"quantize-weights{options}")
+    assert operators(made).count(operator) == 2
+    assert 0 < error(made) < 200  # some outputs are near 1,000
+
+
+def test_more_bits_lose_less_and_named_nodes_stay(model: Model) -> None:
+    four, eight = made_by(model, "quantize-weights"), made_by(model, "quantize-weights{bits=8,symmetric=false}")
+    assert error(eight) < error(four) / 4
+    assert operators(made_by(model, "quantize-weights{skip_nodes=[first]}")) == ["MatMul", "Relu", "MatMulNBits"]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ("bits=6", "2, 4 or 8"), ("method=rtn,bits=8", "4 bits"), ("method=rtn,format=qdq", "MatMulNBits"),
+    ("skip_nodes=[third]", 'no node "third"'), ("method=hqq", "needs torch"),
+])  # fmt: skip
+def test_what_the_quantizer_of_weights_cannot_do_is_said(model: Model, options: str, said: str) -> None:
+    if "hqq" in options and is_installed("torch"):
+        pytest.skip("torch is installed")
+    with pytest.raises(PassError, match=said):
+        made_by(replace(model, opset_import=NEW), f"quantize-weights{{{options}}}")
+
+
+def test_blocks_of_other_runtimes_need_the_operator_set(model: Model) -> None:
+    with pytest.raises(PassError, match="qdq needs opset 21, not 17"):
+        made_by(model, "quantize-weights{format=qdq}")
 
 
 def test_static_puts_pairs_around_operators_or_takes_other_operators(model: Model) -> None:

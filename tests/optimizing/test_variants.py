@@ -50,6 +50,7 @@ def test_what_a_grid_does_not_name_stays() -> None:
     ]
     assert [each.parallel for each in parse_grid(["mode=parallel", "parallel=2,8"]).settings(base)] == [2, 8]
     assert [each.parallel for each in parse_grid(["parallel=2"]).settings(base)] == [0, 2]
+    assert [each.binding for each in parse_grid(["binding=on,off"]).settings(base)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ def test_what_a_grid_does_not_name_stays() -> None:
     [
         ("thread=1", "did you mean"),
         ("mode=both", "not a mode"),
+        ("binding=maybe", "not a binding"),
         ("level=most", "not a level"),
         ("threads=x", "not a number"),
     ],

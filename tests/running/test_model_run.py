@@ -233,8 +233,8 @@ def test_a_profile_is_told_in_parts_that_add_up(tmp_path: Path, monkeypatch: pyt
     subject = Subject(model=sandbox.pack_model(scaled(2), None).subject.model)
     values: dict[str, Value] = {"x": from_numpy(np.ones((1, 4), np.float32))}
     told = list(timing.profiles(subject, Settings(), values, 4))
-    assert [runs for runs, _ in told] == [1, 2, 3, 4]
-    assert [{each.calls for each in nodes} for _, nodes in told] == [{1}, {2}, {3}, {4}]
+    assert [each.runs for each in told] == [1, 2, 3, 4]
+    assert [{each.calls for each in profile.nodes} for profile in told] == [{1}, {2}, {3}, {4}]
     assert not list(tmp_path.iterdir())
 
 

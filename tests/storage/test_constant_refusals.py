@@ -238,7 +238,7 @@ def test_integer_of_thousands_of_digits_is_refused() -> None:
         ("AAEC", "bool[3,1]", "element [2,0]: the byte is 2"),
         ("ERE=", "int4", "add the number of elements, such as int4[3]"),
         ("AAA=", "float32", "2 bytes, which is not a whole number of float32"),
-        ("AAA=", "string[1]", "strings cannot be written as one base64"),
+        ("AAA=", "string[2]", "only one string can be written as base64"),
     ],
 )
 def test_wrong_base64_is_refused_with_what_is_wrong(text: str, type_: str, says: str) -> None:

@@ -52,6 +52,8 @@ def make_operator(wanted: OperatorSpec) -> Model:
         EditError: the checker or the shape inference of onnx refuses the model.
         WorkerError: they crashed or hung.
     """
+    if wanted.domain and wanted.domain not in {domain for domain, _, _ in operators.all_operators()}:
+        return _made(_signature_of_unknown(wanted), wanted.opset or 1, wanted, Recipe())
     signature = find_signature(wanted.op_type, wanted.domain, wanted.opset)
     opset = wanted.opset if wanted.opset is not None else default_opset(signature)
     if not wanted.inputs and not wanted.attributes:
@@ -68,6 +70,19 @@ def make_operator(wanted: OperatorSpec) -> Model:
         except EditError as error:
             failures.append(error)
     raise failures[0]
+
+
+def _signature_of_unknown(wanted: OperatorSpec) -> operators.Signature:
+    """Return a signature for an operator that onnx does not know, such as one of com.microsoft: anything fits it."""
+    value = operators.Formal(
+        "x", "variadic", "T", (operators.type_of("tensor(float)"),), least=0, is_homogeneous=False, doc=""
+    )
+    kinds = {name: attribute_of(name, given, {}, wanted.op_type, "new", where=name).type
+             for name, given in wanted.attributes.items()}  # fmt: skip
+    attributes = {name: operators.AttributeFormal(name, kind or 0, False, None, "") for name, kind in kinds.items()}
+    most, domain = 1 << 31, wanted.domain or ""
+    outputs = (value._replace(name="y"),)
+    return operators.Signature(domain, wanted.op_type, 1, False, "", (value,), outputs, attributes, 0, most, 1, most)
 
 
 def _made(signature: operators.Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> Model:

@@ -11,14 +11,14 @@ from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
 from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
 from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
 from onnxjson.optimizing.passes.onnxscript import Onnxscript
-from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic
+from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic, QuantizeWeights
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import Transformers
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer, Onnxsim, Onnxslim, Onnxscript, Onnxruntime, Transformers, Float16, MixedPrecision, QuantizeDynamic,
-    QuantizeStatic, SymbolicShapes, ExtractAdapters, QnnPreprocess, RulesPass,
+    QuantizeStatic, QuantizeWeights, SymbolicShapes, ExtractAdapters, QnnPreprocess, RulesPass,
 )  # fmt: skip
 
 KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass, PluginPass)

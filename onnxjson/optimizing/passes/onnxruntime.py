@@ -191,12 +191,22 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
         tuple[str, ...], Meta(description="Graph transformers and rules to disable, such as ConvBNFusion.")
     ] = ()
     gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
+    session: Annotated[
+        dict[str, str], Meta(description="Entries of the session configuration; onnxruntime ignores unknown keys.")
+    ] = field(default_factory=dict)
+    until: Annotated[
+        str | None, Meta(min_length=1, description="Stop after this transformer or rule, such as ConvBNFusion.")
+    ] = None
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
         if self.disable:
             _, transformers, _ = self._sessions(model, folder, ()).reported()
             require(self.disable, [*transformers, *RULES], f"graph transformer or rule of level {self.level}")
+        if self.until:
+            stages = list(self.stages(model, folder))
+            require([self.until], [each.name for each in stages], "transformer or rule that changes this model")
+            return stages[-1].model
         made = self._sessions(model, folder, self.disable).optimized()
         if self.level in ("layout", "all") and _has_layouts(made):
             remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
@@ -204,10 +214,14 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: each graph transformer that changed something, and each rule within one made of rules."""
-        return self._sessions(model, folder, self.disable).stages()
+        for stage in self._sessions(model, folder, self.disable).stages():
+            yield stage
+            if stage.name == self.until:
+                return
 
     def _sessions(self, model: bytes, folder: Path, disabled: tuple[str, ...]) -> Sessions:
-        settings = [("optimization.enable_gelu_approximation", "1")] if self.gelu_approximation else []
+        settings = [*self.session.items()]
+        settings += [("optimization.enable_gelu_approximation", "1")] if self.gelu_approximation else []
         return Sessions(model, folder, self.level, disabled, settings)
 
 

@@ -1,4 +1,4 @@
-"""quantize-dynamic and quantize-static: the quantizer of onnxruntime.
+"""quantize-dynamic, quantize-static and quantize-weights: the quantizers of onnxruntime.
 
 https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
 """
@@ -17,7 +17,7 @@ from msgspec import Meta, field
 from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
-from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, subgraphs
+from onnxjson.optimizing.passes.declaration import consumed_names, is_installed, proto_of, refill, require, subgraphs
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
 from onnxjson.optimizing.passes.onnxruntime import Sessions
 from onnxjson.running.interfaces import TwoModels
@@ -30,6 +30,9 @@ Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
 
 _BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
 _BIAS: Final = 2
+
+_QDQ_SINCE: Final = 21
+"""Version of the operator set with int4, and with blocks in DequantizeLinear."""
 
 _METHODS: Final = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 
@@ -152,6 +155,77 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
                 **self._common(),
             )
         return self._finished(model, made)
+
+
+class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="quantize-weights"):
+    """Quantize the constant weights of MatMul to 4 or 8 bits, in blocks with a scale each; nothing else is quantized.
+
+    The result has MatMulNBits, an operator of onnxruntime. No input values are needed, only to measure the error.
+    """
+
+    packages: ClassVar = ("onnxruntime",)
+
+    method: Annotated[
+        Literal["blocks", "rtn", "hqq"],
+        Meta(
+            description="blocks: by onnxruntime's own kernels. rtn: round to nearest, as Intel Neural Compressor. "
+            "hqq: half-quadratic, which needs torch."
+        ),
+    ] = "blocks"
+    bits: Annotated[int, Meta(ge=2, le=8, description="Bits of a weight: 2, 4 or 8; rtn has 4.")] = 4
+    block_size: Annotated[int, Meta(ge=16, description="Number of weights with one scale, a power of 2.")] = 32
+    symmetric: Annotated[bool, Meta(description="Omit zero points.")] = True
+    accuracy_level: Annotated[
+        int, Meta(ge=0, le=4, description="Precision of inputs at least: 1 float32, 2 float16, 3 bfloat16, 4 int8.")
+    ] = 0
+    format: Annotated[
+        Literal["qoperator", "qdq"],
+        Meta(description="qoperator: MatMulNBits. qdq: DequantizeLinear and MatMul, with blocks, from opset 21."),
+    ] = "qoperator"
+    operators: Annotated[tuple[Literal["MatMul", "Gather"], ...], Meta(description="Operators to quantize.")] = (
+        "MatMul",
+    )
+    skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to exclude.")] = ()
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnx import helper
+
+        if self.method == "hqq" and not is_installed("torch"):
+            raise ValueError("hqq needs torch; pip install torch")
+        with _quietly():
+            from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+            proto = proto_of(model)
+            opset = next((each.version for each in proto.opset_import if not each.domain), 0)
+            if opset < _QDQ_SINCE and (self.format == "qdq" or "Gather" in self.operators):
+                # The quantizer would only write another number.
+                what = "qdq" if self.format == "qdq" else "Gather"
+                raise ValueError(f"{what} needs opset {_QDQ_SINCE}, not {opset}; run convert-opset first")
+            require(self.skip_nodes, [node.name for node in proto.graph.node], "node")
+            quantizer = MatMulNBitsQuantizer(
+                proto, self.bits, self.block_size, self.symmetric, None, self.skip_nodes, algo_config=self._method()
+            )
+            quantizer.process()
+        made = quantizer.model.model
+        missing = {*_domains(made.graph)} - {each.domain for each in made.opset_import} - {""}
+        made.opset_import.extend([helper.make_opsetid(domain, 1) for domain in missing])
+        return bytes(made.SerializeToString())
+
+    def _method(self) -> Any:
+        from onnxruntime.quantization import QuantFormat
+        from onnxruntime.quantization import matmul_nbits_quantizer as methods
+
+        if self.method != "blocks" and (self.format == "qdq" or (self.method == "rtn" and self.bits != 4)):
+            raise ValueError(f"{self.method} only makes MatMulNBits{' of 4 bits' if self.method == 'rtn' else ''}")
+        if self.method == "rtn":
+            return methods.RTNWeightOnlyQuantConfig(op_types_to_quantize=self.operators)
+        if self.method == "hqq":
+            return methods.HQQWeightOnlyQuantConfig(self.block_size, self.bits, op_types_to_quantize=self.operators)
+        form = QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator
+        return methods.DefaultWeightOnlyQuantConfig(
+            self.block_size, self.symmetric, self.accuracy_level, form, self.operators, bits=self.bits
+        )
 
 
 def _give_biases_copies(graph: "GraphProto") -> None:

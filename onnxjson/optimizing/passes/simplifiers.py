@@ -7,11 +7,17 @@ version 0.1.98, is written in Python.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from msgspec import Meta, field
+from msgspec.structs import replace
 
+from onnxjson.codecs import serde
+from onnxjson.editing.parameters import Role
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, parts_of, proto_of, require
+from onnxjson.running.input_files import read_archive
+from onnxjson.running.inputs import free_inputs
+from onnxjson.running.values import as_array
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
@@ -42,7 +48,30 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     check: Annotated[
         int, Meta(ge=0, description="Number of random inputs with which to check that the outputs stay the same.")
     ] = 0
+    check_rtol: Annotated[float, Meta(ge=0, description="Relative tolerance of check.")] = 1e-4
+    check_atol: Annotated[float, Meta(ge=0, description="Absolute tolerance of check.")] = 1e-5
+    check_shapes: Annotated[
+        dict[str, tuple[int, ...]], Meta(description="Shapes of inputs for check; the model keeps its own.")
+    ] = field(default_factory=dict)
+    check_data: Annotated[
+        str | None, Role("file"), Meta(min_length=1, description="A .npz file with inputs for check, by name.")
+    ] = None
+    constant_weights: Annotated[
+        bool, Meta(description="Treat initializers as constants; otherwise, nothing is folded into them.")
+    ] = True
+    weights_are_inputs: Annotated[
+        bool, Meta(description="Also keep initializers that are inputs as inputs, which callers may replace.")
+    ] = False
+    opset: Annotated[int | None, Meta(ge=1, description="Convert to this version of the operator set first.")] = None
     keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
+
+    def within(self, folder: Path) -> Self:
+        """See `Pass.within`."""
+        return self if self.check_data is None else replace(self, check_data=str(folder / self.check_data))
+
+    def reads(self) -> tuple[str, ...]:
+        """See `Pass.reads`."""
+        return () if self.check_data is None else (str(Path(self.check_data).absolute()),)
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """See `Pass.run`."""
@@ -66,6 +95,13 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
             overwrite_input_shapes={name: list(shape) for name, shape in self.input_shapes.items()} or None,
             unused_output=list(self.unused_outputs) or None,
             tensor_size_threshold=self.large_tensor,
+            check_rtol=self.check_rtol,
+            check_atol=self.check_atol,
+            test_input_shapes={name: list(shape) for name, shape in self.check_shapes.items()} or None,
+            input_data=self._check_inputs(model),
+            initializers_as_constants=self.constant_weights,
+            mutable_initializer=self.weights_are_inputs,
+            target_opset_version=self.opset,
             certify=False,
         )
         if not is_same:
@@ -74,6 +110,12 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
             if entry.key.startswith(_STAMPS) and entry.key not in had:
                 made.metadata_props.remove(entry)
         return bytes(made.SerializeToString())
+
+    def _check_inputs(self, model: bytes) -> dict[str, Any] | None:
+        if self.check_data is None:
+            return None
+        values = read_archive(Path(self.check_data), free_inputs(serde.parse(model).model))
+        return {name: as_array(value) for name, value in values.items()}
 
 
 Stage = Literal[

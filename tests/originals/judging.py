@@ -1,11 +1,13 @@
 """What must come out of the jobs of original tools, judged by onnx's checker, onnxruntime, and what each is about."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 import onnx
+from google.protobuf import json_format
 from onnx import numpy_helper
 
 
@@ -141,6 +143,17 @@ def outputs(*expected: str) -> Callable[[Outcome], None]:
     return judge
 
 
+def names_are(*expected: str) -> Callable[[Outcome], None]:
+    """A judge of names: of the inputs, then of all values of nodes, wherever they are used."""
+
+    def judge(outcome: Outcome) -> None:
+        graph = valid(outcome.model()).graph
+        names = [*[each.name for each in graph.input], *[name for node in graph.node for name in node.output]]
+        require(names == list(expected), f"the values are called {names}")
+
+    return judge
+
+
 def renamed(outcome: Outcome) -> None:
     """Judges a job: renamed."""
     found = valid(outcome.model())
@@ -216,3 +229,140 @@ def shown(outcome: Outcome) -> None:
 def encoded(outcome: Outcome) -> None:
     """Judges a job: encoded."""
     require("+1mMQsrA8z8=" in outcome.output, "another text comes out")
+
+
+def same_bytes(outcome: Outcome) -> None:
+    """Judges a round trip: every field of the model is what it was."""
+    before, after = onnx.load(outcome.folder / "m.onnx"), outcome.model()
+    require(before == after, "the model is another")
+
+
+def json_of(outcome: Outcome) -> None:
+    """Judges a conversion: protobuf's JSON of the model."""
+    path = outcome.folder / "m.json"
+    if not path.exists():
+        raise WrongError("no file is written")
+    found = json_format.Parse(path.read_text(encoding="utf-8"), onnx.ModelProto())
+    require(found == onnx.load(outcome.folder / "m.onnx"), "the JSON is of another model")
+
+
+def prints(*texts: str) -> Callable[[Outcome], None]:
+    """A judge of reports: every text is printed."""
+
+    def judge(outcome: Outcome) -> None:
+        missing = [each for each in texts if each not in outcome.output]
+        require(not outcome.code and not missing, f"{missing} is not printed")
+
+    return judge
+
+
+def writes_array(*expected: float) -> Callable[[Outcome], None]:
+    """A judge of exports: one .npy file other than those before has these elements."""
+
+    def judge(outcome: Outcome) -> None:
+        files = [each for each in outcome.folder.glob("**/*.npy") if each.name != "given.npy"]
+        found = [numpy.load(each).ravel().tolist() for each in files]
+        require(list(expected) in found, f"the arrays are {found}")
+
+    return judge
+
+
+def is_input(outcome: Outcome) -> None:
+    """Judges that a constant is an input now, and that its values are in a file."""
+    found = valid(outcome.model())
+    require(not found.graph.initializer, "the constant is still there")
+    require(len(found.graph.input) == 2, f"there are {len(found.graph.input)} inputs")
+    writes_array(3, 4)(outcome)
+
+
+def profiled(outcome: Outcome) -> None:
+    """Judges a profile of onnxruntime."""
+    events = [event for each in outcome.folder.glob("*.json") for event in json.loads(each.read_text())]
+    require(any(each.get("name") == "model_run" for each in events), "there is no profile")
+
+
+def weights(**expected: Sequence[float]) -> Callable[[Outcome], None]:
+    """A judge of constants: these, with these elements."""
+
+    def judge(outcome: Outcome) -> None:
+        graph = valid(outcome.model()).graph
+        found = {each.name: numpy_helper.to_array(each).ravel().tolist() for each in graph.initializer}
+        require(all(found.get(name) == list(each) for name, each in expected.items()), f"the constants are {found}")
+
+    return judge
+
+
+def attributes(**expected: object) -> Callable[[Outcome], None]:
+    """A judge of attributes: the first node has these, and no other."""
+
+    def judge(outcome: Outcome) -> None:
+        node = valid(outcome.model()).graph.node[0]
+        found = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        require(found == expected, f"the attributes are {found}")
+
+    return judge
+
+
+def version(outcome: Outcome) -> None:
+    """Judges the version of the format."""
+    found = valid(outcome.model())
+    require((found.ir_version, operators(found)) == (8, ["Relu"]), f"the version is {found.ir_version}")
+
+
+def shapes(*expected: object) -> Callable[[Outcome], None]:
+    """A judge of shapes: the dims of the first input."""
+
+    def judge(outcome: Outcome) -> None:
+        dims = valid(outcome.model()).graph.input[0].type.tensor_type.shape.dim
+        found = [each.dim_param or each.dim_value for each in dims]
+        require(found == list(expected), f"the input has the shape {found}")
+
+    return judge
+
+
+def runs_with(*sizes: int) -> Callable[[Outcome], None]:
+    """A judge of shapes: the model runs with an input of this shape."""
+
+    def judge(outcome: Outcome) -> None:
+        found = valid(outcome.model())
+        (result,) = run(found, **{found.graph.input[0].name: numpy.ones(sizes, numpy.float32)})
+        require(result.shape[0] == sizes[0], f"the result has the shape {result.shape}")
+
+    return judge
+
+
+def intermediate(outcome: Outcome) -> None:
+    """Judges three models in a row, and the model of the first two in a file of its own."""
+    computes(["Abs", "Neg", "Relu", "Exp"])(outcome)
+    given = ("a.onnx", "b.onnx", "c.onnx", "out.onnx")
+    others = [onnx.load(each) for each in outcome.folder.glob("*.onnx") if each.name not in given]
+    found = [sorted(operators(valid(each))) for each in others]
+    require(["Abs", "Neg", "Relu"] in found, f"the intermediate models are {found}")
+
+
+def has(nodes: int, op_type: str) -> Callable[[Outcome], None]:
+    """A judge of edits of exports: a valid model of so many nodes, one of this operator, that is not m.onnx."""
+
+    def judge(outcome: Outcome) -> None:
+        found = valid(outcome.model())
+        require(len(found.graph.node) == nodes and op_type in operators(found), f"{len(found.graph.node)} nodes")
+        require(found.graph != onnx.load(outcome.folder / "m.onnx").graph, "nothing is changed")
+
+    return judge
+
+
+def starts_with(name: str) -> Callable[[Outcome], None]:
+    """A judge of extractions: the model has this input alone, and the end of m.onnx."""
+
+    def judge(outcome: Outcome) -> None:
+        graph = valid(outcome.model()).graph
+        require([each.name for each in graph.input] == [name], f"inputs are {[each.name for each in graph.input]}")
+        require(graph.node[-1].output[0] == "639", "the end is another")
+
+    return judge
+
+
+def named_apart(outcome: Outcome) -> None:
+    """Judges names: every node has one of its own."""
+    names = [node.name for node in valid(outcome.model()).graph.node]
+    require(all(names) and len(set(names)) == len(names), f"the nodes are called {names}")
