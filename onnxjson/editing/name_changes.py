@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -85,26 +86,21 @@ def name_rule(old: str, new: str, *, parts: bool = False) -> NameRule:
     return NameRule(None, change)
 
 
+_REFERENCE: Final = re.compile(r"\\(?:(\\)|g<([^>]*)>|([0-9]{1,2})|(.?))", re.DOTALL)
+
+
 def _template(text: str, groups: Mapping[str, int]) -> list[str | int]:
     """Split a replacement into strings and numbers of groups."""
     parts: list[str | int] = []
     at = 0
-    while (found := text.find("\\", at)) >= 0:
-        parts.append(text[at:found])
-        following = text[found + 1 : found + 2]
-        at = found + 2
-        if following == "\\":
-            parts.append("\\")
-            continue
-        name = following
-        if following == "g" and text[at : at + 1] == "<" and ">" in text[at:]:
-            name, at = text[at + 1 : text.index(">", at)], text.index(">", at) + 1
-        elif following.isdigit() and text[at : at + 1].isdigit():
-            name, at = following + text[at], at + 1
-        if name == "0":
-            parts.append(0)
-        elif name in groups:
-            parts.append(groups[name])
+    for found in _REFERENCE.finditer(text):
+        parts.append(text[at : found.start()])
+        at = found.end()
+        name = next(each for each in found.groups() if each is not None)
+        if found[1]:
+            parts.append(found[1])
+        elif name == "0" or name in groups:
+            parts.append(groups.get(name, 0))
         else:
             there = ", ".join(groups) or "none"
             raise EditError(
