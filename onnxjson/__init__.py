@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from onnxjson.patching.patch import Patch as Patch
     from onnxjson.patterns.finding import Match as Match
     from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
-    from onnxjson.rendering.report_texts import report_text as report_text
+    from onnxjson.rendering.reports import report_text as report_text
     from onnxjson.running.checking import Findings as Findings, check as check
     from onnxjson.running.comparison import Tolerance as Tolerance
     from onnxjson.running.model_run import RunResult as RunResult, run as run
@@ -108,7 +108,7 @@ _BEHIND_METHODS: Final = {
     "onnxjson.model.index": "index_of",
     "onnxjson.model.messages": "value_of",
     "onnxjson.model.types": "format_data_type format_type",
-    "onnxjson.rendering.report_texts": "report_text",
+    "onnxjson.rendering.reports": "report_text",
     "onnxjson.storage.constant_reading": "array_of",
 }
 """Functions that only the methods of records call (`onnxjson.model.methods`)."""

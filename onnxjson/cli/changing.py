@@ -178,7 +178,7 @@ def _data(request: Request, path: Path, before: Model, changed: Changed, place: 
     found: dict[str, object] = {"model": str(path), "written": None if place is None else str(place)}
     found |= {"changed": changed.model != before, "notes": changed.notes, **(changed.details or {})}
     if request.dry_run:
-        from onnxjson.rendering.json_reports import diff_json
+        from onnxjson.rendering.reports import diff_json
 
         difference = report(diff_models(before, changed.model, paths=(path, path)), str(path), "after the change")
         found["diff"] = Json("".join(diff_json(difference)))

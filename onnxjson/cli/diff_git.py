@@ -250,7 +250,7 @@ def _plain(found: list[_Compared]) -> Iterator[str]:
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.json_reports import DIFFS_FORMAT
+    from onnxjson.rendering.reports import DIFFS_FORMAT
 
     yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['
     separator = "\n"

@@ -13,7 +13,7 @@ from onnxjson.diffing.events import WeightsComparison
 from onnxjson.model.errors import MissingInputError
 from onnxjson.rendering.diff_report import Report, report
 from onnxjson.rendering.diff_text import diff_lines, match_lines
-from onnxjson.rendering.spans import Line
+from onnxjson.rendering.tables import Line
 
 Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
 
@@ -107,7 +107,7 @@ def _show(report: Report, options: Options) -> None:
     view = options.view
     match options.form:
         case "json":
-            from onnxjson.rendering.json_reports import diff_json
+            from onnxjson.rendering.reports import diff_json
 
             view.write(diff_json(report, with_matches=options.matches))
         case "markdown":

@@ -12,7 +12,7 @@ import click
 
 from onnxjson.cli import options, output
 from onnxjson.model.display import is_whole, whole_texts
-from onnxjson.rendering.spans import Line
+from onnxjson.rendering.tables import Line
 
 Color = Literal["auto", "always", "never"]
 

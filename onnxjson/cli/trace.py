@@ -13,9 +13,9 @@ from onnxjson.optimizing.provenance import Provenance, provenance
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.json_reports import trace_json
 from onnxjson.rendering.markdown_reports import trace_markdown
-from onnxjson.rendering.spans import Line
+from onnxjson.rendering.reports import trace_json
+from onnxjson.rendering.tables import Line
 from onnxjson.rendering.trace_html import trace_html
 from onnxjson.rendering.trace_text import Subject, story_lines, subjects_of, trace_lines
 

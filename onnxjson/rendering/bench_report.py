@@ -10,8 +10,7 @@ from xml.sax.saxutils import escape
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span, Style, paragraph, wide_table
-from onnxjson.rendering.tables import GAP, cells, cut, limited, size, wrapped
+from onnxjson.rendering.tables import GAP, Line, Span, Style, cells, cut, limited, paragraph, size, wide_table, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16

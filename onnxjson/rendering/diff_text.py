@@ -16,8 +16,7 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, places_of, size_rows
-from onnxjson.rendering.spans import Line, Span, paragraph
-from onnxjson.rendering.tables import GAP, cells, padded, shortened, shortened_name, table
+from onnxjson.rendering.tables import GAP, Line, Span, cells, padded, paragraph, shortened, shortened_name, table
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -258,12 +257,18 @@ def _places(members: Sequence[Member], width: int) -> Iterator[str]:
 def _member_in_full(event: Event, member: Member, column: int, width: int) -> Iterator[Line]:
     if member.place:
         yield (Span(" " * column + place_of(member)),)
-    base, target = (" ".join(f"@{visible(address, None)}" for address in side) for side in (member.base, member.target))
-    addresses = base if base == target else " -> ".join((base or "nothing", target or "nothing"))
     indent = column + len(_INDENT)
-    yield from paragraph(addresses, width, "quiet", indent=indent, whole_words=True)
+    yield from paragraph(addresses_of(member), width, "quiet", indent=indent, whole_words=True)
     for detail in member.details:
         yield from paragraph(detail_text(event, detail, None), width, indent=indent)
+
+
+def addresses_of(member: Member, most: int | None = None) -> str:
+    """Return ``@/graph/node/1 -> @/graph/node/2``, at most `most` of each side; one side if both are equal."""
+    base, target = (
+        " ".join(f"@{visible(each, None)}" for each in side[:most]) for side in (member.base, member.target)
+    )
+    return base if base == target else f"{base or 'nothing'} -> {target or 'nothing'}"
 
 
 def place_of(member: Member) -> str:

@@ -12,8 +12,7 @@ from onnxjson.model.tensor_statistics import statistics, string_statistics
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import format_tensor_type
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span, paragraph
-from onnxjson.rendering.tables import number, shortened, table
+from onnxjson.rendering.tables import Line, Span, number, paragraph, shortened, table
 from onnxjson.running.comparison import dtype_of
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.values import Value, leaves

@@ -6,9 +6,21 @@ from typing import Final
 
 from onnxjson.model.display import counted, is_whole, visible
 from onnxjson.model.operators import operator_name
-from onnxjson.rendering.spans import Span, plain, wide_table
 from onnxjson.rendering.summary import Summary, Value
-from onnxjson.rendering.tables import GAP, cells, columns, limited, padded, shortened, size, table, wrapped
+from onnxjson.rendering.tables import (
+    GAP,
+    Span,
+    cells,
+    columns,
+    limited,
+    padded,
+    plain,
+    shortened,
+    size,
+    table,
+    wide_table,
+    wrapped,
+)
 from onnxjson.rendering.values import Weights
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}

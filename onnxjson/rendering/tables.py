@@ -1,4 +1,4 @@
-"""Text layout: tables, lists in several columns, shortened and wrapped text, sizes and numbers."""
+"""Text layout: styled lines, tables, lists in several columns, shortened and wrapped text, sizes and numbers."""
 
 import os
 import re
@@ -8,9 +8,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
+
+Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
+"""Style of a span: effects of events, and good or bad for verified results."""
+
+
+class Span(NamedTuple):
+    """A part of a line, visible (`onnxjson.model.display`); the caller that prints it decides how a style looks."""
+
+    text: str
+    style: Style = "plain"
+
+
+Line = tuple[Span, ...]
 
 GAP: Final = 2
 _LEAST_END: Final = 6
@@ -260,3 +273,40 @@ def size(count: int) -> str:
 def number(value: float) -> str:
     """Format a number: integers in full, others with six digits."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def paragraph(
+    text: str, width: int, style: Style = "plain", *, indent: int = 0, whole_words: bool = False
+) -> Iterator[Line]:
+    """Yield a text as lines in one style; see `wrapped`."""
+    return ((Span(line, style),) for line in wrapped(text, width, indent=indent, whole_words=whole_words))
+
+
+def wide_table(
+    heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Span]]], width: int, label: int, *, right: bool = True
+) -> Iterator[Line]:
+    """Yield a table of visible texts; columns that do not fit into `width` follow below, without rows of dots only."""
+    columns = [(head, [spans[place] for _, spans in rows]) for place, head in enumerate(heads[1:])]
+    widths = [max(cells(head), *[cells(span.text) for span in spans]) for head, spans in columns]
+    start = 0
+    while start < len(columns):
+        end, room = start + 1, width - label - GAP - widths[start]
+        while end < len(columns) and room >= GAP + widths[end]:
+            room -= GAP + widths[end]
+            end += 1
+        yield from [()] if start else ()
+        shown = [padded(heads[place + 1], widths[place], right=right) for place in range(start, end)]
+        yield (Span((" " * GAP).join([padded(heads[0], label), *shown]), "title"),)
+        for name, spans in rows:
+            cut = [
+                Span(" " * GAP + padded(spans[place].text, widths[place], right=right), spans[place].style)
+                for place in range(start, end)
+            ]
+            if any(span.text.strip(" .") for span in cut):
+                yield (Span(padded(shortened(name, label), label)), *cut)
+        start = end
+
+
+def plain(line: Line) -> str:
+    """Return a line without its styles."""
+    return "".join(span.text for span in line)

@@ -11,8 +11,7 @@ from onnxjson.optimizing.provenance import Provenance, Story, Touch
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.spans import Line, Span, paragraph, wide_table
-from onnxjson.rendering.tables import GAP, cells, limited, shortened, size
+from onnxjson.rendering.tables import GAP, Line, Span, cells, limited, paragraph, shortened, size, wide_table
 
 _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
@@ -118,7 +117,7 @@ def _part_lines(before: Size, part: Part, width: int, *, details: bool) -> Itera
     if part.name:
         if not events and before.nodes == part.after.nodes and not details:
             return
-        yield Span(" " * indent), Span(visible(part.name, 200), "title"), Span(f": {_nodes(before, part.after)}")
+        yield Span(" " * indent), Span(visible(part.name, 200), "title"), Span(f": {node_counts(before, part.after)}")
         indent += _INDENT
     column = max((len(event.kind) for event in events), default=0) + GAP
     for event in events:
@@ -137,7 +136,7 @@ def loud(events: Sequence[Event]) -> list[Event]:
 
 
 def _sizes(before: Size, after: Size) -> str:
-    parts = [_nodes(before, after)]
+    parts = [node_counts(before, after)]
     if before.parameters != after.parameters:
         parts.append(f"{before.parameters:,} -> {after.parameters:,} parameters")
     if before.bytes != after.bytes:
@@ -145,7 +144,8 @@ def _sizes(before: Size, after: Size) -> str:
     return ", ".join(parts)
 
 
-def _nodes(before: Size, after: Size) -> str:
+def node_counts(before: Size, after: Size) -> str:
+    """Return ``67 -> 24 nodes (-43)``."""
     change = after.nodes - before.nodes
     return nodes_change(before.nodes, after.nodes) + (f" ({change:+,})" if change else "")
 

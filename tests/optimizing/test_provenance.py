@@ -8,7 +8,7 @@ from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.provenance import Provenance, provenance
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering.markdown_reports import trace_markdown
-from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import plain
 from onnxjson.rendering.trace_text import story_lines, subjects_of
 from tests.optimizing.networks import branch, convolution
 from tests.optimizing.test_traces import traced

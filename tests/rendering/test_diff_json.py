@@ -1,4 +1,4 @@
-"""``rendering.json_reports`` and ``rendering.diff_schema``."""
+"""``rendering.reports`` and ``rendering.diff_schema``."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from onnxjson.diffing.events import Event, Member
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.json_reports import diff_json
+from onnxjson.rendering.reports import diff_json
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
 from tests.schemas.reports import diff_schema
 

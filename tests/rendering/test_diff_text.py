@@ -6,8 +6,7 @@ from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.rendering.diff_html import node_rows
 from onnxjson.rendering.diff_report import Nodes, report
 from onnxjson.rendering.diff_text import detail_text, diff_lines
-from onnxjson.rendering.spans import plain
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, plain
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, networks
 
 

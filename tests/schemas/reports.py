@@ -1,4 +1,4 @@
-"""The JSON Schemas (2020-12) of diffs and traces; see `onnxjson.rendering.json_reports`."""
+"""The JSON Schemas (2020-12) of diffs and traces; see `onnxjson.rendering.reports`."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, get_args
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, get_args
 from onnxjson.diffing.events import KINDS, Verdict
 from onnxjson.optimizing.trace_storing import FORMAT as TRACE_FORMAT
 from onnxjson.rendering.cost_text import TOTALS
-from onnxjson.rendering.json_reports import DIFFS_FORMAT, FORMAT
+from onnxjson.rendering.reports import DIFFS_FORMAT, FORMAT
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -9,8 +9,7 @@ import pytest
 import onnxjson
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
 from onnxjson.model.errors import ChangedUnderneathError, Conflict
-from onnxjson.rendering.spans import plain
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
 from onnxjson_tui.rows.side_texts import ConflictRows, place_rows
 from onnxjson_tui.screens.conflicts import ConflictsScreen

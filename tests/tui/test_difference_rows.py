@@ -9,8 +9,7 @@ from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.editing.applying import run
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.document import Model
-from onnxjson.rendering.spans import plain
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
 from onnxjson_tui.rows.side_texts import element_lines, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from onnxjson.model.index import Index
-from onnxjson.rendering.spans import plain
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.choices import names_of
 from onnxjson_tui.widgets.actions import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
 from onnxjson_tui.workbench.catalogue import ACTIONS

@@ -5,8 +5,7 @@ import pytest
 from onnxjson.model.document import Graph, Model, Node, ValueInfo
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.types import parse_type
-from onnxjson.rendering.spans import plain
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 
 NORM = "/layers.10/norm/LayerNormalization"

@@ -8,7 +8,7 @@ import pytest
 from textual.screen import Screen
 
 from onnxjson.model.errors import Finding
-from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import plain
 from onnxjson_tui.screens.opening import FindingsScreen, OpeningScreen, offers, text_around
 from onnxjson_tui.session.opening import complete_path, recent_files, remember
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp, first_screen

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from onnxjson.model.document import Graph, Model, Node, Tensor
 from onnxjson.model.index import Index
-from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import plain
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row, row_line
 from tests.editing.graphs import model_of

@@ -9,7 +9,7 @@ from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.pipeline import stage_of
 from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
-from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import plain
 from onnxjson_tui.screens.tracing import StopRows, TraceScreen, stops, trace_of_folder
 from onnxjson_tui.workbench.app import first_screen
 from tests.tui.screens import TERMINAL, shown

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.editing.declaration import Edit
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import AddressError, DecodeError, Finding, OnnxJsonError
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import wrapped
+from onnxjson.rendering.tables import Line, Span, Style, wrapped
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.edited_model import expressed

@@ -7,8 +7,7 @@ from typing import Final
 from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
 from onnxjson.patterns.rule_files import Rule
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.tables import Line, Span, shortened
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.opening import expanded
 from onnxjson_tui.session.session import Session

@@ -3,8 +3,7 @@
 from bisect import bisect_left, bisect_right
 
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, shortened
+from onnxjson.rendering.tables import Line, Span, cells, shortened
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
 from onnxjson_tui.rows.side_texts import pair_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared, Side, compared_edits

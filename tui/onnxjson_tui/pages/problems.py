@@ -9,8 +9,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.walking import stored_tensors
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened, wrapped
+from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, wrapped
 from onnxjson.rendering.values import weights
 from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker

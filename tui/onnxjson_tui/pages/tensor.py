@@ -20,8 +20,7 @@ from onnxjson.model.tensor_statistics import (
 )
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.rendering.tables import Line, Span, cells, padded, shortened
 from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson_tui.rows.tensor_description import (
     BINS,

@@ -16,8 +16,7 @@ from onnxjson.model.types import format_type
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.name_patterns import regular_expression
 from onnxjson.patterns.selector_terms import scopes_of
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, clipped, padded, shortened
+from onnxjson.rendering.tables import Line, Span, cells, clipped, padded, shortened
 
 _LOOKED_AT: Final = 500  # number of choices whose labels determine the width of the column
 

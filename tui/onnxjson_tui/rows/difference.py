@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import Effect, Event, Kind, Member
+from onnxjson.diffing.events import Effect, Event, Kind
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count
-from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, clipped, padded, shortened, shortened_name, size
+from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
+from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
 from onnxjson_tui.rows.nodes import Glyphs
 from onnxjson_tui.session.comparing import Compared
@@ -20,6 +19,7 @@ SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">
 
 _FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
 _MOST_PLACES: Final = 1_000  # maximum places of an event that a filter searches
+_MOST_ADDRESSES: Final = 20  # of each side of a place
 _LEAST: Final = 16  # minimum columns for the change after the name of a place
 
 _WORD: Final = re.compile(r"[\w.:]+")
@@ -176,7 +176,7 @@ class DifferenceRows:
             return (Span("         " + detail_text(event, member.details[row.part], max(width - 9, 8))),)
         if row.kind == "more":
             return (Span(f"         ... {member.count:,} places have this change", "quiet"),)
-        addresses = _addresses(member)
+        addresses = addresses_of(member, _MOST_ADDRESSES)
         place = place_of(member)
         if place in (*member.base, *member.target):
             return (Span("     "), Span(clipped(addresses, width - 5)))
@@ -224,13 +224,6 @@ def has_words(event: Event, wanted: str) -> bool:
 
 def _places(event: Event) -> Iterator[str]:
     return (place_of(member) for member in event.members[:_MOST_PLACES])
-
-
-def _addresses(member: Member) -> str:
-    base, target = (" ".join(f"@{visible(each, None)}" for each in side[:20]) for side in (member.base, member.target))
-    if base == target:
-        return base
-    return f"{base or 'nothing'} -> {target or 'nothing'}"
 
 
 def _gist(event: Event, room: int) -> str:

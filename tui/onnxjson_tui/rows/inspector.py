@@ -9,8 +9,7 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, clipped, shortened, shortened_name
+from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened, shortened_name
 from onnxjson.rendering.values import Consumer
 from onnxjson_tui.rows.choices import Choice
 

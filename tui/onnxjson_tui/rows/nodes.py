@@ -24,8 +24,7 @@ from onnxjson.model.document import Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, padded, shortened, shortened_name
+from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, shortened_name
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
 

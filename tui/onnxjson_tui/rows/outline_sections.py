@@ -16,8 +16,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import stored_bytes
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, size
 from onnxjson.rendering.values import tensor_type_text
 from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
 from onnxjson_tui.session.session import Session

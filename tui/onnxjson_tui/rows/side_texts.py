@@ -12,8 +12,7 @@ from onnxjson.model.addresses import SIDES, Choice, resolve
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.errors import AddressError
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, clipped, fitting, padded, shortened
+from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, fitting, padded, shortened
 
 _MOST_LINES: Final = 2_000  # maximum lines of one side that are compared
 BESIDE: Final = 100  # minimum width for the three sides next to each other

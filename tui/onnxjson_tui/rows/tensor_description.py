@@ -12,8 +12,7 @@ from onnxjson.model.tensor_statistics import Histogram, Spread
 from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
 from onnxjson.patterns.selectors import TensorRef
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, number, padded, shortened, size
+from onnxjson.rendering.tables import Line, Span, cells, number, padded, shortened, size
 from onnxjson.rendering.tensor import producer_text, storage_of, storage_text
 from onnxjson.rendering.values import consumers, source, tensor_type_text
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.spans import Line, Span, plain
-from onnxjson.rendering.tables import cells, shortened
+from onnxjson.rendering.tables import Line, Span, cells, plain, shortened
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
@@ -207,7 +206,7 @@ def difference_text(found: Compared, form: str) -> str:
 
             return diff_markdown(found.report)
         case "json":
-            from onnxjson.rendering.json_reports import diff_json
+            from onnxjson.rendering.reports import diff_json
 
             return "".join(diff_json(found.report))
         case "html":

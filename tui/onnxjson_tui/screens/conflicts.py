@@ -9,8 +9,7 @@ from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.tables import Line, Span, shortened
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal

@@ -11,8 +11,7 @@ from textual.app import ComposeResult
 from onnxjson.diffing.events import Event, Member
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import GAP, clipped, wrapped
+from onnxjson.rendering.tables import GAP, Line, Span, clipped, wrapped
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared

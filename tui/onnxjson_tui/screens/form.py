@@ -14,8 +14,7 @@ from textual.widgets import Input
 
 from onnxjson.editing.parameters import Parameter
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import clipped, shortened, wrapped
+from onnxjson.rendering.tables import Line, Span, clipped, shortened, wrapped
 from onnxjson_tui.names.editable_names import item_line
 from onnxjson_tui.names.form_filling import Also, Feedback, Filling, edits_of, feedback
 from onnxjson_tui.names.offers import Offers

@@ -9,8 +9,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from onnxjson.model.display import visible
-from onnxjson.rendering.spans import Span
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import Span, cells
 from onnxjson_tui.widgets.lines import StyledWidget, one_strip
 from onnxjson_tui.widgets.prompt import Field
 

@@ -12,8 +12,7 @@ from textual.strip import Strip
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef
-from onnxjson.rendering.spans import Span
-from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.tables import Span, shortened
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.nodes import Glyphs, output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, surroundings

@@ -13,8 +13,7 @@ from textual.widgets import Input
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, OnnxJsonError
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
+from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened, size, wrapped
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.opening import Unreadable, expanded, path_members, recent_files
 from onnxjson_tui.session.session import Session

@@ -10,8 +10,7 @@ from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import size, wrapped
+from onnxjson.rendering.tables import Line, Span, size, wrapped
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.saving import require_savable, save_file
 from onnxjson_tui.session.history import Preview, SaveAnswer

@@ -13,9 +13,8 @@ from onnxjson.optimizing.provenance import provenance
 from onnxjson.optimizing.trace_records import Size, Trace
 from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.rendering.diff_report import Count
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import clipped, padded, shortened, wrapped
-from onnxjson.rendering.trace_text import headline, nodes_change, story_lines, subjects_of
+from onnxjson.rendering.tables import Line, Span, Style, clipped, padded, shortened, wrapped
+from onnxjson.rendering.trace_text import headline, node_counts, story_lines, subjects_of
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
 from onnxjson_tui.shell.dialogs import TextScreen
@@ -64,10 +63,7 @@ class StopRows:
 def _nodes(stop: Stop) -> str:
     if stop.failure is not None:
         return "failed"
-    if stop.part < 0:
-        return "changed nothing"
-    change = stop.after.nodes - stop.before.nodes
-    return nodes_change(stop.before.nodes, stop.after.nodes) + (f" ({change:+,})" if change else "")
+    return "changed nothing" if stop.part < 0 else node_counts(stop.before, stop.after)
 
 
 def _bytes(stop: Stop) -> str:

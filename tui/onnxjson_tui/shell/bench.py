@@ -9,8 +9,7 @@ from textual import events
 
 from onnxjson.model.display import counted, visible
 from onnxjson.patterns.searching import find
-from onnxjson.rendering.spans import Line, Span, plain
-from onnxjson.rendering.tables import cells, shortened, wrapped
+from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, wrapped
 from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn

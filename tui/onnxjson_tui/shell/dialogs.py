@@ -15,7 +15,7 @@ from textual.widgets import Input
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
-from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows

@@ -12,8 +12,7 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from onnxjson.model.display import visible
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import Line, Span, cells
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs

@@ -4,8 +4,7 @@ import textwrap
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded
+from onnxjson.rendering.tables import Line, Span, cells, padded
 
 Pane = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
 """The pane that must have the focus for the keys of an action to work."""

@@ -6,7 +6,7 @@ from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from onnxjson.rendering.spans import Span
+from onnxjson.rendering.tables import Span
 from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows
 
 _Bench = TypeVar("_Bench")  # the screen that has the drawer

@@ -17,8 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from onnxjson.model.display import ELLIPSIS
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import Line, Span, cells
 
 _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
 """Control characters, which never reach a terminal, even if a provider did not escape them."""

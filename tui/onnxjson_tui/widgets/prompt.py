@@ -8,8 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from onnxjson.rendering.spans import Span
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import Span, cells
 from onnxjson_tui.widgets.lines import Bar
 
 _MOST_KEPT: Final = 200  # number of earlier answers that are kept for each prompt mark

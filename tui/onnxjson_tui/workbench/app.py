@@ -19,9 +19,8 @@ from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.programs import opened
+from onnxjson_tui.shell.programs import KeyOrder, opened
 from onnxjson_tui.shell.terminal import Terminal, detect, driver_class
-from onnxjson_tui.widgets.key_order import KeyOrder
 from onnxjson_tui.workbench.catalogue import ACTIONS
 
 _THEME = Theme(
@@ -78,7 +77,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         """Errors of the program itself that were shown to the user; tests allow none."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pasted texts; see `onnxjson_tui.widgets.key_order`."""
+        """Queue keys and pasted texts; see `KeyOrder`."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self.keys.put(event)
         else:
