@@ -41,9 +41,9 @@ class _Words(Words):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """See `click.ParamType.shell_complete`."""
         words = ctx.params.get("words") or ()
-        place = len(words) - _count_of_models(words, 0)
-        choices = [each.shape.choices for each in positional(self.edit)][place : place + 1] if words else []
-        found = [CompletionItem(word) for word in (choices or [()])[0] if word.startswith(incomplete)]
+        values = positional(self.edit)[len(words) - _count_of_models(words, 0) :] if words else []
+        choices = values[0].shape.choices if values else ()
+        found = [CompletionItem(word) for word in choices if word.startswith(incomplete)]
         return found or super().shell_complete(ctx, param, incomplete)
 
 
@@ -119,8 +119,8 @@ class RewriteGroup(options.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            name = error.option_name
-            raise click.UsageError(f"{name} follows the edit: onnxjson rewrite EDIT MODEL... {name}", ctx) from error
+            text = f"{error.option_name} follows the edit: onnxjson rewrite EDIT MODEL... {error.option_name}"
+            raise click.UsageError(text, ctx) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -75,8 +75,8 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         try:
             new = self._encoded(workspace, _kind(self.type, old, name_of(self)))
         except (EncodeError, DecodeError) as error:
-            is_unreadable = self.type is not None or isinstance(error, DecodeError)
-            hint = "" if is_unreadable else "; give another dtype or shape with type"
+            fits_other = self.type is None and isinstance(error, EncodeError)
+            hint = "; give another dtype or shape with type" if fits_other else ""
             raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}{hint}", ref.address) from None
         return _put(workspace, ref, old, new, name_of(self))
 

@@ -129,7 +129,7 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
         (varies, Column("parameters", lambda row: _count(row.parameters))),
         (True, Column("ms", lambda row: milliseconds(row.median))),
         (True, Column("p95", lambda row: milliseconds(row.p95))),
-        (len(rows) > 1, Column("speed-up", lambda row: _times(report.speedup(row)))),
+        (len(rows) > 1, Column("speed-up", lambda row: f"{found:.3g}x" if (found := report.speedup(row)) else "-")),
         *[(True, Column(visible(name, 20), _score(name))) for name in report.scores],
         (varies, Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}")),
         (varies, Column("nodes", lambda row: _count(row.nodes))),
@@ -148,10 +148,6 @@ def _score(name: str) -> Callable[[BenchRow], str]:
 
 def _difference(found: float | None) -> str:
     return "-" if found is None else "0" if found == 0 else f"{found:.1e}"
-
-
-def _times(found: float | None) -> str:
-    return "-" if found is None else f"{found:.3g}x"
 
 
 def _count(number: int | None) -> str:

@@ -104,3 +104,12 @@ def test_sort_puts_nodes_after_their_producers(tmp_path: Path) -> None:
     result = run("fmt", "--sort", text)
     assert result.exit_code == 65
     assert "the nodes of /graph depend on each other in a cycle" in result.stderr
+
+
+def test_errors_of_a_broken_text_are_counted_and_not_all_listed(text: Path) -> None:
+    bad = "\n".join(f'{{"name": bad{number}}},' for number in range(1000))
+    text.write_text(text.read_text().replace('"node": [', f'"value_info": [{bad}], "node": [', 1))
+    result = run("fmt", text)
+    assert result.exit_code == 65
+    assert len(result.stderr.splitlines()) < 30
+    assert "more; `onnxjson check` lists all" in result.stderr
