@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import DestinationPath, FilePath
-from onnxjson.model.errors import MissingInputError, OutputError
+from onnxjson.codecs import serde
+from onnxjson.model.errors import MissingInputError, OnnxJsonError, OutputError
 from onnxjson.optimizing.bench import Bench, Options, Subject
 from onnxjson.optimizing.bench_rows import BenchReport
 from onnxjson.optimizing.variants import PRESETS, Variant, file_names, parse_grid, parse_variant
@@ -49,6 +51,7 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
     type=DestinationPath(),
     parameter="destinations",
 )
+@options.option("--cost", "Also show the multiply-accumulate operations (MACs) of each variant.", "with_cost")
 @options.option("--keep DIR", "Write the models of all variants to DIR.", "folder")
 @feeds.feeding_options(level="all")
 @reports.view_options(*_FORMS)
@@ -64,6 +67,7 @@ def bench_command(
     script: Path | None,
     destinations: tuple[Path, ...],
     folder: Path | None,
+    with_cost: bool,
     feeding: feeds.Feeding,
     view: reports.View,
     **given: Any,
@@ -100,7 +104,10 @@ def bench_command(
     chosen = _variants(preset, variants)
     with output.working("making variants") as update, Bench(subjects, chosen, settings, update) as bench:
         report = bench.run()
-        models = bench.models() if folder is not None else []
+        models = bench.models() if folder is not None or with_cost else []
+    if with_cost:
+        with output.working("counting operations"):
+            report = _with_costs(report, models)
     _show(report, view, reports.width(_WIDEST))
     for path in destinations:
         _show(report, reports.View(reports.form_of(path, _FORMS), path), _WIDEST)
@@ -156,6 +163,21 @@ def _show(report: BenchReport, view: reports.View, width: int) -> None:
         markdown=lambda: [report_markdown(report)],
         svg=lambda: [report_svg(report)],
     )
+
+
+def _with_costs(report: BenchReport, models: Sequence[tuple[str, str, bytes]]) -> BenchReport:
+    """Return the report with the MACs of each model that was made, at the sizes of the benchmark."""
+    from onnxjson.checking.cost import cost_of, known_dims
+
+    found: dict[tuple[str, str], int | str] = {}
+    for name, variant, data in models:
+        model = serde.parse(data).model
+        try:
+            found[name, variant] = cost_of(model, None, known_dims(report.sizes.get(name, {}), model)).macs
+        except OnnxJsonError as error:
+            output.warn(f"{name}, {variant}: without cost: {error}")
+    rows = [msgspec.structs.replace(row, macs=found.get((row.model, row.variant))) for row in report.rows]
+    return msgspec.structs.replace(report, rows=tuple(rows))
 
 
 def _keep(models: Sequence[tuple[str, str, bytes]], folder: Path) -> None:

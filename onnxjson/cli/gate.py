@@ -17,7 +17,8 @@ from onnxjson.cli.paths import Side
 from onnxjson.diffing.difference import diff_models
 from onnxjson.git.changed_models import Change, changed
 from onnxjson.git.commands import Git
-from onnxjson.model.errors import Finding, OnnxJsonError
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.exact import as_json
@@ -25,6 +26,7 @@ from onnxjson.rendering.finding_forms import findings_text
 from onnxjson.rendering.gate_report import gate_data, gate_html, gate_markdown, headline, summary_line
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.running import checking
+from onnxjson.running.verification import verify
 from onnxjson.storage.saving import make_folder
 
 
@@ -41,10 +43,22 @@ class _Texts(NamedTuple):
 @options.option("--head REV", "Revision with the change.", default="HEAD")
 @options.option("--policy FILE", "Rules and budgets; default: all rules, no budgets.", "policy_file")
 @options.option("--out DIR", "Folder for gate.md, .html, .json, .sarif and .github.", "folder", required=True)
+@options.option(
+    "--verify SECONDS",
+    "Also compare outputs with those of the base on random inputs, each model for at most this time.",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.pass_context
 def gate_command(
-    ctx: click.Context, base: str, head: str, policy_file: Path | None, folder: Path, paths: tuple[str, ...]
+    ctx: click.Context,
+    base: str,
+    head: str,
+    policy_file: Path | None,
+    folder: Path,
+    seconds: float | None,
+    paths: tuple[str, ...],
 ) -> None:
     """Check every model that changed between two revisions of git.
 
@@ -60,7 +74,7 @@ def gate_command(
     git = Git(Path.cwd())
     with output.working("listing changed models"):
         changes = changed(git, (f"{base}...{head}",), paths)
-    texts = [_judge(policy, change, f"m{number}") for number, change in enumerate(changes)]
+    texts = [_judge(policy, change, f"m{number}", seconds) for number, change in enumerate(changes)]
     result = GateResult(base, head, tuple([each.result for each in texts]))
     make_folder(folder)
     markdown = {each.result.name: each.markdown for each in texts}
@@ -80,14 +94,17 @@ def gate_command(
     ctx.exit(0 if result.passes else 1)
 
 
-def _judge(policy: Policy, change: Change, prefix: str) -> _Texts:
+def _judge(policy: Policy, change: Change, prefix: str, seconds: float | None) -> _Texts:
     """Judge one model; one that cannot be read fails. `prefix` begins the ids of its section of the page."""
     name, status = path_of(change), status_of(change)
     with ExitStack() as stack, output.working(f"judging {name}"):
         try:
             new = None if change.new is None else stack.enter_context(open_version(change.new, bind=True))
         except OnnxJsonError as error:
-            finding = Finding(severity="error", code="not-checked", message=str(error), file=name)
+            # A file that the revision has and that is missing is one that Git LFS did not fetch.
+            is_pointer = isinstance(error, MissingInputError)
+            severity: Severity = "warning" if is_pointer else "error"
+            finding = Finding(severity=severity, code="not-checked", message=str(error), file=name)
             return _Texts(ModelResult(name, status, None, None, (finding,)))
         problems = [] if new is None else list(new.problems)
         old = None
@@ -107,11 +124,33 @@ def _judge(policy: Policy, change: Change, prefix: str) -> _Texts:
             return _Texts(judge_change(policy, result, checks, None))
         diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))
         result = judge_change(policy, result, checks, diff.alignment)
+        if seconds is not None:
+            found, unknown = _verify(name, old.path, new.path, dict(policy.dims), seconds)
+            result = result._replace(findings=(*found, *result.findings), problems=(*result.problems, *unknown))
         shown = report(diff, old.name, new.name)
         if before.cost is not None and after.cost is not None:
             shown = shown._replace(costs=(before.cost, after.cost))
         result = result._replace(problems=(*result.problems, *old.problems, *diff.incomplete))
         return _Texts(result, diff_markdown(shown), "".join(diff_section(shown, prefix)))
+
+
+def _verify(name: str, base: Path, head: Path, dims: dict[str, int], seconds: float) -> tuple[list[Finding], list[str]]:
+    """Compare two models on random inputs; return that their outputs differ, or why that is not known."""
+    try:
+        result = verify(base, head, dims=dims, timeout=seconds)
+    except OnnxJsonError as error:
+        return [], [f"not verified: {error}"]
+    worst = [each for each in result.outputs if each.failed and each.worst is not None]
+    if not result.failed:
+        return [], [] if result.equal else ["not verified: no run of both models ended, or outputs were renamed"]
+    problems = [each.problem for each in result.runs if each.problem]
+    figures = [
+        f'"{visible(each.name)}" by up to {each.worst.largest_absolute:.3g}'
+        for each in worst
+        if each.worst is not None and each.worst.largest_absolute is not None
+    ]
+    text = f"outputs differ from those of the base on random inputs: {', '.join(figures) or problems[0]}"
+    return [Finding(severity="error", code="verify", message=text, file=name)], []
 
 
 def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:

@@ -20,7 +20,7 @@ FORMS: Final = ("onnx", "json", "protojson")
 _GROUPS: Final[dict[str, str]] = {
     "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
     "Execution": "--level --provider --threads --parallel --session --engine --timeout --memory",
-    "Timing": "--repeat --warm-up --profile --profile-events --seconds --tune",
+    "Timing": "--repeat --warm-up --profile --profile-events --placement --seconds --tune --cost",
     "Passes": "--pass --recipe --until --skip --keep-going --max-size --variant --preset --score",
     "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
     "--locate",

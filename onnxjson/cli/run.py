@@ -43,6 +43,7 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
     "event_file",
     type=FilePath(),
 )
+@options.option("--placement", "Report which execution provider got each node.")
 @options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
@@ -92,6 +93,8 @@ def run_command(
         output.wrote(event_file)
     if runs["profile"] and result.engine == "reference":
         output.talk("onnxjson: no profile: only onnxruntime measures nodes")
+    if runs["placement"] and result.placement is None:
+        output.talk("onnxjson: no placement: only onnxruntime, from version 1.31 on, reports it")
     if result.is_interrupted:
         ctx.exit(feeds.report_interruption())
     problems = [case for case in result.cases if case.problem]

@@ -1,7 +1,7 @@
 """``onnxjson show``: a model, a node or a tensor in detail."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -65,8 +65,9 @@ class _ShowCommand(options.Command):
 @options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
 @options.option("--shapes", "Infer types and shapes; list those of all outputs of nodes.", "with_shapes")
 @options.dims
+@options.option("--overlay FILE", "In a page: times or placement from `run --json`.", type=click.Path(path_type=Path))
 @options.weights_from
-@reports.view_options("text", "json")
+@reports.view_options("text", "json", "html", "explorer", to_file=True)
 @click.pass_context
 def show_command(
     ctx: click.Context,
@@ -77,6 +78,7 @@ def show_command(
     with_cost: bool,
     with_shapes: bool,
     dims: dict[str, int],
+    overlay: Path | None,
     weights_from: Path | None,
     view: reports.View,
 ) -> None:
@@ -84,7 +86,7 @@ def show_command(
 
     Without a selector, shows operators, weights, inputs and outputs; several models are shown side by side. The last
     word is a selector if no file has that name, or if it follows --: a node, a tensor, op:Conv, '/layer1/*',
-    @/graph/node/3. Also works for models that no runtime can load.
+    @/graph/node/3. With -o m.html, writes the whole model as a page. Also works for models that no runtime can load.
 
     \b
     onnxjson show m.onnx
@@ -93,16 +95,26 @@ def show_command(
     onnxjson show m.onnx op:Conv --json
     onnxjson show m.onnx --cost --dim N=8
     onnxjson show m.onnx op:Conv --shapes
+    onnxjson show m.onnx -o m.html
     """
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
     if selector is not None and with_cost:
         raise click.UsageError("--cost is about whole models; leave out the selector")
-    if dims and not (with_cost or with_shapes):
-        raise click.UsageError("--dim is for --cost and --shapes")
+    is_page = view.form in ("html", "explorer")
+    if is_page and (len(paths) > 1 or selector is not None):
+        raise click.UsageError(f"--format {view.form} is about one whole model")
+    if overlay is not None and view.form != "html":
+        raise click.UsageError("--overlay is for a page: -o m.html")
+    if dims and not (with_cost or with_shapes or is_page):
+        raise click.UsageError("--dim is for --cost, --shapes and pages")
     opened = []
     for path in paths:
         with output.working(f"reading {path}"):
             opened.append(_open(path, weights_from))
+    if is_page:
+        with output.working(f"drawing {paths[0]}"):
+            view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], view.form, dims, overlay))
+        return
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
         if with_shapes:
@@ -178,6 +190,25 @@ def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple
     for each, cost in zip(opened, costs, strict=True):
         lines += [*([""] if lines else []), f"file      {each.path}", *cost_lines(cost, width)]
     return joined, lines
+
+
+def _page(opened: _Opened, form: str, dims: dict[str, int], overlay: Path | None) -> Iterable[str]:
+    """Return the whole model as a page, or as a graph for Model Explorer."""
+    from onnxjson.checking.cost import cost_of, known_dims
+    from onnxjson.rendering import model_page
+    from onnxjson.rendering.exact import as_json
+
+    if form == "explorer":
+        return [as_json(model_page.explorer_data(opened.path.name, opened.index), indent=None) + "\n"]
+    overlays = {} if overlay is None else model_page.overlays_of(overlay, opened.index)
+    try:
+        inputs = opened.model.graph.input if opened.model.graph is not None else ()
+        named = {name: 2 for each in inputs for name in each.shape or () if isinstance(name, str)}
+        cost = cost_of(opened.model, opened.path.parent, known_dims(named | dims, opened.model))
+    except OnnxJsonError as error:
+        output.warn(f"without costs: {error}")
+        cost = None
+    return model_page.model_html(opened.path.name, opened.index, cost, overlays)
 
 
 def _select(

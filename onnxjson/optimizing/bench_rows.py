@@ -32,6 +32,8 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     """Elements of initializers."""
     bytes: int | None = None
     """Size of the serialized model with all tensors in it."""
+    macs: int | str | None = None
+    """Multiply-accumulate operations of a run with the sizes of the benchmark; a formula, or None if not asked for."""
     verdict: Verdict = ""
     largest_difference: float | None = None
     """Largest absolute difference of an output element from the original, over all runs."""

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
+from onnxjson.rendering.cost_text import amount
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import GAP, Line, Span, Style, cells, cut, limited, paragraph, size, wide_table, wrapped
 from onnxjson.running.tasks import Settings
@@ -44,7 +45,7 @@ def _row_data(report: BenchReport, row: BenchRow) -> dict[str, Any]:
     return {
         **picked(row, "model variant passes engine providers"),
         "session": picked(row.settings, "level threads parallel binding"),
-        **picked(row, "nodes parameters bytes"),
+        **picked(row, "nodes parameters bytes macs"),
         "verdict": row.verdict or None,
         **picked(row, "exact=is_exact compared_runs=compared max_abs=largest_difference max_share=largest_share"),
         **picked(row, "scores problem"),
@@ -86,6 +87,7 @@ def _csv_row(report: BenchReport, row: BenchRow, scores: Iterable[str]) -> dict[
         **{name: row.scores.get(name) for name in ("loss", "metric")},
         "size_kb": None if row.bytes is None else row.bytes / 1000,
         **picked(row, "nodes verified=verdict max_difference=largest_difference max_share=largest_share"),
+        **({} if row.macs is None else {"macs": row.macs}),
         "start_ms": ms(row.start),
         "offline_start_ms": ms(row.offline_start),
         "speedup": "" if (times := report.speedup(row)) is None else f"{times:.4g}",
@@ -133,6 +135,7 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
         *[(True, Column(visible(name, 20), _score(name))) for name in report.scores],
         (varies, Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}")),
         (varies, Column("nodes", lambda row: _count(row.nodes))),
+        (any(row.macs is not None for row in rows), Column("MACs", lambda row: visible(amount(row.macs), 24))),
         (True, Column("max diff", lambda row: _difference(row.largest_difference))),
         (varies, Column("of max", lambda row: _difference(row.largest_share))),
         (True, Column("verified", lambda row: row.verdict or "-")),

@@ -119,18 +119,20 @@ def diff_html(report: Report) -> Iterator[str]:
     return html_page(f"{report.base_name} → {report.target_name}", diff_section(report), "onnxjson diff")
 
 
-def html_page(title: str, content: Iterable[str], command: str) -> Iterator[str]:
+def html_page(
+    title: str, content: Iterable[str], command: str, style: str = STYLE, script: str = SCRIPT
+) -> Iterator[str]:
     """Yield a page with one style sheet and one script, in pieces; `command` is what writes it."""
-    policy = f"style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
+    policy = f"style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     yield (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{page_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{page_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
     )
     yield from content
-    yield f"<footer>{command}</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    yield f"<footer>{command}</footer>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
 def diff_section(report: Report, prefix: str = "") -> Iterator[str]:

@@ -15,6 +15,7 @@ from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import Line, Span, number, paragraph, shortened, table
 from onnxjson.running.comparison import dtype_of
 from onnxjson.running.model_run import Case, RunResult
+from onnxjson.running.placement import Placement
 from onnxjson.running.values import Value, leaves
 
 NODES: Final = 12
@@ -69,7 +70,7 @@ def run_data(result: RunResult, name: str) -> dict[str, Any]:
         }
         if times
         else None,
-        **picked(result, "profiled_runs profile"),
+        **picked(result, "profiled_runs profile placement"),
     }
 
 
@@ -112,6 +113,9 @@ def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = Fa
     if result.profile:
         yield ()
         yield from _profile_lines(result, width, every_node=every_node)
+    if result.placement is not None:
+        yield ()
+        yield from _placement_lines(result.placement, width, every_node=every_node)
     if result.problem:
         yield from paragraph(result.problem, width, "bad")
 
@@ -187,6 +191,20 @@ def seconds_text(seconds: float) -> str:
     if seconds >= 1:
         return f"{seconds:.3g} s"
     return f"{seconds * 1000:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def _placement_lines(placement: Placement, width: int, *, every_node: bool) -> Iterator[Line]:
+    yield (Span("placement", "title"),)
+    for provider, count in placement.providers.items():
+        yield (Span(f"  {counted(count, 'node')} on {provider}"),)
+    made = sum(each.address is None for each in placement.nodes)
+    yield (Span(f"  {counted(placement.cuts, 'value')} from one provider to another"),)
+    yield (Span(f"  the basic optimizations removed {placement.removed:,} nodes and made {made:,}", "quiet"),)
+    if placement.kept_off:
+        off = ", ".join([f"{visible(name)} {count}" for name, count in placement.kept_off.items()])
+        yield from paragraph(f"not on the provider that comes first: {off}", width, "quiet")
+    for each in placement.nodes if every_node else ():
+        yield (Span(f"  {each.provider}  {visible(each.operator)} {visible(each.name)}"),)
 
 
 def _profile_lines(result: RunResult, width: int, *, every_node: bool) -> Iterator[Line]:

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length, element_count
@@ -170,6 +172,23 @@ def split_providers(texts: Sequence[str]) -> tuple[list[str], list[dict[Any, Any
     parts = [text.partition(":") for text in texts]
     options = [dict(pair.split("=", 1) for pair in rest.split(",") if "=" in pair) for _, _, rest in parts]
     return [name for name, _, _ in parts], options
+
+
+def placement(subject: Subject, settings: Settings) -> tuple[tuple[str, str, str], ...] | None:
+    """Return name, operator and execution provider of each node, as after the basic optimizations.
+
+    None if this version of onnxruntime does not report them; 1.31 does.
+    """
+    import onnxruntime
+
+    if not hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
+        return None
+    options = session_options(msgspec.structs.replace(settings, level="basic"), subject.data_folder)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    names, more = split_providers(settings.providers)
+    session = onnxruntime.InferenceSession(subject.model, options, providers=names, provider_options=more)
+    groups = session.get_provider_graph_assignment_info()
+    return tuple([(node.name, node.op_type, group.ep_name) for group in groups for node in group.get_nodes()])
 
 
 def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:

@@ -22,7 +22,7 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.tensors import numpy_dtype
 from onnxjson.running import tasks
 from onnxjson.running.comparison import Comparison, compare_values, dtype_of
-from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model
+from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
@@ -97,6 +97,10 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
     if model is None:
         return
     has_run = False
+    if task.placed and model.engine == "onnxruntime":
+        placed = placement(task.subject, task.settings)
+        if placed is not None:
+            emit(tasks.Placed(nodes=placed))
     for number, feed in enumerate(task.feeds):
         try:
             started = time.perf_counter()

@@ -16,9 +16,10 @@ from onnxjson.model.methods import Reported
 from onnxjson.running.comparison import Comparison, Tolerance, compare_values, dtype_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.placement import Placement, placement_of
 from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
-from onnxjson.running.tasks import Failed, NodeTime, Opened, Output, Profiled, Refused, RunTask, Settings, Timed
+from onnxjson.running.tasks import Failed, NodeTime, Opened, Output, Placed, Profiled, Refused, RunTask, Settings, Timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
@@ -75,6 +76,8 @@ class RunResult(Reported, msgspec.Struct, frozen=True):
     profiled_runs: int
     events: bytes
     """Events of the last profiled session, in the JSON format of chrome://tracing; empty if they are not asked for."""
+    placement: Placement | None
+    """If requested, which execution provider got each node."""
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
@@ -174,6 +177,7 @@ def run_cases(
     warm_up: int = 1,
     profile: int = 0,
     events: bool = False,
+    placement: bool = False,
     timeout: float = TIMEOUT,
     trust_links: bool = False,
     worker: Worker | None = None,
@@ -197,11 +201,16 @@ def run_cases(
             repeat=repeat,
             profiled=profile,
             events=events,
+            placed=placement,
         )
         outcome = execute(
             guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
         )
-    return _result(outcome, fed, settings, tolerances)
+    placed = outcome.first(Placed)
+    place = (
+        None if placed is None else placement_of(Index(model), placed.nodes, settings.providers[0].partition(":")[0])
+    )
+    return _result(outcome, fed, settings, tolerances, place)
 
 
 class _Feeds(NamedTuple):
@@ -227,7 +236,13 @@ def _feeds(
     return fed
 
 
-def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:
+def _result(
+    outcome: Outcome,
+    fed: _Feeds,
+    settings: Settings,
+    tolerances: Mapping[str, Tolerance] | None,
+    placement: Placement | None,
+) -> RunResult:
     opened, refused = outcome.first(Opened), outcome.first(Refused)
     if refused is not None:
         raise EvaluationError(f"no engine runs this model: {refused.problem}")
@@ -260,6 +275,7 @@ def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mappi
         profile=profiles[-1].nodes if profiles else (),
         profiled_runs=profiles[-1].runs if profiles else 0,
         events=profiles[-1].events if profiles else b"",
+        placement=placement,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
     )

@@ -69,6 +69,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     profiled: int = 0
     events: bool = False
     """Whether the profile has its events, as onnxruntime writes them."""
+    placed: bool = False
+    """Whether to report which execution provider got each node."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
@@ -197,6 +199,12 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
     """Events of the last session that was profiled, in the JSON format of chrome://tracing."""
 
 
+class Placed(msgspec.Struct, frozen=True, kw_only=True, tag="placed"):
+    """Which execution provider got each node, after the basic optimizations: name, operator, provider."""
+
+    nodes: tuple[tuple[str, str, str], ...]
+
+
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     """Comparison of two values of one run."""
 
@@ -222,7 +230,7 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="run_script"):
     scores: dict[str, float]
 
 
-Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Compared | Started | Scored
+Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Placed | Compared | Started | Scored
 
 
 Emit = Callable[[Report], None]

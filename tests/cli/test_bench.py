@@ -99,6 +99,12 @@ def test_words_after_tune_are_its_grid(binary: Path) -> None:
     assert "best of original: --threads " in shown
 
 
+def test_costs_are_a_column(binary: Path) -> None:
+    result = run("bench", binary, "--cost", *QUICK, "--format", "json")
+    assert isinstance(json.loads(result.stdout)["rows"][0]["macs"], int)
+    assert "MACs" in run("bench", binary, "--cost", *QUICK).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

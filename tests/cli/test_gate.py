@@ -172,3 +172,30 @@ def test_models_run_only_for_budgets_of_time_and_difference(binary: Path, tmp_pa
     assert (
         "warning[budget:difference]: largest difference of an output from that of the base: not known" in result.stdout
     )
+
+
+def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(
+    binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = binary.parent / "repository"
+    folder.mkdir()
+    _git(folder, "init", "-q", "-b", "main")
+    for name in ("a.onnx", "b.onnx"):
+        (folder / name).write_bytes(binary.read_bytes())
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "one")
+    _git(folder, "checkout", "-q", "-b", "work")
+    run("rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.7", "-o", folder / "a.onnx")
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12\n"
+    (folder / "b.onnx").write_text(pointer)
+    _git(folder, "commit", "-q", "-a", "-m", "two")
+    monkeypatch.chdir(folder)
+    result = run("gate", "--base", "main", "--out", folder / "out", "--verify", "60")
+    assert result.stdout.splitlines()[:2] == [
+        "FAIL  a.onnx changed: 1 error, 0 warnings", "pass  b.onnx changed: 0 errors, 1 warning",
+    ]  # fmt: skip
+    text = (folder / "out" / "gate.md").read_text()
+    assert 'outputs differ from those of the base on random inputs: "probabilities" by up to' in text
+    assert "is a Git LFS pointer to 12 bytes that are not here" in text
+    run("gate", "--base", "main", "--out", folder / "out", "--verify", "0.001")
+    assert "not verified: " in (folder / "out" / "gate.md").read_text()

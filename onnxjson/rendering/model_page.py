@@ -1,0 +1,194 @@
+"""A whole model as one HTML file: folded by scope, repeated layers once; and as a graph for Model Explorer.
+
+The page needs no network. Its data is JSON in an element that browsers do not run; the script puts every text into the
+page as text. All texts of the model are made visible first.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from onnxjson.checking.cost import Cost
+from onnxjson.model.constants import find_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Node, SparseTensor, Tensor
+from onnxjson.model.elements import element_count
+from onnxjson.model.errors import DecodeError, OnnxJsonError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import operator_name
+from onnxjson.model.tensor_statistics import statistics
+from onnxjson.model.tensors import is_external
+from onnxjson.model.types import format_type
+from onnxjson.patterns.selector_terms import attribute_text, scopes_of
+from onnxjson.rendering.diff_html import html_page, page_text
+
+STYLE: Final = "\n" + Path(__file__).with_name("model_page.css").read_text(encoding="utf-8")
+SCRIPT: Final = "\n" + Path(__file__).with_name("model_page.js").read_text(encoding="utf-8")
+
+_LONGEST: Final = 200
+_STATISTICS: Final = 1 << 24
+"""Elements of all constants whose statistics are computed."""
+
+Overlays = Mapping[str, Mapping[str, float | str]]
+"""Numbers or words about nodes: title -> address -> what is shown."""
+
+
+def model_html(name: str, index: Index, cost: Cost | None, overlays: Overlays) -> Iterator[str]:
+    """Yield the page in pieces."""
+    data = json.dumps(_Page(index, cost, overlays).data(), ensure_ascii=True, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # so that no text of the model ends the element
+    content = (
+        f"<h1>{page_text(name)}</h1>\n<div id=app><noscript>This page needs scripts.</noscript></div>\n"
+        f'<script type="application/json" id=data>{data}</script>\n'
+    )
+    return html_page(name, (content,), "onnxjson show", STYLE, SCRIPT)
+
+
+class _Page:
+    def __init__(self, index: Index, cost: Cost | None, overlays: Overlays) -> None:
+        self._index = index
+        self._overlays: dict[str, Mapping[str, float | str]] = {}
+        if cost is not None:
+            macs = {each.address: each.macs for each in cost.nodes if isinstance(each.macs, int) and each.macs}
+            sizes = ", ".join([f"{visible(name, 40)}={size}" for name, size in cost.dims.items()])
+            self._overlays[f"MACs, {sizes}" if sizes else "MACs"] = macs
+        self._overlays |= overlays
+        self._texts: dict[str, int] = {}
+        self._values: dict[tuple[Scope | None, str], int] = {}
+        self._rows: list[list[int]] = []
+        """The name and the type of each value."""
+        self._left = _STATISTICS
+
+    def data(self) -> dict[str, Any]:
+        """Return what the script shows; most texts are numbers into ``texts``."""
+        graphs: list[Any] = []
+        nodes: list[Any] = []
+        numbers: dict[str, int] = {}
+        for scope in self._index.scopes:
+            graphs.append([self._text(scope.address), len(nodes)])
+            for position, node in enumerate(scope.graph.node):
+                numbers[f"{scope.address}/node/{position}"] = len(nodes)
+                nodes.append(self._node(scope, node))
+        shown = {
+            title: {numbers[address]: value for address, value in found.items() if address in numbers}
+            for title, found in self._overlays.items()
+        }
+        opsets = ", ".join([f"{each.domain or 'ai.onnx'} {each.version}" for each in self._index.model.opset_import])
+        return {
+            "about": visible(f"{len(nodes):,} nodes; {opsets}", _LONGEST), "texts": list(self._texts), "graphs": graphs,
+            "nodes": nodes, "values": self._rows,
+            "overlays": {title: found for title, found in shown.items() if found},
+        }  # fmt: skip
+
+    def _node(self, scope: Scope, node: Node) -> list[Any]:
+        path = scopes_of(node)
+        attributes = [[self._text(each.name or ""), self._text(_attribute(each))] for each in node.attribute]
+        inputs = [self._value(scope, each) if each else -1 for each in node.input]
+        outputs = [self._value(scope, each) if each else -1 for each in node.output]
+        name = node.name or next(filter(None, node.output), "")
+        texts = [operator_name(node.domain, node.op_type), name, path[-1] if path else ""]
+        return [*map(self._text, texts), inputs, outputs, attributes]
+
+    def _value(self, scope: Scope, name: str) -> int:
+        key = Index.defining_scope(scope, name), name
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = len(self._rows)
+            self._rows.append([self._text(name), self._text(self._about(scope, name))])
+        return found
+
+    def _about(self, scope: Scope, name: str) -> str:
+        constant = find_constant(scope, name)
+        stated = None if constant is not None else self._index.type_of(scope, name)
+        if constant is None:
+            return ("" if stated is None else format_type(stated)) or ""
+        tensor = constant.value
+        if not isinstance(tensor, Tensor):
+            return "constant, sparse" if isinstance(tensor, SparseTensor) else "constant"
+        text = f"constant {tensor.dtype}[{','.join(map(str, tensor.dims))}]"
+        count = element_count(tensor.dims)
+        if count > self._left or is_external(tensor):
+            return text
+        self._left -= count
+        try:
+            found = statistics(tensor, bins=0)
+        except (OnnxJsonError, ValueError, TypeError):
+            return text
+        return f"{text} {_figures(found)}"
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(visible(text, _LONGEST), len(self._texts))
+
+
+def _figures(found: Any) -> str:
+    figures = [("min", found.minimum), ("mean", found.mean), ("max", found.maximum)]
+    return ", ".join([f"{name} {value:.4g}" for name, value in figures if isinstance(value, int | float)])
+
+
+def _attribute(attribute: Attribute) -> str:
+    text = attribute_text(attribute)
+    return text if text is not None else "a tensor" if attribute.t is not None else "a graph or other value"
+
+
+def overlays_of(path: Path, index: Index) -> Overlays:
+    """Return what a report of ``onnxjson run --json`` says about nodes: their times and execution providers.
+
+    Raises:
+        DecodeError: the file is no such report.
+    """
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        times = [(each["name"], each["seconds"] * 1e3) for each in report["profile"]]
+        places = [(each["name"], str(each["provider"])) for each in (report.get("placement") or {}).get("nodes", ())]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise DecodeError(f"{visible(str(path), None)}: not a report of `onnxjson run --json`: {error}") from error
+    named = {name: refs[0].address for name, _ in (*times, *places) if (refs := index.nodes_with("name", name))}
+    titled = {"time in ms": times, "provider": places}
+    return {title: {named[name]: value for name, value in found if name in named} for title, found in titled.items()}
+
+
+def explorer_data(name: str, index: Index) -> dict[str, Any]:
+    """Return a model as Model Explorer reads it: a graph for each graph, nodes with attributes, edges and types."""
+    return {"label": visible(name), "graphs": [_explorer_graph(scope, index) for scope in index.scopes]}
+
+
+def _explorer_graph(scope: Scope, index: Index) -> dict[str, Any]:
+    nodes: list[dict[str, Any]] = [
+        {"id": f"input {name}", "label": visible(name, _LONGEST), "namespace": "inputs"} for name in scope.inputs
+    ]
+    children: dict[int, list[str]] = {}
+    for child in scope.children:
+        if child.owner is not None:
+            children.setdefault(child.owner.position, []).append(child.address)
+    for position, node in enumerate(scope.graph.node):
+        path = scopes_of(node)
+        edges = []
+        for slot, name in enumerate(node.input):
+            found = scope.producers.get(name)
+            source = f"{found[0]}" if found is not None else f"input {name}" if name in scope.inputs else None
+            if source is not None:
+                output = str(found[1]) if found is not None else "0"
+                edges.append({"sourceNodeId": source, "sourceNodeOutputId": output, "targetNodeInputId": str(slot)})
+        made = {
+            "id": str(position), "label": visible(operator_name(node.domain, node.op_type), _LONGEST),
+            "namespace": visible(path[-1] if path else "", None),
+            "subgraphIds": children.get(position, []),
+            "attrs": _pairs({"name": node.name or ""} | {each.name or "": _attribute(each) for each in node.attribute}),
+            "incomingEdges": edges,
+            "outputsMetadata": [
+                {"id": str(slot), "attrs": _pairs({"tensor_name": name, "tensor_shape": _type(index, scope, name)})}
+                for slot, name in enumerate(node.output)
+            ],
+        }  # fmt: skip
+        nodes.append(made)
+    return {"id": scope.address, "nodes": nodes}
+
+
+def _pairs(texts: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": visible(key), "value": visible(text, _LONGEST)} for key, text in texts.items()]
+
+
+def _type(index: Index, scope: Scope, name: str) -> str:
+    stated = index.type_of(scope, name)
+    return ("" if stated is None else format_type(stated)) or ""

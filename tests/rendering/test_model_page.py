@@ -1,0 +1,86 @@
+"""The page of a whole model, and the graph for Model Explorer."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onnxjson
+from onnxjson.example import make_example
+from tests.cli.running import run
+from tests.editing.graphs import model_of
+
+MODELS = Path(__file__).parents[1] / "models"
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id=data>(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def page_of(path: Path, *more: str | Path) -> str:
+    made = run("show", path, "-o", path.with_suffix(".html"), *more)
+    assert made.exit_code == 0, made.stderr
+    return path.with_suffix(".html").read_text()
+
+
+def test_page_has_nodes_values_attributes_statistics_and_costs(tmp_path: Path) -> None:
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    page = page_of(tmp_path / "m.onnx", "--dim", "N=3")
+    data = data_of(page)
+    texts, nodes = data["texts"], data["nodes"]
+    assert [texts[node[0]] for node in nodes] == ["Conv", "LeakyRelu", "MaxPool", "Flatten", "Gemm", "Softmax"]
+    assert [[texts[each] for each in pair] for pair in nodes[1][5]] == [["alpha", "0.01"]]
+    weight = data["values"][nodes[0][3][1]]
+    assert texts[weight[0]] == "conv.weight"
+    assert re.fullmatch(r"constant float32\[4,1,3,3\] min \S+, mean \S+, max \S+", texts[weight[1]])
+    assert data["overlays"]["MACs, N=3"]["0"] == 3 * 4 * 64 * 9
+    assert "default-src 'none'" in page
+
+
+def test_no_text_of_a_model_leaves_its_place(tmp_path: Path) -> None:
+    model = model_of("g (float[4] x) => (float[4] y) { y = Relu(x) }")
+    hostile = "</script><script>alert(1)</script>\x1b[31m"
+    model = model.rewrite(onnxjson.edits.SetName(node="op:Relu", name=hostile))
+    onnxjson.save(model, tmp_path / "m.onnx")
+    page = page_of(tmp_path / "m.onnx")
+    assert page.count("<script") == 2
+    assert any("alert(1)" in text for text in data_of(page)["texts"])
+    assert "\x1b" not in page
+
+
+def test_report_of_a_run_is_an_overlay(tmp_path: Path) -> None:
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    report = {"profile": [{"name": "/conv", "seconds": 0.25}], "placement": {"nodes": [
+        {"name": "/fc", "provider": "CPUExecutionProvider"}]}}  # fmt: skip
+    (tmp_path / "run.json").write_text(json.dumps(report))
+    overlays = data_of(page_of(tmp_path / "m.onnx", "--overlay", tmp_path / "run.json"))["overlays"]
+    assert overlays["time in ms"] == {"0": 250.0}
+    assert overlays["provider"] == {"4": "CPUExecutionProvider"}
+    (tmp_path / "run.json").write_text("{}")
+    assert (
+        run("show", tmp_path / "m.onnx", "-o", tmp_path / "p.html", "--overlay", tmp_path / "run.json").exit_code == 65
+    )
+
+
+@pytest.mark.parametrize("name", ["branches_ts", "encoder_dynamo"])
+def test_graph_for_model_explorer_is_closed(name: str) -> None:
+    shown = run("show", MODELS / f"{name}.onnx", "--format", "explorer")
+    graphs = json.loads(shown.stdout)["graphs"]
+    addresses = {graph["id"] for graph in graphs}
+    for graph in graphs:
+        ids = {node["id"] for node in graph["nodes"]}
+        assert len(ids) == len(graph["nodes"])
+        for node in graph["nodes"]:
+            assert {edge["sourceNodeId"] for edge in node.get("incomingEdges", ())} <= ids
+            assert set(node.get("subgraphIds", ())) <= addresses
+
+
+def test_page_is_about_one_whole_model(tmp_path: Path) -> None:
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    assert run("show", tmp_path / "m.onnx", "op:Conv", "-o", tmp_path / "p.html").exit_code == 2
+    assert run("show", tmp_path / "m.onnx", "--overlay", tmp_path / "m.onnx").exit_code == 2
