@@ -44,7 +44,7 @@ class _Texts(NamedTuple):
 @options.option("--policy FILE", "Rules and budgets; default: all rules, no budgets.", "policy_file")
 @options.option("--out DIR", "Folder for gate.md, .html, .json, .sarif and .github.", "folder", required=True)
 @options.option(
-    "--verify SECONDS",
+    "--verify-seconds SECONDS",
     "Also compare outputs with those of the base on random inputs, each model for at most this time.",
     "seconds",
     type=click.FloatRange(0, min_open=True),

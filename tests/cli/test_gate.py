@@ -190,12 +190,12 @@ def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(
     (folder / "b.onnx").write_text(pointer)
     _git(folder, "commit", "-q", "-a", "-m", "two")
     monkeypatch.chdir(folder)
-    result = run("gate", "--base", "main", "--out", folder / "out", "--verify", "60")
+    result = run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "60")
     assert result.stdout.splitlines()[:2] == [
         "FAIL  a.onnx changed: 1 error, 0 warnings", "pass  b.onnx changed: 0 errors, 1 warning",
     ]  # fmt: skip
     text = (folder / "out" / "gate.md").read_text()
     assert 'outputs differ from those of the base on random inputs: "probabilities" by up to' in text
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
-    run("gate", "--base", "main", "--out", folder / "out", "--verify", "0.001")
+    run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "0.001")
     assert "not verified: " in (folder / "out" / "gate.md").read_text()
