@@ -1,6 +1,6 @@
-"""``python -m tests.patterns.counts [--models DIR] [--onnxscript]``: matches of the rules of the package.
+"""``python -m tests.patterns.counts [--models DIR] [onnxscript]``: matches of the rules of the package.
 
-Prints, for each rule, its matches in the models of ``tests/models`` and of DIR. With --onnxscript, the matches of the
+Prints, for each rule, its matches in the models of ``tests/models`` and of DIR. With the word onnxscript, the matches of the
 same fusions are counted beside those of onnxscript's rewriter, in the same models and in the case of each rule; exits
 with 1 if a difference has no explanation here.
 """
@@ -154,10 +154,10 @@ def main(arguments: Sequence[str]) -> int:
     """Print the tables; see the module."""
     parser = argparse.ArgumentParser(prog="python -m tests.patterns.counts")
     parser.add_argument("--models", type=Path, help="also count in the models of a folder")
-    parser.add_argument("--onnxscript", action="store_true", help="compare with onnxscript's rewriter")
+    parser.add_argument("beside", nargs="?", choices=["onnxscript"], help="compare with onnxscript's rewriter")
     options = parser.parse_args(arguments)
     models = sources(options.models)
-    if options.onnxscript:
+    if options.beside:
         return int(bool(comparison(models, print)))
     totals = rule_table(models, print)
     print(f"{len(totals)} rules, {sum(map(bool, totals.values()))} with matches, {sum(totals.values()):,} matches")
