@@ -1,8 +1,8 @@
 """``python -m tests.patterns.counts [--models DIR] [onnxscript]``: matches of the rules of the package.
 
-Prints, for each rule, its matches in the models of ``tests/models`` and of DIR. With the word onnxscript, the matches of the
-same fusions are counted beside those of onnxscript's rewriter, in the same models and in the case of each rule; exits
-with 1 if a difference has no explanation here.
+Prints, for each rule, its matches in the models of ``tests/models`` and of DIR. With the word onnxscript, the matches
+of the same fusions are counted beside those of onnxscript's rewriter, in the same models and in the case of each rule;
+exits with 1 if a difference has no explanation here.
 """
 
 import argparse
