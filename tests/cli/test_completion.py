@@ -90,13 +90,10 @@ def test_bash_completes(
 
 
 CASES = [
-    ("show m.onnx op:N", "op:Neg"),
     ("show m.onnx 'op:A", "op:Abs"),
     ("diff --ignore metadata,na", "metadata,names"),
     ("diff --format=ma", "--format=markdown"),
-    ("optimize m.onnx -p onnxoptimizer:fuse_bn", "onnxoptimizer:fuse_bn_into_conv"),
     ("rewrite rename m.onnx te", "tensor"),
-    ("opti", "optimize"),
     ("show m.on", "m.onnx"),
 ]
 
