@@ -54,7 +54,7 @@ def test_session_entries_and_options_of_providers_reach_onnxruntime(saved: Path)
     # It only refuses values, and only of some keys.
     refused = run("run", saved, "--session", "session.intra_op_thread_affinities=x", "--threads", "2")
     assert refused.exit_code == 76, refused.stdout
-    assert "affinit" in refused.stderr
+    assert "Processor id must consist of only digits" in refused.stderr
     assert run("run", saved, "--session", "session.disable_prepacking=1").exit_code == 0
     assert run("run", saved, "--provider", "cpu:use_arena=0").exit_code == 0
     absent = run("run", saved, "--provider", "cuda:enable_cuda_graph=1")
