@@ -25,7 +25,7 @@ OTHERS = {
         "--source",
     ),
     *("--python", "--cache", "--mistakes", "--quick", "--repeat", "--models", "--folder", "--rounds", "--wording"),
-    *("--onnxscript", "--all-passes", "--unfused", "--only", "--all"),
+    *("--all-passes", "--unfused", "--only", "--all"),
 }
 """Options of git and of commands in a clone."""
 
