@@ -1,6 +1,6 @@
-"""Other programs at the door: models shown and changed for coding agents, over the Model Context Protocol.
+"""Other programs at the door: coding agents (Model Context Protocol) and editors (Language Server Protocol).
 
-Here: tools with bounded answers, and the server that offers them.
+Here: tools with bounded answers, texts that somebody edits, and the servers that offer them.
 
 Not here: what the tools do (the rooms below), and the command that starts the server (`onnxjson.cli`).
 

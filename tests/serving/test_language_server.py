@@ -1,0 +1,234 @@
+"""The language server, spoken to by a client as an editor does."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from lsprotocol import types as lsp
+from onnx import TensorProto, helper
+from pygls.lsp.client import LanguageClient
+
+import onnxjson
+
+
+def text_of(folder: Path) -> str:
+    """The text of three nodes and a weight."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["h"], name="first"),
+            helper.make_node("Softmax", ["h"], ["p"], name="second", axis=-1),
+            helper.make_node("Relu", ["p"], ["y"], name="third"),
+        ],
+        "g",
+        [value("x", TensorProto.FLOAT, [2, 4])],
+        [value("y", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor("w", TensorProto.FLOAT, [4, 3], range(12))],
+        value_info=[value("h", TensorProto.FLOAT, [2, 3])],
+    )
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return onnxjson.dumps(onnxjson.load(path))
+
+
+class Editor:
+    """A client with one open text."""
+
+    def __init__(self, client: LanguageClient, uri: str, text: str) -> None:
+        self.client = client
+        self.uri = uri
+        self.text = text
+        self.version = 0
+        self.found: asyncio.Queue[Any] = asyncio.Queue()
+        client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: self.found.put_nowait(params))
+
+    async def open(self) -> None:
+        await self.client.initialize_async(lsp.InitializeParams(capabilities=lsp.ClientCapabilities()))
+        self.client.initialized(lsp.InitializedParams())
+        document = lsp.TextDocumentItem(self.uri, "json", self.version, self.text)
+        self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(document))
+
+    def write(self, text: str) -> None:
+        self.version += 1
+        self.text = text
+        document = lsp.VersionedTextDocumentIdentifier(version=self.version, uri=self.uri)
+        change = lsp.TextDocumentContentChangeWholeDocument(text)
+        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
+
+    async def diagnostics(self) -> list[lsp.Diagnostic]:
+        """Those of the present version."""
+        while True:
+            found = await asyncio.wait_for(self.found.get(), 20)
+            if found.version == self.version:
+                return list(found.diagnostics)
+
+    def place(self, part: str, after: int = 0) -> dict[str, Any]:
+        """The position `after` characters into the first occurrence of `part`."""
+        before = self.text[: self.text.index(part) + after]
+        line = before.count("\n")
+        position = lsp.Position(line, len(before) - before.rfind("\n") - 1)
+        return {"text_document": lsp.TextDocumentIdentifier(self.uri), "position": position}
+
+    def applied(self, edits: Any) -> str:
+        lines = self.text.splitlines(keepends=True)
+        starts = [0]
+        for line in lines:
+            starts.append(starts[-1] + len(line))
+        text = self.text
+        for edit in sorted(edits, key=lambda each: (each.range.start.line, each.range.start.character), reverse=True):
+            start, end = (starts[each.line] + each.character for each in (edit.range.start, edit.range.end))
+            text = text[:start] + edit.new_text + text[end:]
+        return text
+
+
+Session = Callable[[Editor], Awaitable[None]]
+
+
+def edit(tmp_path: Path, session: Session, text: str | None = None) -> None:
+    """Start the server as an editor does, and run a session with it."""
+
+    async def run() -> None:
+        client = LanguageClient("test", "1")
+        await client.start_io(sys.executable, "-m", "onnxjson", "lsp")
+        editor = Editor(client, (tmp_path / "m.onnx.json").as_uri(), text_of(tmp_path) if text is None else text)
+        try:
+            await editor.open()
+            await session(editor)
+            await client.shutdown_async(None)
+            client.exit(None)
+        finally:
+            process: Any = client._server
+            if process.returncode is None and sys.exc_info()[0] is not None:
+                process.kill()
+            await client.stop()  # type: ignore[no-untyped-call]
+
+    asyncio.run(run())
+
+
+def test_findings_while_typing_are_those_of_check(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        assert await editor.diagnostics() == []
+        good = editor.text
+        for wrong, code in (
+            (good.replace('"Softmax"', '"SoftMax"'), "unknown-operator"),
+            (good.replace('"axis": -1', '"axes": -1'), "unknown-attribute"),
+            (good.replace('"input": ["h"]', '"input": ["hh"]'), "undefined-input"),
+            (good.replace('"axis": -1', '"axis": -1,,'), None),
+            (good[: len(good) // 2], None),
+        ):
+            editor.write(wrong)
+            found = await editor.diagnostics()
+            file = tmp_path / "wrong.onnx.json"
+            file.write_text(wrong)
+            expected = [(each.line - 1, each.column - 1, each.code) for each in onnxjson.check(file)]
+            assert [(each.range.start.line, each.range.start.character, each.code) for each in found] == expected
+            assert expected
+            assert code is None or code in {each.code for each in found}
+        editor.write(good)
+        assert await editor.diagnostics() == []
+
+    edit(tmp_path, session)
+
+
+def test_hover_completion_and_navigation(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        client = editor.client
+        hover = await client.text_document_hover_async(lsp.HoverParams(**editor.place('"Softmax"', 2)))
+        assert hover is not None
+        assert "axis" in hover.contents.value  # type: ignore[union-attr]
+        hover = await client.text_document_hover_async(lsp.HoverParams(**editor.place('["x", "w"]', 7)))
+        assert hover is not None
+        assert "float32[4,3]" in hover.contents.value  # type: ignore[union-attr]
+        hover = await client.text_document_hover_async(lsp.HoverParams(**editor.place('"input": ["h"]', 11)))
+        assert hover is not None
+        assert "first" in hover.contents.value  # type: ignore[union-attr]
+        for part, after, wanted, unwanted in (
+            ('"Softmax"', 1, "LogSoftmax", "axis"),
+            ('"axis"', 1, "axis", "Softmax"),
+            ('"input": ["h"]', 11, "x", "Softmax"),
+        ):
+            params = lsp.CompletionParams(**editor.place(part, after))
+            offered = await client.text_document_completion_async(params)
+            labels = {each.label for each in offered.items}  # type: ignore[union-attr]
+            assert wanted in labels
+            assert unwanted not in labels
+        place = editor.place('"input": ["h"]', 11)
+        origin = await client.text_document_definition_async(lsp.DefinitionParams(**place))
+        assert origin.range.start.line == editor.text[: editor.text.index('["h"],')].count("\n")  # type: ignore[union-attr]
+        context = lsp.ReferenceContext(include_declaration=True)
+        found = await client.text_document_references_async(lsp.ReferenceParams(context=context, **place))
+        assert len(found or ()) == 3  # output, input, value_info
+        symbols = await client.text_document_document_symbol_async(
+            lsp.DocumentSymbolParams(lsp.TextDocumentIdentifier(editor.uri))
+        )
+        assert {"first", "second", "third", "x", "y", "w"} <= {each.name for each in symbols or ()}
+
+    edit(tmp_path, session)
+
+
+def test_rename_is_the_edit_and_format_is_fmt(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        client = editor.client
+        place = editor.place('"input": ["h"]', 11)
+        found = await client.text_document_rename_async(lsp.RenameParams(new_name="hidden", **place))
+        model = onnxjson.loads(editor.text)
+        renamed = onnxjson.apply(model, [onnxjson.edits.Rename(kind="tensor", from_="h", to="hidden")])
+        assert editor.applied(found.changes[editor.uri]) == onnxjson.dumps(renamed)  # type: ignore[union-attr, index]
+        with pytest.raises(Exception, match="would collide"):
+            await client.text_document_rename_async(lsp.RenameParams(new_name="x", **place))
+        good = editor.text
+        editor.write(good.replace("\n  ", "\n       ").replace('"axis": -1', '"axis":-1'))
+        params = lsp.DocumentFormattingParams(
+            lsp.TextDocumentIdentifier(editor.uri), lsp.FormattingOptions(tab_size=2, insert_spaces=True)
+        )
+        edits = await client.text_document_formatting_async(params)
+        assert editor.applied(edits) == good
+
+    edit(tmp_path, session)
+
+
+def test_types_as_hints_and_corrections_as_actions(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        client = editor.client
+        document = lsp.TextDocumentIdentifier(editor.uri)
+        everything = lsp.Range(lsp.Position(0, 0), lsp.Position(999, 0))
+        hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document, everything))
+        assert " float32[2,3]" in [each.label for each in hints or ()]
+        editor.write(editor.text.replace('"Softmax"', '"SoftMax"'))
+        found = [each for each in await editor.diagnostics() if each.code == "unknown-operator"]
+        context = lsp.CodeActionContext(found)
+        actions = await client.text_document_code_action_async(lsp.CodeActionParams(document, everything, context))
+        action = next(each for each in actions or () if each.title == "Replace by Softmax")
+        edits = action.edit.changes[editor.uri]  # type: ignore[index, union-attr]
+        assert '"Softmax"' in editor.applied(edits)
+
+    edit(tmp_path, session)
+
+
+def test_half_typed_texts_never_end_the_server(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        good = editor.text
+        await editor.diagnostics()
+        for position in range(0, len(good), 37):
+            editor.write(
+                good[:position]
+                + "\x00{[\"'é\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                + good[position:]
+            )
+            params = lsp.HoverParams(lsp.TextDocumentIdentifier(editor.uri), lsp.Position(position % 30, 3))
+            await editor.client.text_document_hover_async(params)
+        editor.write(good)
+        assert await editor.diagnostics() == []
+
+    edit(tmp_path, session)
+
+
+def test_texts_of_other_programs_are_left_alone(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        assert await editor.diagnostics() == []
+
+    edit(tmp_path, session, '{"voice": "en", "speed": 1.0}\n')
