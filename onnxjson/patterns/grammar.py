@@ -55,6 +55,7 @@ _TOKEN: Final = re.compile(
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
 _DIGITS: Final = 9
 _OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
+_CHOICE: Final = re.compile(r'\(\s*(?:[\w.:*]+|"(?:[^"\\]|\\.)*")\s*\|')
 _SIZES: Final = re.compile(r"[kMG]\b")
 _SIZE: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
@@ -191,7 +192,7 @@ class _Parser:
         return self._call()
 
     def _is_choice(self) -> bool:
-        return re.compile(r"\(\s*[\w.:*]+\s*\|").match(self._text, self._token.start) is not None
+        return _CHOICE.match(self._text, self._token.start) is not None
 
     def _call(self) -> Call:
         operators = [self._operator()] if not self._is("(") else self._between("(", self._operator, ")", mark="|")
