@@ -268,7 +268,7 @@ def test_a_killed_backup_is_none_and_its_leftover_goes(path: Path, home: Path) -
     code = (
         "import os, pathlib, sys\nfrom onnxjson.storage import saving, state\n"
         "saving.Output.sha256 = lambda self: os._exit(1)\nsaving.Output.clone = lambda *_: False\n"
-        "state._make_private(state._folder_of(pathlib.Path(sys.argv[1])))\n"
+        "state.make_private(state._folder_of(pathlib.Path(sys.argv[1])))\n"
         "(state._folder_of(pathlib.Path(sys.argv[1])) / 'path').touch()\n"
         "state.keep_backup(pathlib.Path(sys.argv[1]))\n"
     )
