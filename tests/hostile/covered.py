@@ -23,7 +23,7 @@ MODULES = (
 TESTS = (
     "tests/model/test_display.py", "tests/model/test_suggestions.py", "tests/storage/test_external.py",
     "tests/storage/test_saving.py", "tests/storage/test_state.py", "tests/storage/test_rare_errors.py",
-    "tests/storage/test_api.py", "tests/running/test_worker.py", "tests/running/test_worker_server.py",
+    "tests/running/test_worker.py", "tests/running/test_worker_server.py",
     "tests/running/test_rare_workers.py", "tests/running/test_scratch.py", "tests/running/test_box.py",
     "tests/tui/test_journal.py", "tests/tui/test_rare_journals.py",
 )  # fmt: skip

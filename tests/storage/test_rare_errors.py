@@ -171,6 +171,11 @@ def test_a_device_and_a_file_elsewhere_are_no_data(tmp_path: Path, monkeypatch: 
     (tmp_path / "sub").mkdir()
     with pytest.raises(UntrustedError, match="not a regular file"):
         resolved(tmp_path, "sub")
+    regular = os.stat(tmp_path / "w.bin")
+    with monkeypatch.context() as context:  # exchanged after it was looked at
+        context.setattr(external, "os", SimpleNamespace(**{**vars(os), "stat": lambda *_, **__: regular}))
+        with pytest.raises(UntrustedError, match="not a regular file"):
+            resolved(tmp_path, "sub")
     real = os.fstat
 
     def elsewhere(descriptor: int) -> Any:
