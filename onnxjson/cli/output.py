@@ -21,7 +21,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
@@ -261,12 +261,13 @@ def report_failure(error: Exception) -> int:
     except OSError as unreadable:  # nothing can be opened any more, not even a file of this program
         sys.stderr.write(f"onnxjson: error[{INPUT_OUTPUT}]: {unreadable.strerror}; the system opens no more files\n")
         return INPUT_OUTPUT
-    if isinstance(error, (DecodeError, EncodeError)) and error.findings:
-        findings(error.findings, limit=SHOWN)
-        if isinstance(error, DecodeError):
-            errors = counted(sum(finding.severity == "error" for finding in error.findings), "error")
-            text = f"{error.findings[0].file or 'the text'} has {errors}; correct the places listed above"
-    failure(code, text)
+    with suppress(OSError):  # standard error cannot be written: the exit code tells
+        if isinstance(error, (DecodeError, EncodeError)) and error.findings:
+            findings(error.findings, limit=SHOWN)
+            if isinstance(error, DecodeError):
+                errors = counted(sum(finding.severity == "error" for finding in error.findings), "error")
+                text = f"{error.findings[0].file or 'the text'} has {errors}; correct the places listed above"
+        failure(code, text)
     return code
 
 

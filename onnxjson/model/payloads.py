@@ -52,7 +52,7 @@ class SourceFile:
 
     def __del__(self) -> None:
         # Closed explicitly: Python warns about files that it has to close itself.
-        with suppress(AttributeError):
+        with suppress(AttributeError, OSError):
             self._file.close()
 
     def fileno(self) -> int:

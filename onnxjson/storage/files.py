@@ -228,7 +228,7 @@ def save(
     def read_back(temporary: Path) -> None:
         # The hash has shown that the bytes are those that were written. Before they replace a file, perhaps the only
         # copy, they are also read as a user would read them.
-        if path.exists():
+        if os.path.exists(path):
             verify(temporary, form)
         if form == "json" and weights == "blobs" and blobs is not None:
             weights_apart.require_blobs(model, real_folder(path), blobs)

@@ -359,7 +359,8 @@ def _locked_folder(folder: Path, name: str) -> Iterator[int]:
         _lock(descriptor, name)
         yield descriptor
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _lock(descriptor: int, name: str) -> None:

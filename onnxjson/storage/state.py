@@ -27,7 +27,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
 from onnxjson.storage.identity import reading_error, sha256_of
-from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error
+from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error, system_errors
 
 BACKUPS_A_PATH = 20
 """Maximum number of backups of one path."""
@@ -103,7 +103,7 @@ def history(path: Path) -> History:
     if not kept:
         name = visible(str(path), None)
         raise MissingInputError(f"there is no backup of {name}; only commands that change a file in place make backups")
-    sha256 = sha256_of(path) if path.exists() else ""
+    sha256 = sha256_of(path) if os.path.exists(path) else ""
     try:
         restored = (_folder_of(path) / _RESTORED).read_text(encoding="ascii")
     except (OSError, ValueError):
@@ -122,13 +122,15 @@ def keep_backup(path: Path, known: str | None = None) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise reading_error(path, error) from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OutputError(f"{visible(str(path), None)} is not a regular file, so it has no backup")
-        _keep(path, descriptor, status, known)
-    finally:
-        os.close(descriptor)
+    name = visible(str(path), None)
+    with system_errors(f"no backup of {name} can be kept"):
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise OutputError(f"{name} is not a regular file, so it has no backup")
+            _keep(path, descriptor, status, known)
+        finally:
+            os.close(descriptor)
 
 
 def undo_save(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import onnxjson
+from onnxjson.cli import output
 from onnxjson.model.document import Graph, StringStringEntry, Tensor
 from onnxjson.model.errors import (
     AccessDeniedError,
@@ -212,3 +213,24 @@ def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch
         state.keep_backup(path)
     assert sys.platform
     assert path.read_bytes() == b"new"
+
+
+def test_a_descriptor_that_cannot_be_closed_breaks_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "state"))
+    real = os.close
+
+    def close(descriptor: int) -> None:
+        real(descriptor)
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(os, "close", close)
+    save_file(path, lambda sink: sink.write(b"new"))
+    with pytest.raises(FileError, match="no backup of"):
+        state.keep_backup(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == b"new"
+
+
+def test_a_failure_that_cannot_be_printed_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "failure", failing(errno.EIO))
+    assert output.report_failure(FileError("x")) == 74

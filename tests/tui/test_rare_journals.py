@@ -20,7 +20,7 @@ from onnxjson_tui.session import journal as journals
 from onnxjson_tui.session.journal import Header, Journal, Line, StepLine, begin, encoded, lock_abandoned
 from onnxjson_tui.session.recovery import Abandoned
 from tests.editing.random_models import random_model
-from tests.tui.sessions import opened, saved, small
+from tests.tui.sessions import opened, saved
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +163,9 @@ def test_steps_that_do_not_fit_end_the_replay_with_their_number(tmp_path: Path) 
 
 
 def test_steps_that_write_files_and_payloads_of_the_model_are_found(tmp_path: Path) -> None:
-    model = small()
+    model = onnxjson.Model(
+        graph=onnxjson.Graph(initializer=(onnxjson.Tensor(dims=(4,), data_type=1, raw_data=bytes(16)),))
+    )
     changed = onnxjson.apply(model, edits.SetMetadata(key="k", value="v"))
     step = StepLine(
         patch=onnxjson.Patch.between(model, changed).dumps(),

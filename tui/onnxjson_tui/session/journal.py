@@ -137,7 +137,8 @@ class Journal:
                 return
             self._sync()
             self._is_closed = True
-            os.close(self._descriptor)
+            with suppress(OSError):
+                os.close(self._descriptor)
             self._changed.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
