@@ -22,7 +22,7 @@ CALLS = {
     "attributes": "?fchmod,?fchown,?fsetxattr,?chmod,?flock,?utimensat",
     "unlink": "?unlink,?unlinkat,?rmdir",
     "close": "close",
-    "read": "read,?pread64,?getdents64,?mmap",
+    "read": "read,?pread64,?getdents64",
     "stat": "?newfstatat,?fstat,?statx,?lstat,?stat,?readlink",
 }
 """Groups of system calls, in the words of strace."""

@@ -38,8 +38,10 @@ def in_the_workbench() -> int:
         if not isinstance(session, Session):
             return 65
         session.edit(edits.SetMetadata(key="k", value="v"))
-        session.save()
+        kind = session.save().kind
         session.close()
+        if kind != "saved":
+            return 75
     except onnxjson.OnnxJsonError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
