@@ -5,17 +5,18 @@ answers about the text from what can be read of it.
 """
 
 import bisect
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from onnxjson.codecs.reading.exact_reader import locate, path_of
-from onnxjson.codecs.reading.scan import Scan, scan
-from onnxjson.codecs.reading.tree import Key, Span, Tree, start_of
+from onnxjson.codecs.reading.scan import scan
+from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree, parse
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.diffing.line_changes import changes
 from onnxjson.editing.applying import run
@@ -34,6 +35,7 @@ from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
 
 _WIDTH: Final = 80
+_LONG: Final = 1 << 20
 _DECLARING: Final = ("input", "output", "initializer", "value_info")
 
 
@@ -68,7 +70,7 @@ class EditedText:
     model: Model | None = None
     """The model; that of the last valid version if this one is not valid."""
     is_valid: bool = False
-    _scan: Scan | None = None
+    _tree: Tree = UNREADABLE
     _names: list[Named] | None = None
     _nodes: dict[tuple[Key, ...], NodeRef] = field(default_factory=dict)
 
@@ -104,11 +106,13 @@ class EditedText:
         return sorted(found, key=lambda each: (each.line, each.column))
 
     @property
-    def scanned(self) -> Scan:
-        """The tree of the text with all positions."""
-        if self._scan is None:
-            self._scan = scan(self._data)
-        return self._scan
+    def tree(self) -> Tree:
+        """The plain values of the text; of a long one with mistakes, which are slow to read around, none."""
+        if self._tree is UNREADABLE:
+            is_clean, self._tree = parse(self._data)
+            if not is_clean:
+                self._tree = scan(self._data).tree if len(self._data) < _LONG else None
+        return self._tree
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 0; a column counts characters."""
@@ -121,29 +125,24 @@ class EditedText:
 
     def path_at(self, offset: int) -> tuple[tuple[Key, ...], bool]:
         """The path of the innermost value around an offset, and whether its key, not the value, is there."""
-        path: list[Key] = []
-        span: Span | int = self.scanned.root
-        while isinstance(span, Span):
-            best: Key | None = None
-            on_key = False
-            for key, member in span.members.items():
-                begin = span.keys.get(key, start_of(member)) if span.keys is not None and isinstance(key, str) else None
-                start = start_of(member) if begin is None else begin
-                if start > offset:
-                    break
-                best, on_key = key, start_of(member) > offset
-            if best is None:
+        names = self.names()
+        at = bisect.bisect_right(names, offset, key=lambda each: each.start) - 1
+        found, on_key = ((), False) if at < 0 else (names[at].path, False)
+        for start, end, path, is_key in _walk(self.text, list(found), 0 if at < 0 else names[at].start):
+            if start > offset:
                 break
-            path.append(best)
-            if on_key:
-                return tuple(path), True
-            span = span.members[best]
-        return tuple(path), False
+            found, on_key = path, is_key and offset <= end
+        return found, on_key
 
     def names(self) -> list[Named]:
         """All names in the text, in the order of their places."""
         if self._names is None:
-            self._names = sorted(_names(self.scanned.tree, self.scanned.root, ()), key=lambda each: each.start)
+            self._names = []
+            for start, end, path, is_key in _walk(self.text, [], 0):
+                if self.text[start] == '"' and (kind := _kind_of(path, is_key=is_key)):
+                    text = self.text[start + 1 : end - 1]
+                    name = str(path[-1]) if is_key else unquoted(text) if "\\" in text else text
+                    self._names.append(Named(name, kind, start, path))
         return self._names
 
     def name_at(self, offset: int) -> Named | None:
@@ -184,7 +183,7 @@ class EditedText:
         if self.model is None:
             return None
         if not self._nodes:
-            tree = self.scanned.tree
+            tree = self.tree
             self._nodes = {path_of(tree, ref.address): ref for ref in self.index.nodes()}
         return next((self._nodes[key] for end in range(len(path), 0, -1) if (key := tuple(path[:end])) in self._nodes),
                     None)  # fmt: skip
@@ -241,7 +240,7 @@ class EditedText:
 
     def _node_of(self, path: Sequence[Key]) -> dict[str, Tree]:
         found: dict[str, Tree] = {}
-        tree = self.scanned.tree
+        tree = self.tree
         for position, key in enumerate(path):
             if isinstance(tree, dict) and isinstance(key, str):
                 tree = tree.get(key)
@@ -276,19 +275,43 @@ class EditedText:
         ]  # fmt: skip
 
 
-def _names(tree: Tree, span: Span | int, path: tuple[Key, ...]) -> Iterator[Named]:
-    if not isinstance(span, Span):
-        if isinstance(tree, str) and (kind := _kind_of(path, is_key=False)):
-            yield Named(tree, kind, span, path)
-        return
-    for key, member in span.members.items():
-        inner = (*path, key)
-        if span.keys is not None and isinstance(key, str) and (kind := _kind_of(inner, is_key=True)):
-            yield Named(key, kind, span.keys[key], inner)
-        if isinstance(tree, dict) and isinstance(key, str):
-            yield from _names(tree.get(key), member, inner)
-        elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
-            yield from _names(tree[key], member, inner)
+_TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,)|//[^\n]*')
+
+
+def _walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+    """Yield start, end and path of each string and bracket from `start` on, and whether it is a key.
+
+    `path` is that of the place where the walk begins. Any text can be walked, valid or not.
+    """
+    for token in _TOKEN.finditer(text, start):
+        string, closing, colon, opening, closed, comma = token.groups()
+        is_key = False
+        if string is not None:
+            is_key = bool(path) and not isinstance(path[-1], int) and (colon is not None or path[-1] is None)
+            if is_key:
+                path[-1] = unquoted(string) if "\\" in string else string
+        elif opening is not None:
+            yield token.start(), token.end(), tuple(path), False
+            path.append(None if opening == "{" else 0)
+            continue
+        elif closed is not None:
+            if path:
+                path.pop()
+        elif comma is not None:
+            if path:
+                path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+        else:
+            continue
+        end = token.start() + len(string) + 1 + len(closing) if string is not None else token.end()
+        yield token.start(), end, tuple(path[:-1] if path and path[-1] is None else path), is_key
+
+
+def unquoted(string: str) -> str:
+    """The text of a JSON string with escapes; as it is written if they are not valid."""
+    try:
+        return str(json.loads(f'"{string}"'))
+    except ValueError:
+        return string
 
 
 def _kind_of(path: tuple[Key, ...], *, is_key: bool) -> str:
