@@ -179,9 +179,9 @@ def fleet_command() -> None:
     crashes or hangs is one failed row. Exits 1 if a model has findings or failed.
 
     \b
-    onnxjson fleet check 'models/**/*.onnx' --policy policy.toml --out results.jsonl
-    onnxjson fleet find 's3://zoo/**/*.onnx' 'Softmax($x)' --out attention.parquet
-    onnxjson fleet rewrite set-batch-size models N -o changed --jobs 8
+    onnxjson fleet check 'models/**/*.onnx' --policy policy.toml -j 2
+    onnxjson fleet find models 'Softmax($x)' --out rows.parquet
+    onnxjson fleet rewrite set-batch-size models --size N -o changed
     onnxjson fleet diff release-1 release-2 --report changes.html
     """
 

@@ -136,7 +136,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             value = stated
             graph = replace(graph, value_info=tuple([each for each in graph.value_info if each is not stated]))
         made = replace(graph, output=(*graph.output, value))
-        if scope is main and self.type is None:
+        if scope is main and (self.type is None or value.type == self._known_type(workspace, scope, name)):
             workspace.replace_equivalent(replace(workspace.model, graph=made))  # its type follows from the same nodes
         else:
             workspace.replace_graph(main, made)
@@ -151,14 +151,18 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
                 is_other = f"{format_data_type(known)}, not {format_data_type(dtype)}"
                 raise EditError(f'add-output: "{visible(name)}" is {is_other}; add a Cast with add-node')
             return given
+        known_type = self._known_type(workspace, scope, name)
+        if known_type is None:
+            raise EditError(f'the type of "{visible(name)}" is not known; give a type such as float32[N,512]')
+        return known_type
+
+    def _known_type(self, workspace: Workspace, scope: Scope, name: str) -> Type | None:
         constant = scope.initializer(name)
         found = workspace.index.type_of(scope, name) if constant is None else type_of_constant(constant)
         if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
             inferred = Index(inferred_types(workspace.model, workspace.model_folder)).by_address.get(scope.address)
             found = (inferred.types.get(name) if inferred is not None else None) or found
-        if found is None:
-            raise EditError(f'the type of "{visible(name)}" is not known; give a type such as float32[N,512]')
-        return without_invented_names(found)
+        return None if found is None else without_invented_names(found)
 
 
 class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output"):

@@ -42,6 +42,7 @@ rule: onnxjson optimize m.onnx -p 'onnxscript*' -o 18.onnx
 optimized-diff: onnxjson diff m.onnx 2.onnx --format json --matches
 optimized-text: onnxjson diff m.onnx 3.onnx
 optimized-prove: onnxjson diff m.onnx 2.onnx --prove
+quantize-weights: onnxjson optimize m.onnx -p quantize-weights -o 19.onnx --trace 19.steps
 """
 """The session `passes`; it takes the longest, so that big models are left out unless they are asked for."""
 

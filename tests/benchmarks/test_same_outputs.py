@@ -154,8 +154,8 @@ def test_every_command_edit_and_pass_is_among_the_cases() -> None:
     assert "mixed-precision" in passes
     assert {name for name in passes if f"-p {name}" not in lines and f"{name}{{" not in lines} == set()
     commands = set(re.findall(r"^  ([a-z][a-z-]+)  +\S", printed("--help"), re.MULTILINE))
-    # tui needs a terminal, mcp a client; what doctor reports depends on the machine.
-    not_recorded = {"tui", "doctor", "mcp"}
+    # tui needs a terminal, lsp and mcp a client, fleet workers; what doctor reports depends on the machine.
+    not_recorded = {"tui", "doctor", "fleet", "lsp", "mcp"}
     assert {name for name in commands if f"onnxjson {name}" not in lines} == not_recorded
 
 

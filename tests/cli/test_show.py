@@ -43,7 +43,7 @@ def test_shapes_are_those_that_onnx_infers(binary: Path) -> None:
     found = json.loads(run("show", binary, "/f*", "--shapes", "--json").stdout)
     assert [each["outputs"] for each in found["nodes"]] == [{"flat": "float32[N,64]"}, {"scores": "float32[N,10]"}]
     assert "  0  features  float32[N,4,8,8]" in run("show", binary, "op:Conv", "--shapes").stdout
-    assert "--dim is for --cost and --shapes" in run("show", binary, "--dim", "N=2").stderr
+    assert "--dim is for --cost, --shapes" in run("show", binary, "--dim", "N=2").stderr
 
 
 def test_several_models_are_an_array(binary: Path, text: Path) -> None:

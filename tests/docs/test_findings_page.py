@@ -24,6 +24,8 @@ EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
 EDIT_WORDS = {*NAMES, *[each.role for edit in EDIT_CLASSES for each in parameters(edit)]}
 NOT_CODES = {
     "utf-8",
+    "ls-tree",
+    "speed-up",
     "utf-8-sig",
     "latin-1",
     "onnxjson-demo",

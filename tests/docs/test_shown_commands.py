@@ -17,7 +17,7 @@ from tests.docs.sessions import ROOT, run
 SETUP = """
 git init -q . && git config user.name n && git config user.email e@x && git config core.hooksPath /dev/null
 for name in before base big a; do cp m.onnx $name.onnx; done
-mkdir models && cp m.onnx models/one.onnx && onnxjson convert -q models/one.onnx
+for name in models release-1 release-2; do mkdir $name && cp m.onnx $name/one.onnx; done; onnxjson convert -q models/one.onnx
 onnxjson convert -q m.onnx
 onnxjson git install -q
 git branch -M main
@@ -42,7 +42,7 @@ onnxjson rewrite set-doc m.onnx work -q -i && onnxjson convert -q m.onnx -o m.on
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(300)]
 
-SKIPPED = ("tui", "mcp", "mergetool", "resolve", "completion")
+SKIPPED = ("tui", "lsp", "mcp", "mergetool", "resolve", "completion")
 """Of a terminal, of a client, of a merge with conflicts; and what writes into the folder of the user."""
 
 BEFORE = (
