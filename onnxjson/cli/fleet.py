@@ -21,6 +21,7 @@ from onnxjson.fleet.listing import Source, list_models
 from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row, check_form
 from onnxjson.fleet.summary import summarise, summary_html, summary_lines, summary_markdown
+from onnxjson.model.errors import OutputError
 from onnxjson.rendering.exact import as_json
 
 _SUMMARIES: Final = {
@@ -217,7 +218,8 @@ class _Fleet:
         if given.get("in_place"):
             line.append("-i")
         self.words = words
-        shown = " ".join([*line, *([] if name == "rewrite" else before), *values])
+        where = [*(["-o", str(folder)] if folder is not None else []), *(words[1:] if name in _PAIRING else [])]
+        shown = " ".join([*line, *([] if name == "rewrite" else before), *values, *where])
         self.job = Job(
             command=shown,
             words=(*line, *(["--json"] if has_report and name != "duplicates" else []), *_changes(name, before)),
@@ -242,6 +244,7 @@ class _Fleet:
         with ExitStack() as stack:
             with output.working("listing models"):
                 lists = [list_models([word]) for word in self.words]
+            self._check_places(_united(lists))
             out = self.out or Path(stack.enter_context(tempfile.TemporaryDirectory()), "rows.jsonl")
             results = Results(out, self.job.command, retry_failed=self.given["retry_failed"])
             stack.callback(results.close)
@@ -253,7 +256,7 @@ class _Fleet:
             )
             try:
                 sources = self._paired(client, lists, results) if self.name in _PAIRING else _united(lists)
-                self._all(client, [each for each in sources if each.model not in results.done], self.job, results.add)
+                self._all(client, [each for each in sources if each.shown not in results.done], self.job, results.add)
             except engine.Interrupted as error:
                 output.warn(f"{error}; the same command with the same --out goes on from here")
                 code = output.INTERRUPTED if str(error) == "interrupted" else 1
@@ -267,6 +270,27 @@ class _Fleet:
             if self.out is not None:
                 output.wrote(self.out)
             return code or (1 if set(summary.counts) - {"ok"} else 0)
+
+    def _check_places(self, sources: Sequence[Source]) -> None:
+        """Raise unless each result has a file of its own that is no source, and what changes in place is a file."""
+        report: Path | None = self.given["report"]
+        if report is not None and not report.parent.is_dir():
+            raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
+        if self.given.get("in_place"):
+            for each in sources:
+                if not os.path.lexists(each.model):
+                    raise OutputError(f"{output.quoted(each.shown)} is no file, so -i cannot change it; use -o DIR")
+        if self.job.folder is None:
+            return
+        places: dict[str, Source] = {os.path.realpath(each.model): each for each in sources}
+        for each in sources:
+            try:
+                place = os.path.realpath(self.job.place(each))
+            except ValueError:
+                continue  # a failed row
+            if (other := places.setdefault(place, each)) is not each or place == os.path.realpath(each.model):
+                names = f"{output.quoted(each.shown)} and {output.quoted(other.shown)}"
+                raise OutputError(f"{output.quoted(place)} would be written for {names}; use another folder")
 
     def _write_report(self, summary: Any) -> None:
         place: Path | None = self.given["report"]
@@ -308,16 +332,16 @@ class _Fleet:
         """Pair the models of two roots by relative path, and moved ones by structure; the rest are rows already."""
         old, new = ({each.relative: each for each in found} for found in lists)
         others = {old[name].model: new[name].model for name in old if name in new}
-        removed = [each for name, each in old.items() if name not in new and each.model not in results.done]
-        added = [each for name, each in new.items() if name not in old and each.model not in results.done]
+        removed = [each for name, each in old.items() if name not in new]
+        added = [each for name, each in new.items() if name not in old]
         if removed and added:
             others |= self._moved(client, removed, added)
         found = set(others.values())
-        lost = [Row(model=each.model, command=self.job.command, status="findings", bytes=each.size,
+        lost = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
                     report={"state": "removed"}) for each in removed if each.model not in others]  # fmt: skip
-        fresh = [Row(model=each.model, command=self.job.command, status="findings", bytes=each.size,
+        fresh = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
                      report={"state": "added"}) for each in added if each.model not in found]  # fmt: skip
-        results.add([*lost, *fresh])
+        results.add([row for row in (*lost, *fresh) if row.model not in results.done])
         self.job = self.job._replace(others=others)
         return [each for each in old.values() if each.model in others]
 

@@ -81,12 +81,17 @@ class Job(NamedTuple):
 
     def _output(self, source: Source) -> str:
         """The file to write for a model; its folders are made."""
+        path = self.place(source)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def place(self, source: Source) -> Path:
+        """The file to write for a model; ValueError if it would be outside of the folder."""
         path = Path(self.folder or "", *_parts(source))
         if self.ending is not None:
             ending = next((each for each in (".onnx.json", ".onnxjson", ".onnx") if path.name.endswith(each)), "")
             path = path.with_name(path.name.removesuffix(ending) + self.ending)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return str(path)
+        return path
 
     def _judged(self, source: Source, outcome: Outcome, output: str | None) -> Row:
         code = outcome.code
@@ -106,7 +111,7 @@ class Job(NamedTuple):
     def _made(self, source: Source, **facts: Any) -> Row:
         error = facts.pop("error", None)
         clean = None if error is None else unprintable().sub("?", error)[:_LONGEST]
-        return Row(model=source.model, command=self.command, bytes=source.size, error=clean, **facts)
+        return Row(model=source.shown, command=self.command, bytes=source.size, error=clean, **facts)
 
 
 def _parts(source: Source) -> tuple[str, ...]:

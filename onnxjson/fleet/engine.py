@@ -7,6 +7,8 @@ at once than the memory of the workers allows. If a worker dies, its models go t
 import importlib
 import logging
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,6 +80,9 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
             return
+        # Ctrl-C of a terminal reaches all processes; workers finish what they do.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
         with (
             distributed.LocalCluster(
                 n_workers=jobs,
@@ -90,6 +95,8 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
+            if is_main:
+                signal.signal(signal.SIGINT, before)
             yield client
 
 
@@ -184,4 +191,4 @@ def _needed(batch: Sequence[Source]) -> int:
 
 def _lost(source: Source, command: str, error: BaseException | None) -> Row:
     text = f"its worker ended twice: {visible(str(error), 200)}"
-    return Row(model=source.model, command=command, status="failed", error=text, bytes=source.size)
+    return Row(model=source.shown, command=command, status="failed", error=text, bytes=source.size)

@@ -11,7 +11,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import MissingInputError
-from onnxjson.storage.remote import failures, file_system, is_url
+from onnxjson.storage.remote import failures, file_system, is_url, shown
 
 ENDINGS: Final = (".onnx", ".onnx.json", ".onnxjson")
 """The endings of models in folders, and in patterns that name no ending."""
@@ -29,6 +29,12 @@ class Source(msgspec.Struct, frozen=True):
     """Its path below the folder or pattern that named it."""
     size: int | None = None
     """Bytes, if the listing has them."""
+
+    @property
+    def shown(self) -> str:
+        """Its name in the results: without secrets of a URL, and in UTF-8."""
+        name = shown(self.model) if is_url(self.model) else self.model
+        return name.encode("utf-8", "backslashreplace").decode()
 
 
 def list_models(words: Iterable[str]) -> tuple[Source, ...]:
@@ -48,7 +54,9 @@ def list_models(words: Iterable[str]) -> tuple[Source, ...]:
         for source in named:
             found.setdefault(source.model, source)
         if not named:
-            raise MissingInputError(f"{visible(word, None)} names no model; models end with {', '.join(ENDINGS)}")
+            raise MissingInputError(
+                f"{visible(shown(word), None)} names no model; models end with {', '.join(ENDINGS)}"
+            )
     return tuple(found.values())
 
 
@@ -101,18 +109,24 @@ def _manifest(path: Path) -> Iterator[Source]:
     for line in lines:
         word = line.strip()
         if word and not word.startswith("#"):
-            yield from _named_by(word) if not word.endswith(ENDINGS) or _MAGIC.search(word) else [_one(word)]
+            plain = _plain(word)
+            yield from _named_by(word) if not plain.endswith(ENDINGS) or _MAGIC.search(plain) else [_one(word)]
+
+
+def _plain(word: str) -> str:
+    """A word without the query of a URL, in which ``?`` is no pattern."""
+    return shown(word) if word.startswith(("http://", "https://")) else word
 
 
 def _one(word: str) -> Source:
     """A model that a manifest names; whether it exists is found out when it is read."""
-    return Source(word, word.rpartition("/")[2]) if is_url(word) else _file(word, os.path.basename(word))
+    return Source(word, _plain(word).rpartition("/")[2]) if is_url(word) else _file(word, os.path.basename(word))
 
 
 def _objects(url: str) -> Iterator[Source]:
     head, mark, rest = url.partition("::")
-    if not _MAGIC.search(head) and head.lower().endswith(ENDINGS):
-        yield Source(url, head.rpartition("/")[2])
+    if not _MAGIC.search(_plain(head)) and _plain(head).lower().endswith(ENDINGS):
+        yield Source(url, _plain(head).rpartition("/")[2])
         return
     system, name = file_system(url)
     with failures(url):

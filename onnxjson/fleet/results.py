@@ -1,5 +1,6 @@
 """Results of a fleet: one row a model in a file of JSON lines, written as they come, so that a run can go on later."""
 
+import fcntl
 import io
 import json
 import os
@@ -61,6 +62,10 @@ class Results:
         with system_errors(f"{visible(str(self._lines), None)} cannot be written"):
             self._file = open(self._lines, "ab+", buffering=0)  # noqa: SIM115 - closed by `close`
         try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise OutputError(f"{visible(str(self._lines), None)} is being written by another run") from error
             rows = list(self._kept(command))
             if retry_failed and any(row.status == "failed" for row in rows):
                 rows = [row for row in rows if row.status != "failed"]

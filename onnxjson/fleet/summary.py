@@ -88,8 +88,6 @@ def _facts(report: Any) -> Iterator[tuple[str, Iterable[str]]]:
     elif isinstance(report, list):
         if report and all(isinstance(each, dict) and "bindings" in each for each in report):
             yield "matches", ["models with a match"]
-        if report and all(isinstance(each, dict) and "bindings" in each for each in report):
-            yield "matches", ["models with a match"]
         codes = {str(each["code"]) for each in report if isinstance(each, dict) and "code" in each}
         if codes:
             yield "findings", sorted(codes)

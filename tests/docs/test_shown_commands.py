@@ -17,7 +17,8 @@ from tests.docs.sessions import ROOT, run
 SETUP = """
 git init -q . && git config user.name n && git config user.email e@x && git config core.hooksPath /dev/null
 for name in before base big a; do cp m.onnx $name.onnx; done
-for name in models release-1 release-2; do mkdir $name && cp m.onnx $name/one.onnx; done; onnxjson convert -q models/one.onnx
+for name in models release-1 release-2; do mkdir $name && cp m.onnx $name/one.onnx; done
+onnxjson convert -q models/one.onnx
 onnxjson convert -q m.onnx
 onnxjson git install -q
 git branch -M main

@@ -1,5 +1,6 @@
 """Fleets: every model gets one row, whatever happens to it or to the workers."""
 
+import fcntl
 import http.server
 import io
 import json
@@ -360,3 +361,49 @@ def test_wrong_words(models: Path) -> None:
     for words, reason in wrong:
         result = run("fleet", *words)
         assert (result.exit_code, reason in result.stderr) == (2, True), result.stderr
+
+
+def test_no_source_and_no_other_result_is_overwritten(cluster: Any, models: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.onnx").write_bytes((models / "part0/m000.onnx").read_bytes())
+    a, b = tmp_path / "a", tmp_path / "b"
+    before = (b / "m.onnx").read_bytes()
+    cases: tuple[list[str | Path], ...] = (
+        [a, b, "--text", "hi", "-o", b],
+        [a, b, "--text", "hi", "-o", tmp_path / "new"],
+        [a, "--text", "hi", "-o", a],
+        ["HEAD:models", "--text", "hi", "-i"],
+    )
+    for words in cases:
+        assert fleet(cluster, "rewrite", "set-doc", *words).exit_code in (66, 73), words
+    assert (b / "m.onnx").read_bytes() == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_results_are_of_one_destination_and_one_run(cluster: Any, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    words: list[str | Path] = ["rewrite", "set-doc", models, "--text", "hi", "--out", out, "-o"]
+    assert fleet(cluster, *words, tmp_path / "one").exit_code == 0
+    assert fleet(cluster, *words, tmp_path / "two").exit_code == 73
+    with out.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = fleet(cluster, *words, tmp_path / "one")
+    assert (result.exit_code, "another run" in result.stderr) == (73, True)
+
+
+def test_a_repeated_comparison_has_the_same_rows(cluster: Any, models: Path, tmp_path: Path) -> None:
+    other, out = make_models(tmp_path / "other", 12), tmp_path / "rows.jsonl"
+    (other / "part1/m010.onnx").rename(other / "moved.onnx")
+    assert fleet(cluster, "diff", models, other, "--out", out).exit_code == 0
+    rows = rows_of(out)
+    assert fleet(cluster, "diff", models, other, "--out", out).exit_code == 0
+    assert rows_of(out) == rows
+
+
+def test_secrets_of_a_url_are_in_no_row_and_no_summary(cluster: Any, tmp_path: Path) -> None:
+    manifest, out = tmp_path / "models.txt", tmp_path / "rows.jsonl"
+    manifest.write_text("http://anna:pw0rd9@127.0.0.1:9/m.onnx?signature=hidd3n\n")
+    result = fleet(cluster, "show", manifest, "--out", out)
+    for word in ("anna", "pw0rd9", "hidd3n"):
+        assert word not in result.stdout + result.stderr + out.read_text()
