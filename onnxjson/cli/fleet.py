@@ -15,6 +15,7 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.fleet_job import FINGERPRINT, Job
+from onnxjson.cli.paths import ENDINGS
 from onnxjson.cli.rewrite import rewrite_command
 from onnxjson.fleet import engine
 from onnxjson.fleet.listing import Source, list_models
@@ -45,7 +46,7 @@ _SUMMARIES: Final = {
 _WRITING: Final = ("convert", "rewrite", "apply", "optimize")
 _PAIRING: Final = ("diff", "verify")
 _HERE: Final = frozenset(
-    [
+    (
         "-o",
         "--output",
         "-i",
@@ -57,7 +58,7 @@ _HERE: Final = frozenset(
         "--trace",
         "--quiet",
         "--help",
-    ]
+    )
 )
 """Options that the fleet has itself, or that have no meaning for one model of many."""
 
@@ -135,8 +136,8 @@ class FleetCommand(options.Command):
                 tokens[int(used.name) >= len(own)].extend(_spelled(used, given[used.name]))
         arguments = [each for each in base.params if isinstance(each, click.Argument)]
         base.make_context(self.name, [*tokens[1], "--", *(["m.onnx"] * len(arguments))])  # finds wrong options
-        json = any("--json" in each.opts for each in base.params) or self.name == "rewrite"
-        ctx.meta[_TOKENS] = (tokens[1], json and self.name != "rewrite")
+        has_report = self.name != "rewrite" and any("--json" in each.opts for each in base.params)
+        ctx.meta[_TOKENS] = (tokens[1], has_report)
         return super().parse_args(ctx, [*tokens[0], "--", *words])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -210,9 +211,8 @@ class _Fleet:
         if name in _WRITING and (folder is None) == (not given.get("in_place")):
             raise click.UsageError("choose where the results go: -o DIR, or -i to change the models themselves")
         if name == "convert":
-            target = tokens[tokens.index("--to") + 1] if "--to" in tokens else "json"
             tokens = tokens if "--to" in tokens else [*tokens, "--to", "json"]
-            ending = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}.get(target)
+            ending = ENDINGS.get(tokens[tokens.index("--to") + 1])
         base = {"cost": ["show", "--cost"], "duplicates": [FINGERPRINT], "rewrite": ["rewrite", *before]}.get(name)
         line = [*(base or [name]), *tokens]
         if given.get("in_place"):
@@ -222,7 +222,11 @@ class _Fleet:
         shown = " ".join([*line, *([] if name == "rewrite" else before), *values, *where])
         self.job = Job(
             command=shown,
-            words=(*line, *(["--json"] if has_report and name != "duplicates" else []), *_changes(name, before)),
+            words=(
+                *line,
+                *(["--json"] if has_report and name != "duplicates" else []),
+                *(before if name == "apply" else ()),
+            ),
             has_report=has_report,
             limits=Limits(given["timeout"], given["memory"] or self._memory()),
             values=tuple(values),
@@ -361,10 +365,6 @@ class _Fleet:
                 if each.model in keys and each.model not in pairs and places.get(keys[each.model][kind]):
                     pairs[each.model] = places[keys[each.model][kind]].pop(0)
         return pairs
-
-
-def _changes(name: str, before: list[str]) -> list[str]:
-    return before if name == "apply" else []
 
 
 def _united(lists: Sequence[Sequence[Source]]) -> list[Source]:

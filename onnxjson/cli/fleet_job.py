@@ -12,10 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from onnxjson.cli.paths import stem
 from onnxjson.fleet.listing import Source
 from onnxjson.fleet.process import Limits, Outcome, run_limited
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import unprintable
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.storage.remote import is_url
 
 FINGERPRINT: Final = "fingerprint"
@@ -72,10 +74,10 @@ class Job(NamedTuple):
                 if self.others is not None:
                     words.append(self.others[source.model])
                 words += self.values
-            except (OSError, ValueError) as error:
-                return self._made(source, status="failed", error=str(error))
-            except Exception as error:
-                return self._made(source, status="failed", error=str(error), exit_code=getattr(error, "exit_code", 70))
+            except (OnnxJsonError, OSError, ValueError) as error:
+                return self._made(
+                    source, status="failed", error=str(error), exit_code=getattr(error, "exit_code", None)
+                )
             outcome = run_limited("onnxjson.cli.fleet_job", words, self.limits)
         return self._judged(source, outcome, output)
 
@@ -89,8 +91,7 @@ class Job(NamedTuple):
         """The file to write for a model; ValueError if it would be outside of the folder."""
         path = Path(self.folder or "", *_parts(source))
         if self.ending is not None:
-            ending = next((each for each in (".onnx.json", ".onnxjson", ".onnx") if path.name.endswith(each)), "")
-            path = path.with_name(path.name.removesuffix(ending) + self.ending)
+            path = path.with_name(stem(path.name) + self.ending)
         return path
 
     def _judged(self, source: Source, outcome: Outcome, output: str | None) -> Row:

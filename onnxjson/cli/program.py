@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The passes are imported where they are needed: a shell that starts runs `onnxjson completion`, which needs none.
 
 SCHEMAS: Final = ("document", "diff", "diffs", "patch", "policy", "recipe", "rewrite", "trace")
-"""Kinds of documents with a JSON Schema; onnxjson/schemas/ has a file for each."""
+"""Kinds of documents with a JSON Schema; schemas/ has a file for each, which an installed package contains."""
 
 _WIDEST: Final = 100
 
@@ -94,7 +94,9 @@ def schema_command(kind: str) -> None:
     onnxjson schema > document-1.schema.json
     onnxjson schema diff
     """
-    output.stdout().write((Path(__file__).parents[1] / "schemas" / f"{kind}-1.schema.json").read_bytes())
+    installed, clone = (parent / "schemas" for parent in Path(__file__).parents[1:3])
+    folder = installed if installed.is_dir() else clone
+    output.stdout().write((folder / f"{kind}-1.schema.json").read_bytes())
 
 
 @options.command("completion")

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
 from onnxjson.fleet.listing import Source
@@ -80,24 +80,33 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
             return
-        # Ctrl-C of a terminal reaches all processes; workers finish what they do.
-        is_main = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
-        with (
-            distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                memory_limit=0,
-                # Others on this machine can reach its ports; without a key, they could run code as this user.
-                security=distributed.Security.temporary(),
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            if is_main:
-                signal.signal(signal.SIGINT, before)
-            yield client
+        with ExitStack() as stack:
+            with _ignoring_interrupts():
+                cluster = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=jobs,
+                        threads_per_worker=1,
+                        memory_limit=0,
+                        # Others on this machine can reach its ports; without a key, they could run code as this user.
+                        security=distributed.Security.temporary(),
+                        dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+            yield stack.enter_context(distributed.Client(cluster))
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Start processes that ignore ctrl-c, which a terminal sends to all: workers finish what they do."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run(

@@ -45,7 +45,7 @@ _PARQUET: Final = ".parquet"
 class Results:
     """The rows of one command in a file, JSON lines or Parquet; rows that are in the file already are kept.
 
-    Parquet is written at the end; until then the rows are in a file of JSON lines beside it.
+    Parquet is written at the end; until then the rows are in a file of JSON lines next to it.
     """
 
     def __init__(self, path: Path, command: str, *, retry_failed: bool = False) -> None:

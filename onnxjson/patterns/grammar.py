@@ -77,7 +77,7 @@ def parse(text: str) -> Pattern:
 
 @lru_cache(maxsize=256)
 def parse_replacement(text: str) -> tuple[Call, ...] | Bound:
-    """Parse what takes the place of a match: a call, ``$x``, or several calls with the names of what they replace.
+    """Parse what replaces a match: a call, ``$x``, or several calls with the names of what they replace.
 
     Raises:
         SelectorError: it is misspelled; the message names the character and what fits there.

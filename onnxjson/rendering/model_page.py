@@ -132,7 +132,7 @@ def _attribute(attribute: Attribute) -> str:
 
 
 def overlays_of(path: Path, index: Index) -> Overlays:
-    """Return what a report of ``onnxjson run --json`` says about nodes: their times and execution providers.
+    """Return times and execution providers of nodes from a report of ``onnxjson run --json``.
 
     Raises:
         DecodeError: the file is no such report.

@@ -164,7 +164,7 @@ class Inputs:
 
         Raises:
             FeedError: a given value does not fit, or random values for an input cannot be generated.
-            LimitError: that takes too long.
+            LimitError: that needs more than the time limit.
         """
         import numpy
 

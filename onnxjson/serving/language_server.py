@@ -100,7 +100,7 @@ class _Features:
         await self._check(params.text_document.uri)
 
     async def changed(self, params: Any) -> None:
-        """Check a text once nobody types; a check that waits is given up for the next one."""
+        """Check a text after a pause in typing; a check that still waits is cancelled."""
         uri = params.text_document.uri
         if (waiting := self.waiting.pop(uri, None)) is not None:
             waiting.cancel()
@@ -139,12 +139,12 @@ class _Features:
         self.texts.pop(params.text_document.uri, None)
 
     def hover(self, params: Any) -> Any:
-        """What `onnxjson show` says about the element."""
+        """Describe the element as `onnxjson show` does."""
         lines = self._text(params.text_document.uri).description(self._offset(params))
         if not lines:
             return None
         lsp = self.types
-        # Plain text: what a model says is never markup.
+        # Plain text: names in a model are never markup.
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n".join(lines)))
 
     def completion(self, params: Any) -> Any:

@@ -26,7 +26,7 @@ from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records
-from onnxjson.storage.remote import RemoteFile, beside
+from onnxjson.storage.remote import RemoteFile, file_next_to
 
 KEYS: Final = ("location", "offset", "length", "checksum", "basepath")
 
@@ -131,7 +131,7 @@ class Resolver:
         parts = location_parts(location, where)
         source = self._open.get("/".join(parts))
         if source is None:
-            source = self._open["/".join(parts)] = beside(self.folder, parts) or self._open_file(parts, where)
+            source = self._open["/".join(parts)] = file_next_to(self.folder, parts) or self._open_file(parts, where)
         offset = _number(entries.get("offset", "0"), "offset", where)
         available = source.size - offset
         length = _number(entries["length"], "length", where) if "length" in entries else available

@@ -113,8 +113,8 @@ def source_at(path: Path) -> "RemoteFile | None":
     return None if copy is None else RemoteFile(copy)
 
 
-def beside(folder: Path, parts: list[str]) -> "RemoteFile | None":
-    """A file beside the object whose copy is in `folder`, below its last slash; None if `folder` has no copy."""
+def file_next_to(folder: Path, parts: list[str]) -> "RemoteFile | None":
+    """Return a file next to the object whose copy is in `folder`; None if `folder` has no copy."""
     first = _bases.get(os.fspath(folder))
     if first is None:
         return None
@@ -196,7 +196,7 @@ class _Copy:
                 self.path.unlink()
 
     def _keep(self) -> None:
-        """Remember for later processes what is here; without a version nobody could tell whether it is still true."""
+        """Record the ranges for later processes; without a version they cannot be trusted, so the copy is removed."""
         with suppress(OSError):
             if self._version:
                 temporary = self._state.with_name(f"{self._state.name}.{os.getpid()}")

@@ -18,7 +18,7 @@ def main() -> int:
     """Print and compare."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["npm", "install", "--silent", "vscode-json-languageservice"], cwd=folder, check=True)
-        script, schema = Path(__file__).with_suffix(".mjs"), ROOT / "onnxjson" / "schemas" / "document-1.schema.json"
+        script, schema = Path(__file__).with_suffix(".mjs"), ROOT / "schemas" / "document-1.schema.json"
         printed = subprocess.run(["node", script, schema], cwd=folder, check=True, capture_output=True).stdout
     found = json.loads(printed)
     for name, shown in found.items():

@@ -1,4 +1,4 @@
-"""onnxjson/schemas/patch-1.schema.json takes the patches that are written, and refuses what the reader refuses."""
+"""schemas/patch-1.schema.json accepts the patches that are written, and refuses what the reader refuses."""
 
 import json
 from random import Random

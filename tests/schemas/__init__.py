@@ -1,4 +1,4 @@
-"""Write the schemas in onnxjson/schemas/, which ``onnxjson schema`` prints: ``python -m tests.schemas``."""
+"""Write the schemas in schemas/, which ``onnxjson schema`` prints: ``python -m tests.schemas``."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.schemas.documents import document_schema
 from tests.schemas.patches import patch_schema
 from tests.schemas.reports import diff_schema, diffs_schema, trace_schema
 
-FOLDER: Final = Path(__file__).parent.parent.parent / "onnxjson" / "schemas"
+FOLDER: Final = Path(__file__).parent.parent.parent / "schemas"
 
 BUILDERS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "document": document_schema,
