@@ -99,13 +99,12 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         if result.left:
             stay = "tensor stays" if result.left == 1 else "tensors stay"
             output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
-    if not moves.with_external and not _is_same_folder(source, place):
-        for location in external_files.locations(changed):
-            if os.path.lexists(source.parent / location):
-                output.warn(
-                    f"weights of the model remain in {output.quoted(location)} next to {source}; "
-                    f"copy that file to {place.parent}/, or run `onnxjson convert --with-external`"
-                )
+    if not moves.with_external:
+        for location in external_files.left_behind(changed, source, place):
+            output.warn(
+                f"weights of the model remain in {output.quoted(location)} next to {source}; "
+                f"copy that file to {place.parent}/, or run `onnxjson convert --with-external`"
+            )
 
 
 def _internalize(model: Model, source: Path, moves: Moves) -> Model:
@@ -129,7 +128,7 @@ def _check_size(model: Model, place: Path, form: Format, moves: Moves) -> None:
 
 
 def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
-    if not moves.with_external or _is_same_folder(source, place):
+    if not moves.with_external or place.parent.resolve() == source.parent.resolve():
         return
     with output.working(f"copying weights to {place.parent}"):
         copied = external_files.copy_files(
@@ -143,7 +142,3 @@ def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
         )
     for path in copied:
         output.talk(f"copied {path} ({output.size(path)})")
-
-
-def _is_same_folder(source: Path, place: Path) -> bool:
-    return place.parent.resolve() == source.parent.resolve()

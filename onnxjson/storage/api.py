@@ -3,16 +3,18 @@
 import importlib
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from onnxjson.codecs import text_file
 from onnxjson.codecs.tensor_text import WeightsMode
+from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingInputError, WeightsMissingError
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
-from onnxjson.storage.external_files import copy_files, locations
+from onnxjson.storage.external_files import copy_files, left_behind, locations
 from onnxjson.storage.files import Format
 from onnxjson.storage.remote import path_of
 from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
@@ -77,6 +79,9 @@ def save(
             of the folder `blobs`, "digest" as their sha256 only, "keep" as they were read.
         blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` by default.
 
+    Warns:
+        UserWarning: the model refers to files next to the one it was loaded from, and `path` is in another folder.
+
     Raises:
         WeightsMissingError: only the sha256 of some tensors is available.
         OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
@@ -85,9 +90,14 @@ def save(
         TypeError, ValueError: `model` is not a Model; `format` or `weights` has another value.
     """
     _require_model(model)
-    _require_word(format, (None, *get_args(Format)), "format")
-    _require_word(weights, get_args(WeightsMode), "weights")
-    files.save(model, path, format, weights=weights, blobs=None if blobs is None else str(blobs))
+    _save(model, path, format, weights=weights, blobs=blobs)
+    source = file_of(model)
+    for location in left_behind(model, source, Path(path)) if source else ():
+        warnings.warn(
+            f"weights of the model remain in {visible(location, None)!r} next to {visible(str(source), None)}; "
+            "copy that file too, or use onnxjson.convert, which does",
+            stacklevel=2,
+        )
 
 
 def convert(
@@ -107,8 +117,16 @@ def convert(
     model = load(source, weights_from=weights_from)
     if locations(model) and not os.path.samefile(Path(source).parent, place.parent):
         copy_files(model, Path(source).parent, place.parent, model_file=Path(source), taken=place)
-    save(model, place, format, weights=weights, blobs=blobs)
+    _save(model, place, format, weights=weights, blobs=blobs)
     return place
+
+
+def _save(
+    model: Model, path: str | Path, form: Format | None, *, weights: WeightsMode, blobs: str | Path | None
+) -> None:
+    _require_word(form, (None, *get_args(Format)), "format")
+    _require_word(weights, get_args(WeightsMode), "weights")
+    files.save(model, path, form, weights=weights, blobs=None if blobs is None else str(blobs))
 
 
 def loads(

@@ -61,6 +61,13 @@ def locations(model: Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
+def left_behind(model: Model, source: Path, place: Path) -> tuple[str, ...]:
+    """The locations of files next to `source` that the model, saved at `place` in another folder, would not find."""
+    if place.parent.resolve() == source.parent.resolve():
+        return ()
+    return tuple(location for location in locations(model) if os.path.lexists(source.parent / location))
+
+
 def is_data_of(path: Path, model: Model, folder: Path) -> bool:
     """Whether a file, under this name or another, has external data of a model in `folder`."""
     try:

@@ -1,6 +1,7 @@
 """The functions of `import onnxjson` say what was wrong about a call, before anything is read or written."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,11 @@ def test_convert_writes_another_form_and_copies_external_data(tmp_path: Path) ->
     place = onnxjson.convert(tmp_path / "a" / "m.onnx", tmp_path / "b" / "m.onnx.json")
     assert onnxjson.load(place) == apart
     assert onnxjson.load(place).tensor("fc.bias").numpy().tolist() == model.tensor("fc.bias").numpy().tolist()
+    (tmp_path / "c").mkdir()
+    with pytest.warns(UserWarning, match=r"weights of the model remain in 'w\.data' next to .*m\.onnx"):
+        onnxjson.save(onnxjson.load(tmp_path / "a" / "m.onnx"), tmp_path / "c" / "m.onnx")
+    with warnings.catch_warnings(action="error"):
+        onnxjson.save(onnxjson.load(tmp_path / "a" / "m.onnx"), tmp_path / "a" / "n.onnx")
 
 
 def test_model_goes_to_onnx_ir_and_back() -> None:
