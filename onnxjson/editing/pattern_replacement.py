@@ -20,7 +20,7 @@ from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.dtypes import DATA_TYPES, FLOATS
 from onnxjson.model.elements import pack
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
-from onnxjson.model.index import Index, NodeRef, Use
+from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import (
     Anything,
@@ -93,7 +93,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
                     raise
                 refused.append(str(error))
         before = Index(workspace.model) if self.prove else workspace.index
-        work.changes.make()
+        work.make()
         notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
@@ -151,6 +151,10 @@ class _Replacements:
     _taken: set[str] = field(default_factory=set)
     _instead: dict[Value, str] = field(default_factory=dict)
     """Values that another one replaces."""
+    _moved: dict[NodeRef, float] = field(default_factory=dict)
+    """Replaced nodes, and the position of what replaces them."""
+    _after: list[tuple[Scope, int, tuple[Node, ...]]] = field(default_factory=list)
+    """Nodes that follow one which stays."""
 
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
@@ -168,29 +172,45 @@ class _Replacements:
         if isinstance(self.replacement, Bound):
             value = match.bindings[self.replacement.name]
             assert isinstance(value, Value)
-            nodes, at = self._forwarded(root, root.node.output[self.calls[0].output], value), root.position
+            nodes = self._forwarded(root, root.node.output[self.calls[0].output], value)
         else:
             nodes = _Nodes(self, match, self.replacement).made
-            at = self._place(match)
+        at = root.position if isinstance(self.replacement, Bound) else self._place(match, removed)
         of_graph, made = self.changes.of(root.scope), {name for node in nodes for name in node.output}
         for ref in removed:
             of_graph.nodes[ref.position] = None
             of_graph.removed.update(each for each in ref.node.output if each and each not in made)
-        of_graph.nodes[at] = tuple(nodes)
+        if isinstance(at, int):
+            of_graph.nodes[at] = tuple(nodes)
+        else:
+            self._after.append((root.scope, int(at), tuple(nodes)))
         self.done.append(Replaced(match, ends, made - {""}))
 
-    def _place(self, match: Match) -> int:
-        """Return the position of the first node of a match that produces something which is replaced."""
-        producers = match.root.scope.producers
-        at = min([producers[name][0] for name in self.ends(match)])
-        for name, bound in match.bindings.items():
-            there = producers.get(bound.name or "") if isinstance(bound, Value) else None
-            is_inside = there is not None and NodeRef(match.root.scope, there[0]) in match.nodes
-            if there is not None and there[0] > at and not is_inside:
+    def make(self) -> None:
+        """Make the changes of all matches."""
+        for scope, place, nodes in self._after:
+            before = self.changes.of(scope).nodes.get(place, scope.graph.node[place])
+            kept = (before,) if isinstance(before, Node) else before or ()
+            self.changes.of(scope).nodes[place] = (*kept, *nodes)
+        self.changes.make()
+
+    def _place(self, match: Match, removed: Sequence[NodeRef]) -> float:
+        """Return the position of the first node that is replaced, or one after the last input; `.5` is after a node."""
+        scope, moved = match.root.scope, self._moved
+        bound = {name: each.name for name, each in match.bindings.items() if Value(scope, each.name or "") == each}
+        made = {name: scope.producer(value or "") for name, value in bound.items()}
+        inputs = {moved.get(ref, ref.position): name for name, ref in made.items() if ref and ref not in removed}
+        latest = max(inputs, default=-1)
+        first = min([scope.producers[name][0] for name in self.ends(match)])
+        at = first if latest < first else int(latest) + 0.5
+        for place in [each for end in self.ends(match) for each in self.workspace.index.consuming_nodes(scope, end)]:
+            user = None if place is None else NodeRef(scope, place)
+            if user and user not in removed and moved.get(user, user.position) <= at:
                 raise EditError(
-                    f"{self.edit}: ${name} is computed after {match.root.scope.address}/node/{at}, which is replaced",
+                    f"{self.edit}: {user.address} uses what is replaced, before ${inputs.get(latest)} is computed",
                     match.root.address,
                 )
+        self._moved |= dict.fromkeys(removed, at)
         return at
 
     def ends(self, match: Match) -> list[str]:
@@ -242,25 +262,25 @@ class _Replacements:
         last = {root, *[ref for ref in match.nodes if ref.scope is scope and not ends.isdisjoint(ref.node.output)]}
         inside = set(match.nodes)
         kept: set[NodeRef] = set()
+        made = (self.replacement,) if isinstance(self.replacement, Bound) else self.replacement
+        named = [part.name for each in made for part in parts(each) if isinstance(part, Bound)]
+        needed = {match.bindings[name] for name in named}
         for ref in sorted(match.nodes, key=lambda each: each.position, reverse=True):
-            if ref not in last and is_constant_node(ref.node):
-                continue
-            for name in ref.node.output:
+            for name in ref.node.output if ref in last or not is_constant_node(ref.node) else ():
                 if not name or (ref in last and name in ends):
                     continue
-                outside = [
-                    use for use in self.workspace.index.consumers(ref.scope, name) if not _is_in(use, inside - kept)
-                ]
-                if not outside and ref.scope is scope:
-                    continue
-                if not self.keep or ref in last:
+                uses = self.workspace.index.consumers(ref.scope, name)
+                outside = [use for use in uses if not _is_in(use, inside)]
+                is_used = bool(outside) or ref.scope is not scope
+                if is_used and (not self.keep or ref in last):
                     where = "in another graph" if not outside else f"by {_user(outside[0])}"
                     raise EditError(
                         f'{self.edit}: "{visible(name)}" inside a match is used {where}; '
                         + ("" if ref in last else "with keep, its producer stays"),
                         ref.address,
                     )
-                kept.add(ref)
+                if is_used or Value(scope, name) in needed or any([_is_in(use, kept) for use in uses]):
+                    kept.add(ref)
         return [
             ref
             for ref in inside - kept

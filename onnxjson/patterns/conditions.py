@@ -61,7 +61,7 @@ class Conditions:
             return f'${condition.name} is "{visible(bound.name)}", the pattern wants {condition}'
         if not condition.function:
             return self._produced(condition, bound)
-        found, text = self._found(condition.function, bound)
+        found = self._found(condition.function, bound)
         if found is None:
             unknown = f'{condition.function} of "{visible(bound.name)}" is not known'
             return f"{unknown}; `onnxjson rewrite infer-shapes` adds types"
@@ -78,6 +78,11 @@ class Conditions:
             holds = _COMPARE[condition.comparison](found, wanted.value)
         if holds:
             return None
+        text = visible(str(list(found) if isinstance(found, tuple) else found))
+        if condition.function == "users" and bound.scope is not None:
+            uses = self._index.consumers(bound.scope, bound.name)
+            places = [f'"{visible(_user(use.scope, use.position))}"' for use in uses]
+            text = f"{counted(len(uses), 'user')} ({listed(places)})" if uses else "0 users"
         return f'{condition.function} of "{visible(bound.name)}" is {text}, the pattern wants {condition}'
 
     def _produced(self, condition: Condition, bound: Value) -> str | None:
@@ -92,19 +97,15 @@ class Conditions:
         does = "does not fit" if condition.comparison == "=" else "fits"
         return f'the producer of "{visible(bound.name)}" {does} {visible(selector)}'
 
-    def _found(self, function: str, bound: Value) -> tuple[Any, str]:
-        """Return what a condition compares, and its text; None where it is not known."""
+    def _found(self, function: str, bound: Value) -> Any:
+        """Return what a condition compares; None where it is not known."""
         if bound.scope is None:
-            return None, ""
+            return None
         if function == "users":
-            uses = self._index.consumers(bound.scope, bound.name)
-            places = [f'"{visible(_user(use.scope, use.position))}"' for use in uses]
-            return len(uses), f"{counted(len(uses), 'user')} ({listed(places)})" if uses else "0 users"
+            return len(self._index.consumers(bound.scope, bound.name))
         constant = self._constant(bound)
         held = None if constant is None else constant.value
-        stated = type_of_constant(held) if held is not None else self._index.type_of(bound.scope, bound.name)
-        found = _property(function, stated)
-        return found, visible(str(list(found) if isinstance(found, tuple) else found))
+        return _property(function, type_of_constant(held) if held else self._index.type_of(bound.scope, bound.name))
 
 
 def _user(scope: Scope, position: int | None) -> str:

@@ -49,7 +49,11 @@ def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
     """Yield the matches of a pattern, in the order of their last nodes; see `onnxjson.patterns.searching.find`."""
     taken: set[NodeRef] = set()
     seen: set[frozenset[NodeRef]] = set()
+    operators = {each.name for call in matcher.pattern.calls for each in call.operators}
+    may_share = not operators.isdisjoint(("Constant", "*"))
     for ref in matcher.candidates() if matcher.is_possible else ():
+        if ref in taken:
+            continue
         for state in matcher.matches_at(ref):
             match = Match(state.nodes[0], state.nodes, dict(state.bindings))
             if overlapping:
@@ -58,7 +62,7 @@ def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
                     seen.add(nodes)
                     yield match
                 continue
-            own = [each for each in match.calls if not is_constant_node(each.node)]
+            own = [each for each in match.calls if not is_constant_node(each.node)] if may_share else match.calls
             if taken.isdisjoint(own):
                 taken.update(own)
                 yield match

@@ -130,9 +130,8 @@ class Matcher:
     @property
     def is_possible(self) -> bool:
         """Whether the model has nodes of all operators that the pattern names."""
-        wanted = [call.operators for call in self.pattern.calls]
-        found = self._index.nodes_with
-        return all([any([each.name == "*" or len(found("op_type", each.name)) for each in names]) for names in wanted])
+        found = {"*", *[node.op_type for scope in self._index.scopes for node in scope.graph.node]}
+        return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.

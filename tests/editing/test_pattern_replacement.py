@@ -157,3 +157,14 @@ def test_only_matches_of_chosen_nodes_are_replaced() -> None:
     assert operators(after) == ["Div", "Erf", "Add", "Mul", "Mul", "Transpose", "Transpose", "Constant", "Gelu"]
     with pytest.raises(NoMatchError):
         replaced(model_of(TWO), GELU, "Gelu($x)", node="op:Transpose")
+
+
+def test_values_inside_a_match_that_the_replacement_uses_stay() -> None:
+    before = model_of(
+        '<ir_version: 9, opset_import: ["" : 20]> g (float[2,8] x) => (float[2,8] y) '
+        "{ a = Neg(x) b = Abs(a) y = Exp(b) }"
+    )
+    pattern = "Exp(Abs(Neg($x) as $n) as $h)"
+    assert operators(replaced(before, pattern, "Tanh($h)")) == ["Neg", "Abs", "Tanh"]
+    assert operators(replaced(before, pattern, "Tanh($n)")) == ["Neg", "Tanh"]
+    assert operators(replaced(before, pattern, "$h")) == ["Neg", "Abs", "Identity"]

@@ -314,8 +314,19 @@ def test_value_computed_too_late_for_a_replacement_is_refused() -> None:
     edit = edits.ReplacePattern(
         pattern="MatMul($x, ?v) as $a; Mul(MatMul($x, ?w), $z) as $b", replacement="Add($x, $z) as $a; Neg($z) as $b"
     )
-    with pytest.raises(onnxjson.EditError, match=r"\$z is computed after /graph/node/0, which is replaced"):
+    with pytest.raises(onnxjson.EditError, match=r"/graph/node/2 uses what is replaced, before \$z is computed"):
         model.rewrite(edit)
+
+
+def test_replacement_follows_the_last_of_its_inputs() -> None:
+    text = SHARED.replace("b = MatMul(x, wb) t = Tanh(a) u = Mul(b, z)", "n = Neg(z) b = MatMul(n, wb) u = Mul(b, z)")
+    before = onnxjson.from_proto(parser.parse_model(text.replace("Add(t, u)", "Add(a, u)")))
+    pattern, made = "MatMul($x, ?v) as $a; MatMul($z, ?w) as $b", "Neg(Neg(MatMul($x, $v))) as $a; MatMul($z, $w) as $b"
+    after = before.rewrite(edits.ReplacePattern(pattern=pattern, replacement=made))
+    assert after.graph is not None
+    assert [each.op_type for each in after.graph.node] == ["Neg", "MatMul", "Neg", "Neg", "MatMul", "Mul", "Add"]
+    for one, other in zip(outputs(before), outputs(after), strict=True):
+        numpy.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5)
 
 
 def test_two_outputs_of_a_call_are_outputs_of_one_node() -> None:
