@@ -103,7 +103,7 @@ _NAMES: Final = {
 }
 """The module of every public name; a test compares it with the imports above."""
 
-_BEHIND_METHODS: Final = {
+_FOR_METHODS: Final = {
     "onnxjson.editing.applying": "Change",
     "onnxjson.model.index": "index_of",
     "onnxjson.model.messages": "value_of",
@@ -118,7 +118,7 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
     return {name: module for module, its in names.items() for name in its.split()}
 
 
-_MODULES: Final = _by_name(_NAMES) | _by_name(_BEHIND_METHODS)
+_MODULES: Final = _by_name(_NAMES) | _by_name(_FOR_METHODS)
 
 __all__ = [*_by_name(_NAMES), "__version__", "edits"]
 

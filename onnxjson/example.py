@@ -1,7 +1,7 @@
 """A small real model: ``python -m onnxjson.example digits.onnx`` writes it.
 
-It takes images of 8 by 8 grey values and gives ten probabilities. The weights are random numbers of a fixed seed, so
-the file is the same on every machine. ``--unfused`` writes it as an exporter does before anything is optimised: its
+It consumes images of 8 by 8 grey values and returns ten probabilities. The weights are random numbers of a fixed seed,
+so the file is the same on every machine. ``--unfused`` writes it as an exporter does before anything is optimised: its
 last layer is a product and a sum, and its nodes have other names.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def make_example(*, unfused: bool = False) -> "onnx.ModelProto":
     """The model, for opset 17 and IR version 8, which every runtime of today loads.
 
-    Unfused, it has MatMul and Add in place of Gemm, and the weight of its last layer is transposed.
+    Unfused, it has MatMul and Add instead of Gemm, and the weight of its last layer is transposed.
     """
     numbers = random.Random(8)
 

@@ -11,7 +11,7 @@ _MOST_TERMS: Final = 64
 
 
 class UnknownAmountError(Exception):
-    """An amount cannot be computed; the text says why."""
+    """An amount cannot be computed; the text is the reason."""
 
 
 class Amount:

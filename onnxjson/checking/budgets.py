@@ -55,10 +55,10 @@ class Budget(msgspec.Struct, frozen=True):
     allowed: tuple[str, ...] = ()
     """For lists: what a model may use."""
     is_strict: bool = False
-    """Whether the limit itself is too much."""
+    """Whether the limit itself exceeds the budget."""
     is_relative: bool = False
     factor: Fraction = Fraction(0)
-    """By which the value of the base is multiplied."""
+    """Factor for the value of the base."""
     summand: Fraction = Fraction(0)
 
 
@@ -132,7 +132,7 @@ def judge_budget(
         model: the model.
         values: its numbers.
         base: those of the base; None without one.
-        doubts: why MACs and others may be more than the number; "" if they are exact.
+        doubts: why the cost may be higher than computed; "" if it is exact.
     """
     if budget.name in LISTS:
         return _judge_list(budget, model)

@@ -39,7 +39,7 @@ RULES: Final = (
     Rule("ONJ108", "warning", "Dropout", "Dropout has no effect in inference",
          lambda n: n.opset < 12 or (n.number(2) in (None, 0) and not n.name(2)), "remove it, or export in eval mode"),
     Rule("ONJ109", "warning", "If", "the condition is constant", lambda n: n.tensor(0) is not None, "keep one branch"),
-    Rule("ONJ110", "warning", "graph", '"{}" computes what "{}" computes', c.twins, "use one of them"),
+    Rule("ONJ110", "warning", "graph", '"{}" computes the same as "{}"', c.twins, "use one of them"),
     Rule("ONJ111", "warning", "graph", "{} initializers are inputs, too, so no runtime may fold them", c.overridable,
          "remove these inputs"),
     Rule("ONJ112", "warning", "graph", "the graph has no nodes", lambda s: s[1].kind == "main" and not s[1].graph.node),
@@ -60,7 +60,7 @@ RULES: Final = (
          v.field == "input" and None in v.dims, "name it, so that equal sizes are known"),
     Rule("ONJ206", "warning", "tensor", "a weight is float64", lambda t: t.is_weight and t.tensor.dtype == "float64" and
          len(t.tensor.dims) > 0, "float32 needs half the bytes and runs faster"),
-    Rule("ONJ207", "error", "graph", 'the initializer "{}" is not {}, as stated', c.contradicted_initializers),
+    Rule("ONJ207", "error", "graph", 'the initializer "{}" is not {}, its stated type', c.contradicted_initializers),
     Rule("ONJ208", "warning", "Cast", "the Cast has no effect: its input is {} already",
          lambda n: n.dtype(0) is not None
          and DATA_TYPES.get(n.dtype(0)) == n.attributes.get("to") and n.dtype(0), "remove it"),
@@ -114,7 +114,7 @@ RULES: Final = (
     # quantization
     Rule("ONJ601", "error", f"{_QUANTIZED} QLinearConv QLinearMatMul", 'the scale "{}" has {}', c.bad_scale,
          "scales are positive"),
-    Rule("ONJ603", "error", _QUANTIZED, "the zero point is {}, and the values are {}", c.zero_point_dtype),
+    Rule("ONJ603", "error", _QUANTIZED, "the zero point is {}, but the values are {}", c.zero_point_dtype),
     Rule("ONJ604", "error", _QUANTIZED, "the axis {} of the scales does not exist in {} dimensions", c.wrong_axis),
     Rule("ONJ605", "error", _QUANTIZED, "{} scales are given for {} channels", c.wrong_channels),
     Rule("ONJ606", "warning", "QuantizeLinear", "values are quantized again, with another scale or zero point",
@@ -127,14 +127,14 @@ RULES: Final = (
          "TensorRT and others need symmetric weights"),
     Rule("ONJ610", "error", "QLinearConv", "the bias is {}, not int32",
          lambda n: n.dtype(8) not in (None, "int32") and n.dtype(8)),
-    Rule("ONJ611", "warning", "Conv MatMul Gemm", "weights are quantized, and the input is not", c.half_quantized,
+    Rule("ONJ611", "warning", "Conv MatMul Gemm", "weights are quantized, but the input is not", c.half_quantized,
          "the node runs in float"),
     Rule("ONJ612", "error", "com.microsoft::MatMulNBits", "the block size {} is not a power of 2 from 16", lambda n:
          (b := n.attributes.get("block_size", 0)) < 16 or (b & (b - 1) != 0 and (b,))),
     # portability
-    Rule("ONJ701", "warning", "model", f"IR version {{}} is newer than {ORT_IR}, which onnxruntime 1.31 reads",
+    Rule("ONJ701", "warning", "model", f"IR version {{}} is too new: onnxruntime 1.31 reads up to {ORT_IR}",
          lambda m: (m.model.ir_version or 0) > ORT_IR and m.model.ir_version, "set-ir-version sets an older one"),
-    Rule("ONJ702", "warning", "model", f"version {{}} of ai.onnx is newer than {ORT_OPSET}, which onnxruntime 1.31 has",
+    Rule("ONJ702", "warning", "model", f"version {{}} of ai.onnx is too new: onnxruntime 1.31 has up to {ORT_OPSET}",
          lambda m: m.opsets.get("", 0) > ORT_OPSET and m.opsets[""], "convert-opset converts it"),
     Rule("ONJ703", "warning", "model", 'only onnxruntime has the operators of "{}"', c.runtime_domains),
     Rule("ONJ704", "warning", "value", "the type is not a tensor; TensorRT, CoreML and QNN have tensors only",
@@ -161,7 +161,7 @@ RULES: Final = (
     Rule("ONJ714", "warning", "NonMaxSuppression NonZero Unique Compress", "the size of the result depends on the data",
          lambda n: n.tensor(0) is None, "TensorRT and NPUs reserve the most, or refuse it"),
     # size
-    Rule("ONJ801", "warning", "model", '"{}" has the bytes of "{}" ({} bytes)', c.copies, "keep one of them",
+    Rule("ONJ801", "warning", "model", '"{}" has the same bytes as "{}" ({} bytes)', c.copies, "keep one of them",
          {"edit": "deduplicate-initializers"}),
     Rule("ONJ802", "warning", "tensor", "a Constant has {} bytes",
          lambda t: not t.is_weight and t.bytes > 16384 and t.bytes, "make it an initializer",

@@ -123,7 +123,7 @@ def _scores(batch: Size, queries: Size, keys: Size, depths: Size, heads: Size, s
 
 
 def _attention(call: Call) -> Work:
-    """Attention of ai.onnx: three or four dimensions, grouped heads, keys of the past."""
+    """Attention of ai.onnx: three or four dimensions, grouped heads, past keys."""
     query, key, value = [call.shape(slot) for slot in range(3)]
     past = call.dim(4, 2) if 4 in call.given else 0
     steps = 6 + int(3 in call.given)

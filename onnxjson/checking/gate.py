@@ -24,7 +24,7 @@ class ModelResult(NamedTuple):
     before: Judged | None
     after: Judged | None
     findings: tuple[Finding, ...] = ()
-    """What the change brought in, and budgets that are exceeded or not decided."""
+    """New findings, and budgets that are exceeded or cannot be checked."""
     known: int = 0
     """Number of findings that the base has, too."""
     ignored: int = 0
@@ -34,7 +34,7 @@ class ModelResult(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether the model may enter."""
+        """Whether no finding is an error."""
         return all([each.severity != "error" for each in self.findings])
 
 
@@ -47,7 +47,7 @@ class GateResult(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether the change may enter."""
+        """Whether all models pass."""
         return all([each.passes for each in self.models])
 
     @property

@@ -51,7 +51,7 @@ _LARGEST: Final = 1 << 20
 
 
 class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules by family, code or start of a code; later tables win over earlier ones."""
+    """Rules by family, code or start of a code; later tables take precedence."""
 
     select: tuple[str, ...] = ("all",)
     ignore: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [each for each in wanted if self.severity(path, each.code, "warning") is not None]
 
     def severity(self, path: str, code: str, severity: Severity) -> Severity | None:
-        """Return the severity of a finding on a file; None if it is ignored. A whole code wins over a family."""
+        """Return the severity of a finding on a file; None if it is ignored. A code takes precedence over a family."""
         table = self.table(path)
         if _names(table.ignore, code) and code not in (*table.warning, *table.error):
             return None
@@ -134,7 +134,7 @@ def load_policy(path: Path) -> Policy:
 
 
 def read_policy(tree: object, source: str = "the policy") -> Policy:
-    """Check a policy that is already data.
+    """Check a parsed policy.
 
     Raises:
         DecodeError: it is not a policy.

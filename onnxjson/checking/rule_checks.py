@@ -1,4 +1,4 @@
-"""Checks of lint rules that need more than a line; the messages in `onnxjson.checking.catalogue` say what they find."""
+"""Checks of lint rules that need more than a line; the messages in `onnxjson.checking.catalogue` describe them."""
 
 import math
 import re
@@ -21,7 +21,7 @@ GraphSite = tuple[Subject, Scope]
 Found = list[Place]
 
 HALF_SMALLEST: Final = 2.0**-24
-"""The smallest positive float16; less is zero there."""
+"""The smallest positive float16; smaller numbers become zero."""
 
 HALF_LARGEST: Final = 65504.0
 _BIG: Final = 64 << 10
@@ -239,7 +239,7 @@ _INTEGERS: Final = {DATA_TYPES[name]: name for name in ("int8", "int16", "int32"
 
 
 def count_not_finite(site: TensorSite) -> object:
-    # One infinity alone is the value of a mask.
+    # A constant of one infinity is the value of a mask.
     return (site.is_weight and site.floats.size > 1 and site.floats.size - len(site.finite)) or None
 
 

@@ -59,7 +59,7 @@ def apply_command(
     if (reverse or same_base) and not isinstance(found, Patch):
         option = "--reverse" if reverse else "--same-base"
         raise click.UsageError(
-            f"{option} is for patches, and {change} is a script; `onnxjson diff --format patch` writes a patch"
+            f"{option} is for patches, but {change} is a script; `onnxjson diff --format patch` writes a patch"
         )
     applied = _Change(found.invert() if reverse and isinstance(found, Patch) else found, same_base)
     ctx.exit(changing.run(request, applied, applied.warn_of_missing_files))

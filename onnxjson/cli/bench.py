@@ -36,7 +36,7 @@ _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 @options.option(
     "--tune NAME=VALUE,...",
     "Try session settings in every combination and report the best, such as threads=1,2; can be repeated. "
-    "Settings: threads, parallel, mode, level.",
+    "Settings: threads, parallel, mode, level, binding.",
     multiple=True,
 )
 @options.repeat("rounds", default=50)
@@ -147,7 +147,7 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     known = {name for model in models for name in all_inputs(model)}
     subjects = []
     for path, model in zip(paths, models, strict=True):
-        # A value of an input that only another model has is not for this one.
+        # Values for inputs that only other models have are left out.
         others = known - set(all_inputs(model))
         words = [word for word in feeding.inputs if word.rpartition("=")[0] not in others]
         sets = [each._replace(outputs={}) for each in feeds.given_sets(model, words)]

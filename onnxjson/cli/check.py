@@ -50,7 +50,7 @@ class _Wanted(NamedTuple):
 @options.option("--base REV", "Compare budgets with the model in a revision of git, or with a file.")
 @options.option("--new-since REV", "Leave out findings that the model has in a revision of git, or in a file.")
 @options.option("--explain CODE", "Describe a rule, and check nothing.")
-@options.option("--fix", "Correct what has an edit, in place; a backup is kept.")
+@options.option("--fix", "Correct findings that have a fix, in place; a backup is kept.")
 @options.drop_orphans
 @reports.view_options(*FORMS)
 @click.pass_context

@@ -71,7 +71,7 @@ def script(shell: str, program: click.Command) -> str:
 
 
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9_./,-]+")
-"""Texts that a shell takes as they are; names in a model may be anything."""
+"""Texts that a shell does not interpret; names in a model may be anything."""
 
 _MOST: Final = 200
 

@@ -13,20 +13,20 @@ from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
 from onnxjson.cli.paths import FilePath, open_side, refuse_sources
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS
 
-BEHIND: Final = "onnxjson.cli.diff.behind"
+PATHS_AFTER: Final = "onnxjson.cli.diff.paths_after"
 """Key under which a context keeps the words after ``--``."""
 
 
-class _WithPathsBehind(options.Command):
+class _WithPathsAfter(options.Command):
     """A command that distinguishes words before ``--`` and after it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
-        ctx.meta[BEHIND] = args[at + 1 :] if at < len(args) else None
+        ctx.meta[PATHS_AFTER] = args[at + 1 :] if at < len(args) else None
         return super().parse_args(ctx, args[:at])
 
 
-@click.command("diff", cls=_WithPathsBehind)
+@click.command("diff", cls=_WithPathsAfter)
 @click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
 @options.option("--git", "Compare models in revisions, index and work tree, as `git diff` does.", "in_git")
 @options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
@@ -55,7 +55,8 @@ class _WithPathsBehind(options.Command):
     *get_args(Form),
     to_file=True,
     about=" unified: line diff, weights as sha256. json: onnxjson-diff/1. markdown: for a pull request. html: page "
-    "with drawings. patch: for `onnxjson apply`. script: edits, which fit other models too; a patch if there are none.",
+    "with drawings. patch: for `onnxjson apply`. script: edits, which fit other models too, or a "
+    "patch if edits cannot express the change.",
 )
 @click.pass_context
 def diff_command(
@@ -87,14 +88,14 @@ def diff_command(
     """
     wanted = Options(view=view, ignore=frozenset(itertools.chain.from_iterable(ignore)), **given)
     _check_usage(wanted)
-    behind: list[str] | None = ctx.meta.get(BEHIND)
-    request = diff_git.request_of(words, behind, in_git=in_git, staged=staged)
+    after: list[str] | None = ctx.meta.get(PATHS_AFTER)
+    request = diff_git.request_of(words, after, in_git=in_git, staged=staged)
     if request is not None:
         if view.color == "auto" and view.destination is None:
             view = replace(view, color="always" if diff_git.is_coloured() else "never")
         code = diff_git.run(request, replace(wanted, view=view))
         ctx.exit(0 if code == 1 and exit_zero else code)
-    one, other = words or [Path(word) for word in behind or ()]
+    one, other = words or [Path(word) for word in after or ()]
     with ExitStack() as stack:
         found = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]
         if view.destination is not None:

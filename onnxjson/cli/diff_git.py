@@ -1,4 +1,4 @@
-"""``onnxjson diff REV..REV -- PATH``: every model that git finds changed, in all forms of a diff."""
+"""``onnxjson diff REV..REV -- PATH``: every model that git reports as changed, in all forms of a diff."""
 
 import os
 import sys
@@ -59,26 +59,26 @@ class Request(NamedTuple):
     staged: bool
 
 
-def request_of(words: Sequence[Path], behind: list[str] | None, *, in_git: bool, staged: bool) -> Request | None:
-    """Return the comparison for git; None if the words, `behind` those after ``--``, are two files, or ``REV:path``."""
+def request_of(words: Sequence[Path], after: list[str] | None, *, in_git: bool, staged: bool) -> Request | None:
+    """Return the comparison for git; None if the words, `after` those after ``--``, are two files, or ``REV:path``."""
     texts = [str(word) for word in words]
-    for text in behind or ():
+    for text in after or ():
         if text.startswith("-") and not os.path.lexists(text) and (texts or in_git or staged):
             raise click.UsageError(f"{output.quoted(text)} after -- is read as a path; write options before --")
-    if not staged and behind is None and _has_spec(texts):
+    if not staged and after is None and _has_spec(texts):
         return None
-    if not in_git and not staged and _are_files(texts, behind):
-        if len(texts or behind or []) != 2:
+    if not in_git and not staged and _are_files(texts, after):
+        if len(texts or after or []) != 2:
             raise click.UsageError("two models are compared; name OLD and NEW, or a revision, or use --git")
         return None
-    if behind is not None:
-        return _request(texts, behind, staged=staged)
+    if after is not None:
+        return _request(texts, after, staged=staged)
     at = next((position for position, text in enumerate(texts) if not _is_revision(text)), len(texts))
     return _request(texts[:at], texts[at:], staged=staged)
 
 
-def _are_files(texts: Sequence[str], behind: Sequence[str] | None) -> bool:
-    if behind is not None:
+def _are_files(texts: Sequence[str], after: Sequence[str] | None) -> bool:
+    if after is not None:
         # "-- A B" protects names of files that look like options.
         return not texts
     if len(texts) == 1:
@@ -240,7 +240,7 @@ def _whole(side: Side, status: Status, options: Options) -> str:
 
 
 def _plain(found: list[_Compared]) -> Iterator[str]:
-    """Texts with a blank line between two."""
+    """Texts, separated by blank lines."""
     separator = ""
     for each in found:
         is_plain = each.has_report or each.failure

@@ -139,7 +139,7 @@ def _write_script(diff: Diff, options: Options) -> bool:
     with output.working("finding edits"):
         found = express(diff.base, diff.target, diff.alignment)
     if found.reason:
-        output.talk(f"no script makes this change: {found.reason}; this is a patch")
+        output.talk(f"edits cannot express this change ({found.reason}), so this is a patch")
         return False
     for what in found.left_out:
         output.talk(f"not in the script, since no node consumes it: {what}")

@@ -162,7 +162,7 @@ def _integers(text: str, option: str) -> tuple[int, ...]:
 
 
 def _number(text: str, option: str) -> float:
-    """A number; a whole one stays an int, since not every large one is a float."""
+    """A number; a whole one stays an int, since a float cannot represent every large one."""
     try:
         return int(text) if _WHOLE.fullmatch(text) else float(text)
     except ValueError:

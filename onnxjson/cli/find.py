@@ -51,14 +51,14 @@ class _Found(NamedTuple):
 @click.argument("words", metavar="MODEL... PATTERN", nargs=-1, type=Words())
 @options.option(
     "--why SELECTOR",
-    "Show the nearest misses; with SELECTOR, those of nodes that it selects.",
+    "Show the nearest misses; with SELECTOR, only those at nodes that it selects.",
     is_flag=False,
     flag_value=_ALL,
 )
 @options.option("--count", "Print only the number of matches of each model.", "only_count")
 @options.option("--overlapping", "Also list matches that share nodes with earlier ones.")
 @options.option("--rules DIR", "Use the rules of a file or folder, without PATTERN.", type=_PATH)
-@options.option("--relative N", "Relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
+@options.option("--relative N", "Maximum relative difference of equal numbers.", type=_SHARE, default=TOLERANCE)
 @reports.view_options("text", "json")
 @click.pass_context
 def find_command(

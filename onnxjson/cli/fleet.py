@@ -63,7 +63,7 @@ _HERE: Final = frozenset(
 """Options that the fleet has itself, or that have no meaning for one model of many."""
 
 _SECONDS_A_LINE: Final = 30.0
-"""How often a log, which is no terminal, gets a line about the progress."""
+"""Seconds between lines about the progress if standard error is not a terminal."""
 
 _LEAST_MEMORY: Final = 4 << 30
 
@@ -71,7 +71,7 @@ _TOKENS: Final = "onnxjson.cli.fleet.tokens"
 """Key under which a context keeps the options of the command that is run."""
 
 _own_options: Final = options.together(
-    options.option("--out FILE", "Write a row for each model to FILE.jsonl or .parquet; a run that ended goes on."),
+    options.option("--out FILE", "Write a row for each model to FILE.jsonl or .parquet; resume an interrupted run."),
     options.option("--report FILE", "Also write the summary to FILE.md, .html, .json or .txt."),
     options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
     options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
@@ -86,7 +86,7 @@ _own_options: Final = options.together(
         "--memory SIZE", "Memory limit of one model (address space); default: its share of this machine, at least 4G."
     ),
     options.option("--failures N", "Stop when more than N models have failed.", type=click.IntRange(0)),
-    options.option("--retry-failed", "Also do again what failed before."),
+    options.option("--retry-failed", "When resuming, also repeat models that failed."),
 )
 
 
@@ -242,7 +242,7 @@ class _Fleet:
         return 0 if self.given["scheduler"] is not None else max(_LEAST_MEMORY, total // jobs)
 
     def run(self) -> int:
-        """Do all models; return the exit code."""
+        """Run the command on all models; return the exit code."""
         if self.out is not None:
             check_form(self.out)
         with ExitStack() as stack:
@@ -262,7 +262,7 @@ class _Fleet:
                 sources = self._paired(client, lists, results) if self.name in _PAIRING else _united(lists)
                 self._all(client, [each for each in sources if each.shown not in results.done], self.job, results.add)
             except engine.Interrupted as error:
-                output.warn(f"{error}; the same command with the same --out goes on from here")
+                output.warn(f"{error}; to resume, repeat the command with the same --out")
                 code = output.INTERRUPTED if str(error) == "interrupted" else 1
             finally:
                 client.run(end_processes)
@@ -276,14 +276,14 @@ class _Fleet:
             return code or (1 if set(summary.counts) - {"ok"} else 0)
 
     def _check_places(self, sources: Sequence[Source]) -> None:
-        """Raise unless each result has a file of its own that is no source, and what changes in place is a file."""
+        """Raise unless each result has its own file, different from all sources; with -i, sources must be files."""
         report: Path | None = self.given["report"]
         if report is not None and not report.parent.is_dir():
             raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
         if self.given.get("in_place"):
             for each in sources:
                 if not os.path.lexists(each.model):
-                    raise OutputError(f"{output.quoted(each.shown)} is no file, so -i cannot change it; use -o DIR")
+                    raise OutputError(f"{output.quoted(each.shown)} is not a file, so -i cannot change it; use -o DIR")
         if self.job.folder is None:
             return
         places: dict[str, Source] = {os.path.realpath(each.model): each for each in sources}
@@ -333,7 +333,7 @@ class _Fleet:
             )
 
     def _paired(self, client: Any, lists: Sequence[Sequence[Source]], results: Results) -> list[Source]:
-        """Pair the models of two roots by relative path, and moved ones by structure; the rest are rows already."""
+        """Pair the models of two roots by relative path, moved ones by structure; report the others as rows."""
         old, new = ({each.relative: each for each in found} for found in lists)
         others = {old[name].model: new[name].model for name in old if name in new}
         removed = [each for name, each in old.items() if name not in new]

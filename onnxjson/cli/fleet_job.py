@@ -21,7 +21,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.storage.remote import is_url
 
 FINGERPRINT: Final = "fingerprint"
-"""The work of ``fleet duplicates``, which is no command of its own."""
+"""The work of ``fleet duplicates``, for which there is no command for one model."""
 
 _ANSWERS_WITH_ONE: Final = ("find",)
 """Commands whose exit code 1 is an answer, not a finding."""
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     """What to do with every model of a fleet."""
 
     command: str
-    """As in the rows."""
+    """The command with its options, for the rows."""
     words: tuple[str, ...]
     """The command line without the model."""
     has_report: bool
@@ -46,12 +46,12 @@ class Job(NamedTuple):
     traces: str | None = None
     """The root of the folders of traces."""
     ending: str | None = None
-    """The ending of written models, if it is another than that of the model."""
+    """The ending of written models; None to keep that of each model."""
     others: dict[str, str] | None = None
     """The second model of a comparison by the name of the first."""
 
     def rows(self, sources: Sequence[Source]) -> list[Row]:
-        """Do some models, one after the other."""
+        """Run the command on some models, one after the other."""
         return [self._row(source) for source in sources]
 
     def _row(self, source: Source) -> Row:
@@ -82,7 +82,7 @@ class Job(NamedTuple):
         return self._judged(source, outcome, output)
 
     def _output(self, source: Source) -> str:
-        """The file to write for a model; its folders are made."""
+        """The file to write for a model, in folders that are created."""
         path = self.place(source)
         path.parent.mkdir(parents=True, exist_ok=True)
         return str(path)

@@ -1,4 +1,4 @@
-"""``onnxjson gate``: whether the models of a change may enter, as reports for a pull request."""
+"""``onnxjson gate``: checks of the models of a change, as reports for a pull request."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class _Texts(NamedTuple):
 
 
 @options.command("gate")
-@options.option("--base REV", "Revision that the change is made to.", required=True)
+@options.option("--base REV", "Revision to compare with, such as the target branch.", required=True)
 @options.option("--head REV", "Revision with the change.", default="HEAD")
 @options.option("--policy FILE", "Rules and budgets; default: all rules, no budgets.", "policy_file")
 @options.option("--out DIR", "Folder for gate.md, .html, .json, .sarif and .github.", "folder", required=True)
@@ -63,7 +63,7 @@ def gate_command(
     """Check every model that changed between two revisions of git.
 
     Compares HEAD with the commit where it branched off the base: what changed, the cost before and after, budgets, and
-    the findings that the change brought in. Writes a Markdown comment, a page, JSON, SARIF and GitHub annotations.
+    new findings. Writes a Markdown comment, a page, JSON, SARIF and GitHub annotations.
     Exits 1 if a model breaks the policy, or cannot be read.
 
     \b
@@ -101,7 +101,7 @@ def _judge(policy: Policy, change: Change, prefix: str, seconds: float | None) -
         try:
             new = None if change.new is None else stack.enter_context(open_version(change.new, bind=True))
         except OnnxJsonError as error:
-            # A file that the revision has and that is missing is one that Git LFS did not fetch.
+            # The revision has the file, so Git LFS did not fetch it.
             is_pointer = isinstance(error, MissingInputError)
             severity: Severity = "warning" if is_pointer else "error"
             finding = Finding(severity=severity, code="not-checked", message=str(error), file=name)
@@ -135,7 +135,7 @@ def _judge(policy: Policy, change: Change, prefix: str, seconds: float | None) -
 
 
 def _verify(name: str, base: Path, head: Path, dims: dict[str, int], seconds: float) -> tuple[list[Finding], list[str]]:
-    """Compare two models on random inputs; return that their outputs differ, or why that is not known."""
+    """Compare two models on random inputs; return the finding that outputs differ, and why it could not be decided."""
     try:
         result = verify(base, head, dims=dims, timeout=seconds)
     except OnnxJsonError as error:

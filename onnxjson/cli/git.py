@@ -23,8 +23,8 @@ _INLINE_LIMIT: Final = 64 * 1024
 def git_command() -> None:
     """Set up git to diff and merge models.
 
-    `install` teaches git to show and merge .onnx and .onnx.json, `uninstall` reverts that, `doctor` checks the setup.
-    The other commands are for hooks.
+    `install` configures git to show and merge .onnx and .onnx.json, `uninstall` reverts that, `doctor` checks the
+    setup. The other commands are for hooks.
 
     \b
     onnxjson git install

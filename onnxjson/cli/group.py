@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     summary: str
     """One line for the list of commands, also the first line of the command's own help."""
     module: str = ""
-    """The module that declares it, if it has another name; there it is called ``undo_save_command`` for undo-save."""
+    """The module that declares it as, for example, ``undo_save_command``; by default the one with its name."""
 
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {

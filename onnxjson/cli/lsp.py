@@ -10,8 +10,8 @@ from onnxjson.cli import options
 def lsp_command(tcp: int | None) -> None:
     """Serve model texts to editors (Language Server Protocol).
 
-    Findings while you type, completion, descriptions, definitions, references, renames, symbols, types of outputs and
-    the canonical form, for .onnx.json. Needs the package pygls: pip install 'pygls>=2.1'.
+    Offers findings while you type, completion, descriptions, definitions, references, renames, symbols, types of
+    outputs and formatting, for .onnx.json. Needs the package pygls: pip install 'pygls>=2.1'.
 
     \b
     onnxjson lsp

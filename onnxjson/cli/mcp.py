@@ -15,8 +15,8 @@ from onnxjson.cli import options, output
 def mcp_command(writable: Path | None) -> None:
     """Serve models to coding agents (Model Context Protocol).
 
-    Speaks on standard input and output. Tools show, search, check, compare, optimize and verify models, and plan
-    edits. Nothing is written unless --allow-write names a folder. Needs the package mcp: pip install 'mcp>=2.3'.
+    Uses standard input and output. Its tools show, search, check, compare, optimize and verify models, and plan edits.
+    Nothing is written unless --allow-write names a folder. Needs the package mcp: pip install 'mcp>=2.3'.
 
     \b
     onnxjson mcp

@@ -1,4 +1,4 @@
-"""``onnxjson new`` and ``split``: a new model; a model in pieces."""
+"""``onnxjson new`` and ``split``: create a model; split a model into pieces."""
 
 import os
 from contextlib import ExitStack, suppress

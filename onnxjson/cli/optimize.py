@@ -103,7 +103,7 @@ def optimize_command(
     request = changing.request(paths, given)
     if trace_folder is not None:
         if len(paths) > 1:
-            raise click.UsageError(f"--trace records the passes on one model; {len(paths):,} are given")
+            raise click.UsageError(f"--trace records the passes on one model, but {len(paths):,} are given")
         require_room(trace_folder)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
@@ -230,9 +230,7 @@ class _Change:
 def _steps(passes: tuple[Step, ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list[Step]:
     steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
     if not steps:
-        raise click.UsageError(
-            "no pass is named; -p NAME runs one, `onnxjson passes` lists them, such as -p onnxsim or -p onnxoptimizer"
-        )
+        raise click.UsageError("no pass is named; add -p NAME, such as -p onnxsim; `onnxjson passes` lists all")
     for word in skip:
         _require(word, steps, "--skip")
     if until is not None:

@@ -20,7 +20,7 @@ FORMS: Final = ("onnx", "json", "protojson")
 _GROUPS: Final[dict[str, str]] = {
     "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
     "Execution": "--level --provider --threads --parallel --session --engine --timeout --memory",
-    "Timing": "--repeat --warm-up --profile --profile-events --placement --seconds --tune --cost",
+    "Timing": "--repeat --warm-up --profile --profile-events --placement --seconds --tune",
     "Passes": "--pass --recipe --until --skip --keep-going --max-size --variant --preset --score",
     "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
     "--locate",
@@ -285,7 +285,7 @@ weights_from = option("--weights-from MODEL", "Read weights from this model wher
 trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
 
 drop_orphans = option(
-    "--drop-orphans", "Drop metadata of elements that no longer exist; that of a renamed element follows it."
+    "--drop-orphans", "Drop metadata of elements that no longer exist, and keep that of renamed elements."
 )
 
 tolerance = several(

@@ -50,7 +50,7 @@ def make_robust() -> None:
     """Let both streams print any character that the terminal's encoding lacks as an escape, not as an exception.
 
     A closed standard input is empty, a closed standard error discards; a closed standard output stays closed, since it
-    is for the result. No file that is opened later gets the number of one of them.
+    is for the result. No file that is opened later gets the descriptor of one of them.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -74,7 +74,7 @@ def quoted(name: object) -> str:
 
 
 def _echo(text: str, **settings: Any) -> None:
-    """Print a line, in place of the line that shows what is in progress."""
+    """Print a line, replacing the line that shows what is in progress."""
     with _drawing:
         _clear()
         click.echo(text, **settings)
@@ -261,7 +261,7 @@ def report_failure(error: Exception) -> int:
     except OSError as unreadable:  # nothing can be opened any more, not even a file of this program
         sys.stderr.write(f"onnxjson: error[{INPUT_OUTPUT}]: {unreadable.strerror}; the system opens no more files\n")
         return INPUT_OUTPUT
-    with suppress(OSError):  # standard error cannot be written: the exit code tells
+    with suppress(OSError):  # if standard error cannot be written, only the exit code reports the failure
         if isinstance(error, (DecodeError, EncodeError)) and error.findings:
             findings(error.findings, limit=SHOWN)
             if isinstance(error, DecodeError):

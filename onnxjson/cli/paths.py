@@ -25,7 +25,7 @@ def stem(name: str) -> str:
 
 
 def path_of(word: str) -> Path:
-    """The path for a word of the command line: the name of a file, or a URL, whose local copy it is then."""
+    """The path for a word of the command line: a file, or the local copy of a URL."""
     if "://" not in word:
         return Path(word)
     from onnxjson.storage import remote
@@ -92,7 +92,7 @@ class Side(NamedTuple):
 
 @contextmanager
 def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
-    """Read a file, or ``REV:path`` if no file has that name; `bind`: with blobs, all as digests if some are missing."""
+    """Read a file, or ``REV:path`` if no file has that name; `bind` reads blobs, unless some are missing."""
     from onnxjson.storage import files
 
     if ":" in str(path) and not os.path.lexists(path):

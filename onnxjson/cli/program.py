@@ -40,9 +40,9 @@ def _pass_names() -> list[str]:
 def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, view: reports.View) -> None:
     """List the passes, or show the options of one.
 
-    JSON also lists the parts of passes, and the edits, which can be used as passes. explain searches models for what a
-    fusion looks for, and shows the nearest misses. Its patterns are those of this program, written from the documented
-    forms of each fusion; an optimizer may have further conditions.
+    JSON also lists the parts of passes, and the edits, which can be used as passes. explain searches models for the
+    patterns of a fusion, and shows the nearest misses. The patterns are those of this program, written from the
+    documented forms of each fusion; an optimizer may have further conditions.
 
     \b
     onnxjson passes

@@ -33,7 +33,7 @@ _WIDTH: Final = 22
 
 
 class _Words(Words):
-    """Models, then the values of an edit; a value that is one of several words is completed with these."""
+    """Models, then the values of an edit; values with a fixed set of words are completed."""
 
     def __init__(self, edit: type[Edit]) -> None:
         self.edit = edit

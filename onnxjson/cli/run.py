@@ -39,11 +39,11 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
 )
 @options.option(
     "--profile-events FILE",
-    "Write the events of the profile, of its last second, to FILE: JSON for chrome://tracing and Perfetto.",
+    "Write the events of the last profiled second to FILE: JSON for chrome://tracing and Perfetto.",
     "event_file",
     type=FilePath(),
 )
-@options.option("--placement", "Report which execution provider got each node.")
+@options.option("--placement", "Report the execution provider of each node.")
 @options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
@@ -94,7 +94,7 @@ def run_command(
     if runs["profile"] and result.engine == "reference":
         output.talk("onnxjson: no profile: only onnxruntime measures nodes")
     if runs["placement"] and result.placement is None:
-        output.talk("onnxjson: no placement: only onnxruntime, from version 1.31 on, reports it")
+        output.talk("onnxjson: the placement is not known; only onnxruntime 1.31 or newer reports it")
     if result.is_interrupted:
         ctx.exit(feeds.report_interruption())
     problems = [case for case in result.cases if case.problem]

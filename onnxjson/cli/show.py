@@ -35,7 +35,7 @@ from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
-_SELECTOR_BEHIND: Final = "onnxjson.cli.show.selector_behind"
+_SELECTOR_AFTER: Final = "onnxjson.cli.show.selector_after"
 """Key under which a context keeps whether the last word follows ``--``."""
 
 
@@ -50,11 +50,11 @@ class _Opened:
 
 
 class _ShowCommand(options.Command):
-    """A command whose word behind ``--`` is a selector, even if a file has that name."""
+    """A command whose word after ``--`` is a selector, even if a file has that name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
-        ctx.meta[_SELECTOR_BEHIND] = args[-2:-1] == ["--"]
+        ctx.meta[_SELECTOR_AFTER] = args[-2:-1] == ["--"]
         return super().parse_args(ctx, args)
 
 
@@ -97,12 +97,12 @@ def show_command(
     onnxjson show m.onnx op:Conv --shapes
     onnxjson show m.onnx -o m.html
     """
-    paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_BEHIND])
+    paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_AFTER])
     if selector is not None and with_cost:
-        raise click.UsageError("--cost is about whole models; leave out the selector")
+        raise click.UsageError("--cost applies to whole models; leave out the selector")
     is_page = view.form in ("html", "explorer")
     if is_page and (len(paths) > 1 or selector is not None):
-        raise click.UsageError(f"--format {view.form} is about one whole model")
+        raise click.UsageError(f"--format {view.form} applies to one whole model")
     if overlay is not None and view.form != "html":
         raise click.UsageError("--overlay is for a page: -o m.html")
     if dims and not (with_cost or with_shapes or is_page):
@@ -206,7 +206,7 @@ def _page(opened: _Opened, form: str, dims: dict[str, int], overlay: Path | None
         named = {name: 2 for each in inputs for name in each.shape or () if isinstance(name, str)}
         cost = cost_of(opened.model, opened.path.parent, known_dims(named | dims, opened.model))
     except OnnxJsonError as error:
-        output.warn(f"without costs: {error}")
+        output.warn(f"costs are not shown: {error}")
         cost = None
     return model_page.model_html(opened.path.name, opened.index, cost, overlays)
 

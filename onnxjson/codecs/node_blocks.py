@@ -134,7 +134,7 @@ def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) ->
 
 
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
-    """Read the nodes that replace each block at `addresses`; those of a block that the text lacks are deleted."""
+    """Read the nodes that replace each block at `addresses`; none for a block that is not in the text."""
     context = Context()
     context.has_digests = True
     return read_document(text, lambda tree, context: _read(tree, addresses, context), context, file=file)[0]

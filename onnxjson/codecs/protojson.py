@@ -50,7 +50,7 @@ def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
     if tree is UNREADABLE:
         scanned = scan(text)
         tree = scanned.tree
-    if scanned is None or scanned.is_sound:
+    if scanned is None or scanned.is_well_formed:
         _check_message(d.Model, tree, ROOT, context, 0)
     if context.remarks or (scanned and scanned.mistakes):
         # The scanner also reports what is a mistake in onnxjson/1 only; for a text that json reads, the checks decide.
@@ -106,7 +106,7 @@ def _check_message(record: type[d.Record], tree: Tree, place: Place, context: Co
         return
     if depth > MESSAGE_DEPTH:
         context.error(
-            place, "nesting-too-deep", f"messages nest deeper than {MESSAGE_DEPTH} levels; protobuf reads no more"
+            place, "nesting-too-deep", f"messages nest deeper than the {MESSAGE_DEPTH} levels that protobuf reads"
         )
         return
     fields = _fields_by_key(record)
@@ -254,7 +254,7 @@ def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
     from onnxjson.codecs import serde
 
     proto = serde.to_proto(model)
-    hint = "write the model in another form, or write it without that with --lossy"
+    hint = "write the model in another form, or leave this out with --lossy"
     findings = [_finding("error", *loss, hint) for loss in _losses(model)]
     if findings and not lossy:
         raise EncodeError(f"proto-JSON cannot represent this model: {summary(findings)}", findings)

@@ -140,10 +140,10 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
     wanted = attribute_types(node.domain, node.op_type).get(name)
     if wanted is not None and new.type != wanted:
         # A tag may name any type; an operator allows only one.
-        found = f"{_type_name(new.type)} is given"
+        found = f"the value is {_type_name(new.type)}"
         operator = visible(node.op_type or "")
         raise EditError(
-            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, and {found}',
+            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, but {found}',
             ref.address,
         )
     if old is None:

@@ -124,7 +124,7 @@ def check_expectation(edit: Edit, outcome: Outcome) -> None:
     """
     if edit.expect is not None and edit.expect != outcome.matches:
         matches = f"{outcome.matches:,} match" + ("es" if outcome.matches != 1 else "")
-        raise EditError(f"{name_of(edit)}: {matches}, and {edit.expect:,} are expected; nothing is changed")
+        raise EditError(f"{name_of(edit)}: {matches}, but {edit.expect:,} expected; nothing is changed")
 
 
 def summary(kind: type[Declared]) -> str:

@@ -138,7 +138,7 @@ class _Deletion:
         if len({node.input[slot] for slot in slots}) == 1 and not has_graphs:
             return slots[0]
         if not any(node.input):
-            raise self._refused(ref, f"{taken}, and {operator} has no input that could replace it; rewire that first")
+            raise self._refused(ref, f"{taken}, but {operator} has no input that could replace it; rewire that first")
         raise self._refused(
             ref, f"{taken}, and {operator} has the inputs {_listed(node.input)}; choose one with bypass"
         )

@@ -106,7 +106,7 @@ class _Writer:
 
     def add(self, edit: Edit) -> None:
         if len(self.edits) >= EXPRESSED_EDITS:
-            raise InexpressibleError(f"it would take more than {EXPRESSED_EDITS:,} edits")
+            raise InexpressibleError(f"it needs more than {EXPRESSED_EDITS:,} edits")
         edit.change(self.workspace)
         self.edits.append(edit)
 

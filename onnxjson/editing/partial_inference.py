@@ -50,7 +50,7 @@ class InferredPart(NamedTuple):
 
 
 class Sizes(dict[str, int]):
-    """Sizes that stand for names of dimensions, one for each name."""
+    """Sizes that represent names of dimensions, one for each name."""
 
     def put_in(self, model: Model) -> Model:
         """Return the model with sizes instead of the names of its dimensions."""

@@ -55,7 +55,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     )
 
     pattern: Annotated[str, Meta(min_length=1, description="The pattern; `onnxjson find` shows what it matches.")]
-    replacement: Annotated[str, Meta(min_length=1, description="What takes the place of each match.")]
+    replacement: Annotated[str, Meta(min_length=1, description="What each match is replaced with.")]
     node: Annotated[
         str | None, Role("nodes"), Meta(description="Replace only matches whose last node is one of these.")
     ] = None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Editor:
-    """A model during many changes; the end of the ``with`` statement checks its structure."""
+    """A model that is changed step by step; the end of the ``with`` statement checks its structure."""
 
     def __init__(self, model: Model, *, is_fixed: bool = False) -> None:
         self._before = model
@@ -174,7 +174,7 @@ class Place(NodeChanges):
         return self.editor.consumers([use for name in ref.node.output for use in index.consumers(ref.scope, name)])
 
     def replace(self, *nodes: Node, fused: Iterable["Place"] = ()) -> Model:
-        """Put other nodes in its place, and in that of `fused`; without any, only remove them."""
+        """Replace the node, and those of `fused`, with other nodes; without any, remove them."""
         return replace_places([(self, nodes), *[(place, ()) for place in fused]])
 
     @property
@@ -186,7 +186,7 @@ class Place(NodeChanges):
         return (self,)
 
     def within(self, workspace: Workspace) -> NodeRef:
-        """Return the node in a workspace; it is followed if others were added, removed or moved since it was found.
+        """Return the node in a workspace, even if others were added, removed or moved since it was found.
 
         Raises:
             EditError: it was deleted.
@@ -216,7 +216,7 @@ class Place(NodeChanges):
 
 
 class Places(NodeChanges, tuple[Place, ...]):
-    """Nodes at their places in a model; ``Places(each for each in places if ...)`` are some of them."""
+    """Nodes at their places in a model; ``Places(each for each in places if ...)`` selects some of them."""
 
     __slots__ = ()
 

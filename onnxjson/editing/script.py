@@ -150,7 +150,7 @@ def read_declared(
         if parameter.name in tree:
             given[parameter.field] = _read_parameter(parameter, tree[parameter.name], place.at(parameter.name), context)
         elif parameter.required:
-            hint = f"give {parameter.shape.fits}" + (f": {parameter.description}" if parameter.description else "")
+            hint = f"add it: {parameter.shape.fits}" + (f" ({parameter.description})" if parameter.description else "")
             context.error(place, "missing-key", f'{name} needs "{parameter.name}"', hint)
     return kind(**given) if len(context.remarks) == before else None
 

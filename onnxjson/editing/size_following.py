@@ -93,7 +93,7 @@ def _sizes(dims: Dims | None) -> list[int] | None:
 
 
 def regrouped(old: Sequence[int], made: Sequence[int], new: Sequence[int]) -> list[int] | None:
-    """Return the sizes after a Reshape from `old` to `made` if it gets `new`; None if they cannot be told."""
+    """Return the sizes after a Reshape from `old` to `made` if it gets `new`; None if they cannot be determined."""
     if [*old[:1], *made[:1]] == [1, 1] and new[0] != 1:
         rest = regrouped(old[1:], made[1:], new[1:])
         return None if rest is None else [new[0], *rest]

@@ -69,7 +69,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         given = [name for name in _FORMS if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
-            raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, and {found} is given")
+            raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         ref = workspace.tensor(self.tensor)
         old = _constant(ref, self.tensor, name_of(self))
         try:

@@ -1,4 +1,4 @@
-"""Types compared, completed and changed: what a model states, and what the inference of onnx says."""
+"""Types compared, completed and changed: what a model states, and what the inference of onnx finds."""
 
 from typing import Final
 

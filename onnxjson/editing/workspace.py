@@ -36,7 +36,7 @@ class Made(NamedTuple):
 
 
 class Chosen(str):
-    """A selector that stands for nodes which are already found, in the index of a workspace."""
+    """A selector for nodes that are already found, in the index of a workspace."""
 
     refs: tuple[NodeRef, ...]
 

@@ -1,4 +1,4 @@
-"""The models of a fleet: files, folders, patterns, manifests, trees of git, and objects behind URLs."""
+"""The models of a fleet: files, folders, patterns, manifests, trees of git, and objects at URLs."""
 
 import glob
 import os
@@ -114,7 +114,7 @@ def _manifest(path: Path) -> Iterator[Source]:
 
 
 def _plain(word: str) -> str:
-    """A word without the query of a URL, in which ``?`` is no pattern."""
+    """A word without the query of a URL, where ``?`` is not a wildcard."""
     return shown(word) if word.startswith(("http://", "https://")) else word
 
 

@@ -1,4 +1,4 @@
-"""Results of a fleet: one row a model in a file of JSON lines, written as they come, so that a run can go on later."""
+"""Results of a fleet: one row per model in a file of JSON lines, written as they come, so that a run can be resumed."""
 
 import fcntl
 import io
@@ -86,7 +86,7 @@ class Results:
                 row = msgspec.json.decode(line, type=Row)
             except msgspec.DecodeError as error:
                 name = visible(str(self._lines), None)
-                raise DecodeError(f"{name} is no file of results: {error}; name another file for --out") from error
+                raise DecodeError(f"{name} is not a file of results: {error}; name another file for --out") from error
             if row.command != command:
                 raise OutputError(
                     f"{visible(str(self._lines), None)} has results of `{visible(row.command, 200)}`; name another "

@@ -297,7 +297,7 @@ class Leftover(NamedTuple):
     state: str
     """The two letters of `git status --short`: ``UD`` where theirs removed what ours changed."""
     what: str
-    """The cause, in words; made visible."""
+    """A description of the cause; made visible."""
     advice: str
     """Commands to use, made visible; paths are quoted for a shell."""
 

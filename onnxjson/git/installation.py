@@ -152,8 +152,8 @@ def _users_attributes(git: Git) -> Path:
 
 
 _MARK: Final = b"# >>> onnxjson >>>"
-_NOTE: Final = b" `onnxjson git uninstall` takes these lines out"
-_NEW_FILE: Final = b", and the file, which they began"
+_NOTE: Final = b" `onnxjson git uninstall` removes these lines"
+_NEW_FILE: Final = b", and the file if nothing else is in it"
 _OPEN_LINE: Final = b", and the line feed before them"
 _END: Final = b"# <<< onnxjson <<<"
 

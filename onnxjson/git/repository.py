@@ -147,7 +147,7 @@ class _Revision:
             stages = self._contents.stages(self._path)
             if stages:
                 spellings = " or ".join(f":{stage}:{self._spec.path}" for stage in stages)
-                return MissingInputError(f"{self._shown} is not there; write {visible(spellings, None)}")
+                return MissingInputError(f"{self._shown} does not exist; write {visible(spellings, None)}")
             where = "staged"
         else:
             where = f"in {visible(self._spec.revision or '')}"

@@ -1,7 +1,7 @@
 """Structural three-way merge (docs/merge.md): two changes of one base become one model, or conflicts at their slots.
 
 Here: `sides` and `pairing` give both sides the names of the base; `records` and `lists` merge the two trees of changes
-slot by slot; `soundness` and `additions` find damage that no single slot shows, and `naming` restores the names.
+slot by slot; `consistency` and `additions` find damage that no single slot shows, and `naming` restores the names.
 `resolving` and `conflicted_files` are for files with conflicts.
 
 Not here: the record of a conflict and its address (`onnxjson.model`), reading conflicts from a text

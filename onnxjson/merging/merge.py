@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from onnxjson.merging.additions import replace_in_clashes, replaced_names, with_sizes
+from onnxjson.merging.consistency import Consistency, keeps_interface
 from onnxjson.merging.naming import Restored, conflicts_of
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.sides import Side, interface_names, part_names
 from onnxjson.merging.slots import Units, rival_units
-from onnxjson.merging.soundness import Soundness, keeps_interface
 from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding, OnnxJsonError
@@ -98,16 +98,16 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     for keys in rival_units(base, (sides[0].changes, sides[1].changes)):
         units.tie(keys)
 
-    def attempt(tree: TreeMerge) -> tuple[Fields | None, Soundness]:
+    def attempt(tree: TreeMerge) -> tuple[Fields | None, Consistency]:
         mine, its = [sides[side].changes for side in tree.sides]
         fields = tree.record(base, (mine, its), "")
         merged = with_sizes(base if fields is None else apply_fields(base, fields), sizes)
-        return fields, Soundness(base, sides, merged, tree, sizes)
+        return fields, Consistency(base, sides, merged, tree, sizes)
 
     for _ in range(_ROUNDS):
         tree = TreeMerge(units, first)
-        fields, sound = attempt(tree)
-        problems = list(sound.problems())
+        fields, checked = attempt(tree)
+        problems = list(checked.problems())
         if tree.clashes:
             # The values of theirs in the slots must fit the rest, too, since they may be chosen.
             problems += attempt(TreeMerge(units, first, swapped=True))[1].problems()
@@ -120,9 +120,9 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     if problems and not tree.clashes:
         return None
     replace_in_clashes(tree.clashes, sizes)
-    restored = Restored(sound.index, sides, sound.origins, first)
+    restored = Restored(checked.index, sides, checked.origins, first)
     conflicts = conflicts_of(tree.clashes, AddressMap(fields), units, restored)
-    if not conflicts and not keeps_interface(base, sides, sound, restored.model):
+    if not conflicts and not keeps_interface(base, sides, checked, restored.model):
         return None
     return Merged(restored.model, conflicts)
 

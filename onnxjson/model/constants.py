@@ -1,4 +1,4 @@
-"""The constant behind a name: an initializer, a sparse initializer or the output of a node Constant.
+"""The constant with a name: an initializer, a sparse initializer or the output of a node Constant.
 
 This is the one place that decides whether a value is a constant. A Constant counts in the default domain alone, which
 is written as absent, "" or "ai.onnx"; an operator Constant of any other domain may compute anything.
@@ -41,7 +41,7 @@ class Constant(NamedTuple):
 
 
 def find_constant(scope: Scope, name: str) -> Constant | None:
-    """Return the constant behind a name that is used in a graph, or None for other values and undefined names."""
+    """Return the constant with a name that is used in a graph, or None for other values and undefined names."""
     defining_scope = next((each for each in scope.chain() if each.defines(name)), None)
     return None if defining_scope is None else own_constant(defining_scope, name)
 

@@ -5,7 +5,7 @@
     OnnxJsonError                  65  anything below; catch this one
     ├── DecodeError                65  text or bytes are not a model       .findings
     │   └── WireError              65  bytes that no protobuf writer made  .offset
-    ├── EncodeError                65  a model has no such form (proto-JSON, a message too deep)  .findings
+    ├── EncodeError                65  a form cannot represent a model, such as proto-JSON        .findings
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot be applied                 .address, .position
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong

@@ -84,7 +84,7 @@ def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int)
         return
     fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
     plural = "" if fits == "1" else "s"
-    message = f"{operator} accepts {fits} {what}{plural}, and {found} {'is' if found == 1 else 'are'} given"
+    message = f"{operator} accepts {fits} {what}{plural}, but the node has {found}"
     code = "input-count" if what == "input" else "output-count"
     yield Mistake(code, f"/{what}/{most}" if found > most else f"/{what}", message)
 
@@ -101,7 +101,7 @@ def _attribute_mistakes(node: Node, found: operators.Signature, shown: str) -> I
                 yield Mistake("unknown-attribute", place, message, hint)
         elif attribute.type and attribute.type != formal.type:
             given, wanted = (ATTRIBUTE_TYPE_NAMES.get(each, f"{each}") for each in (attribute.type, formal.type))
-            message = f'the attribute "{visible(name)}" of {shown} must be {wanted}, and it is {given}'
+            message = f'the attribute "{visible(name)}" of {shown} must be {wanted}, but it is {given}'
             yield Mistake("attribute-type", place, message)
     names = {each.name or "" for each in node.attribute}
     for name, formal in found.attributes.items():
@@ -128,7 +128,7 @@ def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[st
         if dtype not in allowed:
             wanted = sorted({format_data_type(each) for each in allowed})
             which = listed(wanted, _SHOWN, word="or") or "no tensor"
-            message = f'input {slot} of {operator} must be {which}, and "{visible(name)}" is {format_data_type(dtype)}'
+            message = f'input {slot} of {operator} must be {which}, but "{visible(name)}" is {format_data_type(dtype)}'
             return Mistake("input-dtype", f"/input/{slot}", message)
         if formal.variable.startswith(("tensor(", "seq(", "optional(", "map(")):
             continue
@@ -136,7 +136,7 @@ def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[st
         if other[0] != dtype:
             message = (
                 f'{operator} needs one dtype for "{visible(other[1])}" and "{visible(name)}", '
-                f"and they are {format_data_type(other[0])} and {format_data_type(dtype)}"
+                f"but they are {format_data_type(other[0])} and {format_data_type(dtype)}"
             )
             return Mistake("input-dtype", f"/input/{slot}", message)
     return None
@@ -190,10 +190,10 @@ _Values: TypeAlias = ChainMap[str, int | None]
 """The known data types of the values of a graph, before those of the graphs around it."""
 
 
-class _Sound(NamedTuple):
+class _Valid(NamedTuple):
     """What is the same for all nodes with the same operator, attributes, and dtypes of inputs."""
 
-    made: tuple[int | None, ...]
+    dtypes: tuple[int | None, ...]
     """The data types of the outputs."""
     has_graphs: bool
 
@@ -207,7 +207,7 @@ class _Checker:
         """Whether to use the table of the package, and to report every doubt."""
         self._functions: set[operators.OperatorKey] = {operators.function_key(each) for each in model.functions}
         self._opsets: dict[str, int | None] = {}
-        self._sound: dict[object, _Sound] = {}
+        self._valid: dict[object, _Valid] = {}
         self._suggestions = _MOST_SUGGESTIONS
 
     def findings(self) -> Iterator[Finding]:
@@ -225,7 +225,7 @@ class _Checker:
 
     def _import(self, imports: Sequence[OperatorSetId]) -> None:
         self._opsets = {operators.plain_domain(each.domain): each.version for each in reversed(imports)}
-        self._sound = {}
+        self._valid = {}
 
     def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
         known = values.maps[0]
@@ -244,18 +244,18 @@ class _Checker:
             inputs, outputs, _, op_type, attributes, _, domain, overload, *_ = astuple(node)
             named = tuple(map(bool, inputs)) if "" in inputs else None
             key = op_type, domain, overload, id(attributes), tuple(map(dtype_of, inputs)), len(outputs), named
-            sound = self._sound.get(key)
-            if sound is None:
-                mistakes, sound = self._judge(node, dtype_of)
+            valid = self._valid.get(key)
+            if valid is None:
+                mistakes, valid = self._judge(node, dtype_of)
                 at = f"{address}/node/{position}"
                 for code, part, message, hint in mistakes:
                     yield Finding(severity="error", code=code, address=at + part, message=message, hint=hint)
                 if not mistakes:
-                    self._sound[key] = sound
-            for name, dtype in zip(outputs, sound.made, strict=True):
+                    self._valid[key] = valid
+            for name, dtype in zip(outputs, valid.dtypes, strict=True):
                 if name:
                     known[name] = dtype or stated.get(name)
-            if sound.has_graphs:
+            if valid.has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
 
     def _inner_graphs(self, node: Node, address: str, values: _Values) -> Iterator[Finding]:
@@ -266,7 +266,7 @@ class _Checker:
             for position, graph in enumerate(attribute.graphs):
                 yield from self._graph(graph, f"{at}/graphs/{position}", values.new_child())
 
-    def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Sound]:
+    def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Valid]:
         domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
         opset = self._opsets.get(domain) or 0
         found: operators.Signature | None = None
@@ -283,7 +283,7 @@ class _Checker:
                 mistakes += [] if wrong_dtype is None else [wrong_dtype]
         made = [None if mistakes else produced_dtype(node, found, slot) for slot in range(len(node.output))]
         dtypes = tuple([dtype_of(each) if isinstance(each, str) else each for each in made])
-        return mistakes, _Sound(dtypes, any([each.g or each.graphs for each in node.attribute]))
+        return mistakes, _Valid(dtypes, any([each.g or each.graphs for each in node.attribute]))
 
     def _is_judged(self, domain: str, op_type: str, opset: int) -> bool:
         if opset <= 0 or (not domain and op_type in _EXPERIMENTAL):

@@ -187,7 +187,7 @@ class _Checker:
     def _produced_twice(self, name: str, producer: str | int, address: str) -> None:
         who = producer if isinstance(producer, str) else f"an output of node {producer}"
         message = f'"{visible(name)}" is defined twice: {who} already has that name'
-        self._add("duplicate-output", address, message, "give one of them another name")
+        self._add("duplicate-output", address, message, "rename one of them")
 
     def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
         before = len(self.findings)
@@ -268,7 +268,7 @@ class _Checker:
             message = f"the node that produces {shown} needs its own output"
         else:
             message = f"the nodes that produce {shown} need each other's outputs"
-        self._add("node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere")
+        self._add("node-cycle", f"{address}/node/{ring[0]}", message, "connect one of their inputs to another value")
 
     def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
         if not imports:

@@ -146,7 +146,7 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
 def _shaped(elements: "NDArray[Any]", tensor: Tensor) -> "NDArray[Any]":
     try:
         return elements.reshape(tensor.dims)
-    except (ValueError, OverflowError) as error:  # more than 64 dims, or huge ones beside a 0
+    except (ValueError, OverflowError) as error:  # more than 64 dims, or huge ones next to a 0
         raise DecodeError(f"numpy has no array of the shape of {_called(tensor)}: {error}") from None
 
 

@@ -221,7 +221,7 @@ def optimize(
         model: the model, or its file; weights in other files become part of the result.
         passes: as on the command line: ``"onnxsim"``, ``"onnxoptimizer:fuse_bn_into_conv"``, ``"onnxscript*"``, or the
             path of a script.
-        parts: whether to run each optimizer once more, part by part, so that the trace tells its rules apart.
+        parts: whether to run each optimizer once more, part by part, so that the trace distinguishes its rules.
         keep_going: whether to skip passes that fail; their steps have the reason.
         trust: whether your own Python code runs outside of the box.
         timeout: time limit of one pass, in seconds.

@@ -1,4 +1,4 @@
-"""The conditions of a pattern: what a value that a name stands for must be."""
+"""The conditions of a pattern: requirements on the values that its names are bound to."""
 
 import operator
 from collections.abc import Callable, Collection, Mapping
@@ -58,7 +58,7 @@ class Conditions:
             is_same = bound == bindings.get(wanted.name)
             if is_same == (condition.comparison == "="):
                 return None
-            return f'${condition.name} is "{visible(bound.name)}", the pattern wants {condition}'
+            return f'${condition.name} is "{visible(bound.name)}", the pattern needs {condition}'
         if not condition.function:
             return self._produced(condition, bound)
         found = self._found(condition.function, bound)
@@ -83,7 +83,7 @@ class Conditions:
             uses = self._index.consumers(bound.scope, bound.name)
             places = [f'"{visible(_user(use.scope, use.position))}"' for use in uses]
             text = f"{counted(len(uses), 'user')} ({listed(places)})" if uses else "0 users"
-        return f'{condition.function} of "{visible(bound.name)}" is {text}, the pattern wants {condition}'
+        return f'{condition.function} of "{visible(bound.name)}" is {text}, the pattern needs {condition}'
 
     def _produced(self, condition: Condition, bound: Value) -> str | None:
         assert isinstance(condition.wanted, Text | Number | Elements)

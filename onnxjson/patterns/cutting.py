@@ -33,7 +33,7 @@ def pattern_of(index: Index, nodes: Collection[NodeRef]) -> Pattern:
     Values from outside become ``$a``, ``$b``, ...; constants with few elements are written out, others are ``?c``.
 
     Raises:
-        SelectorError: there is no last node, or there are several.
+        SelectorError: the last node is missing or ambiguous.
     """
     inside = set(nodes)
     used = {

@@ -133,7 +133,7 @@ class DirectMatcher:
             return _Input(find, self._bound(scope, want))
         if isinstance(want, Number | Elements):
             return _Input(self._literal(scope, want), None)
-        assert isinstance(want, Call), "a path is no direct pattern"
+        assert isinstance(want, Call), "a path is not a direct pattern"
         return self._inner(scope, want)
 
     def _bound(self, scope: Scope, want: Bound) -> _Take:

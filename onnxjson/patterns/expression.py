@@ -145,7 +145,7 @@ FUNCTIONS: Final = {
 
 
 class Pattern(NamedTuple):
-    """A pattern: the structure, and the conditions on what its names stand for."""
+    """A pattern: the structure, and the conditions on the values of its names."""
 
     root: Call | Path
     conditions: tuple[Condition, ...] = ()

@@ -19,7 +19,7 @@ class Match(NamedTuple):
     calls: tuple[NodeRef, ...]
     """The node of each call of the pattern: `root`, then those of its inputs; the end of a path before its start."""
     bindings: dict[str, Value | Attribute]
-    """What its names stand for."""
+    """The value or attribute of each name of the pattern."""
 
     @property
     def nodes(self) -> tuple[NodeRef, ...]:
@@ -28,9 +28,9 @@ class Match(NamedTuple):
 
     @property
     def names(self) -> dict[str, object]:
-        """What the names of the pattern stand for: the name of a value, or the value of an attribute.
+        """For each name of the pattern, the name of a value, or the value of an attribute.
 
-        Of an attribute that holds a tensor, graph or type, the kind in words.
+        For an attribute with a tensor, graph or other record, its kind, such as "tensor".
         """
         return {
             name: bound.name if isinstance(bound, Value) else _plain(value_of(bound))

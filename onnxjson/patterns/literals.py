@@ -35,7 +35,7 @@ class Literals:
         self._elements: dict[Value, Sequence[Any] | None] = {}
 
     def constant(self, value: Value) -> Constant | None:
-        """Return the constant that a value is, behind any nodes Identity, or None."""
+        """Return the constant that a value is, directly or through Identity nodes, or None."""
         if value not in self._constants:
             self._constants[value] = self._find(value)
         return self._constants[value]

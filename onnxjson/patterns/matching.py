@@ -1,8 +1,8 @@
 """Matching one pattern at one node: backwards from its output to its inputs, with a budget of work.
 
 Commutative operators match with their inputs in any order. A constant is an initializer, the value of a node Constant,
-or either behind nodes Identity. Optional inputs that a call does not mention may be there or not; others must be
-mentioned, or ``...`` stands for them. A call without parentheses has any inputs.
+or one of these followed by Identity nodes. Optional inputs that a call does not mention may be present
+or absent; others must be mentioned, or matched by ``...``. A call without parentheses has any inputs.
 
 The search has a list of goals, such as "this input is a constant 0.5". Where there is a choice, one branch is followed
 and the others wait. With slack, a branch may miss that number of goals and remembers what it missed:
@@ -252,7 +252,7 @@ class Matcher:
 
     @staticmethod
     def _around(want: Call | Path, producer: NodeRef | None, user: NodeRef, slot: int, state: State) -> Iterator[State]:
-        """Yield ways to go on where a value comes from another node than wanted."""
+        """Yield ways to continue where a value comes from another node than wanted."""
         call = final_call(want)
         if producer is not None:
             if call.inputs and len(call.inputs) <= len(producer.node.input):  # with this operator in place of the other

@@ -29,7 +29,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ]
     where: Annotated[str, Meta(description="Conditions, as after where in a pattern.")] = ""
     replacement: Annotated[
-        str | tuple[Block, ...] | None, Meta(description="What `replace-pattern` puts in place of a match.")
+        str | tuple[Block, ...] | None, Meta(description="What `replace-pattern` replaces a match with.")
     ] = None
     note: Annotated[str, Meta(description="When the rule applies, and when it does not.")] = ""
     url: Annotated[str, Meta(description="Where the pattern comes from.")] = ""

@@ -73,7 +73,7 @@ def nearest_misses(
 ) -> list[Miss]:
     """Return the places that nearly match a pattern, the nearest first.
 
-    The nearest has few requirements that it misses, and many calls of the pattern that match.
+    A place is near if it misses few requirements, and many calls of the pattern match.
 
     Args:
         model: the model.

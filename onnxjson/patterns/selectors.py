@@ -291,7 +291,7 @@ class _Search:
         if value.text in names:
             is_limited = self._selector.in_main is not None
             return "there is one elsewhere" if is_limited else "it is an input or a constant, not a node"
-        overview = "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
+        overview = "`onnxjson show MODEL` shows an overview, selectors such as `op:Conv` find nodes"
         return suggest(value.text, names) or overview
 
     def _near_term(self, term: terms.Term) -> str:

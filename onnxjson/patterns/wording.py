@@ -1,4 +1,4 @@
-"""What a place in a model has instead of what a pattern wants, in words; every text of the model is made visible."""
+"""Descriptions of how a place in a model differs from a pattern; every text of the model is made visible."""
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node
@@ -25,12 +25,12 @@ def operators(want: Call) -> str:
 
 def other_operator(ref: NodeRef, want: Call) -> str:
     """The node calls another operator."""
-    return f"{called(ref)}: the pattern wants {operators(want)} here"
+    return f"{called(ref)}: the pattern needs {operators(want)} here"
 
 
 def other_output(ref: NodeRef, output: int, want: Call) -> str:
     """Another output of the right node is used."""
-    return f"output {output} of {called(ref)} is used, the pattern wants output {want.output}"
+    return f"output {output} of {called(ref)} is used, the pattern needs output {want.output}"
 
 
 def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | None) -> str:
@@ -41,38 +41,38 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
         source = "is not defined"
     else:
         source = "is an input" if name in scope.inputs else "is a constant"
-    return f'"{visible(name)}" {source}, the pattern wants {operators(want)}'
+    return f'"{visible(name)}" {source}, the pattern needs {operators(want)}'
 
 
 def absent_input(node: Node, slot: int, want: ValuePattern) -> str:
     """An input is omitted."""
-    return f"{_node(node)} has no input {slot}, the pattern wants {want}"
+    return f"{_node(node)} has no input {slot}, the pattern needs {want}"
 
 
 def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
-    return f'{called(ref)} has {there} inputs, the pattern mentions {mentioned} ("..." stands for further ones)'
+    return f'{called(ref)} has {there} inputs, the pattern mentions {mentioned} ("..." matches further ones)'
 
 
 def not_constant(want: Bound, name: str) -> str:
     """A value is computed, or an input."""
-    return f'"{visible(name)}" is no constant, the pattern wants one ({want})'
+    return f'"{visible(name)}" is not a constant, the pattern needs one ({want})'
 
 
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
-    """An input is no constant, or one with other elements."""
+    """An input is not a constant, or has other elements."""
     what = f'"{visible(name)}"' if found is None else found
-    return f"input {slot} of {_node(node)} is {what}, the pattern wants {want}"
+    return f"input {slot} of {_node(node)} is {what}, the pattern needs {want}"
 
 
 def other_value(want: Bound, first: str, second: str) -> str:
-    """One name stands for two values."""
+    """One name would have two values."""
     return f'{want} is "{visible(first)}" in one place and "{visible(second)}" in another'
 
 
 def no_path(want: Path, name: str) -> str:
-    """No path of the length that the pattern wants leads to a value."""
+    """No path of the length in the pattern leads to a value."""
     length = (
         "directly"
         if want.most == 0
@@ -92,4 +92,4 @@ def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: At
         return f"{called(ref)} has no attribute {visible(name)}"
     text = attribute_text(found)
     shown = "another value" if text is None or isinstance(value_of(found), bytes) else visible(text)
-    return f"{visible(name)} of {called(ref)} is {shown}, the pattern wants {want}"
+    return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"

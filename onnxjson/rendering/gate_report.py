@@ -1,6 +1,6 @@
 """The verdict of the gate as Markdown for a pull request, as a page, and as JSON.
 
-Everything that a model or a file name says is in code spans, or escaped; see `onnxjson.rendering.markdown_reports`.
+All text of a model or a file name is in code spans, or escaped; see `onnxjson.rendering.markdown_reports`.
 """
 
 import html
@@ -33,7 +33,7 @@ def headline(result: GateResult) -> str:
         return "No models changed."
     bad = sum([not each.passes for each in result.models])
     models = counted(len(result.models), "changed model")
-    return f"{bad} of {models} may not enter." if bad else f"{models} may enter."
+    return f"The gate fails for {bad} of {models}." if bad else f"The gate passes: {models}."
 
 
 def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:

@@ -204,9 +204,9 @@ def node_lines(view: NodeView, width: int) -> list[str]:
         lines += [_slot_line(slot, each)]
         if each.node is not None:
             lines.append(f"     from {_node_text(each.node)}")
-        elif each.made_by != "absent":
-            address = f"{each.made_by} @{visible(each.address or '', 500)}"
-            lines.append(f"     {'no producer' if each.made_by == 'unknown' else address}")
+        elif each.produced_by != "absent":
+            address = f"{each.produced_by} @{visible(each.address or '', 500)}"
+            lines.append(f"     {'no producer' if each.produced_by == 'unknown' else address}")
     lines += ["", "outputs"] if view.outputs else []
     for slot, output in enumerate(view.outputs):
         lines += [_slot_line(slot, output), *(consumer_lines(output.consumers) if output.name else [])]

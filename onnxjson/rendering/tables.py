@@ -74,7 +74,7 @@ def shortened(text: str, limit: int) -> str:
 def _distinct(text: str, short: str, limit: int) -> str:
     """Return the cut form of a text, another one if the output has it for another text; in full if none is left."""
     shown = _SHOWN.get()
-    if shown is None or ELLIPSIS not in short or limit < _LEAST_END:  # Nobody can tell anything in so few columns.
+    if shown is None or ELLIPSIS not in short or limit < _LEAST_END:  # Too few columns to recognise a name.
         return short
     for attempt in range(2 * _MOST_CUTS):
         other = shown.setdefault(short, text)

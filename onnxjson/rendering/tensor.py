@@ -139,7 +139,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
     ]
     lines = [f"tensor    {visible(view.name or '(no name)', 500)}"]
     lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
-    if view.source is not None and view.source.made_by != "initializer":
+    if view.source is not None and view.source.produced_by != "initializer":
         lines.append(f"producer  {producer_text(view.source)}")
     if view.storage is not None and view.problem is not None:
         lines += ["", *wrapped(f"values cannot be read: {view.problem}", width, indent=0)]
@@ -159,7 +159,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
 def producer_text(found: values.Source) -> str:
     """Return operator and name of the producer of a value, or what else makes it."""
     if found.node is None:
-        return "the caller, as an input" if found.made_by == "input" else "nothing"
+        return "the caller, as an input" if found.produced_by == "input" else "nothing"
     name = visible(found.node.name, 500) if found.node.name else f"@{visible(found.node.address, 500)}"
     return f"{visible(found.node.op_type)} {name}"
 

@@ -133,7 +133,7 @@ def _row(trace: Trace, state: diff_html.State, ref: NodeRef, story: Story) -> st
     shown = [diff_html.page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
     more = len(story.nodes) - len(shown)
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
-    came += f" some of {story.among:,} not told apart" if story.among else ""
+    came += f" some of {story.among:,} (ambiguous)" if story.among else ""
     here = diff_html.page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
     return diff_html.page_row(state, badges, operator_of(ref), node_label(ref.node), way)

@@ -171,14 +171,14 @@ def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterat
 
 
 def summary(subject: Subject) -> str:
-    """Return ``from 3 nodes of the first model:``, ``removed``, or that nodes are not told apart."""
+    """Return ``from 3 nodes of the first model:``, ``removed``, or that the nodes are ambiguous."""
     count, among = len(subject.story.nodes), subject.story.among
     which, model = ("from", "first") if subject.is_of_result else ("is in", "last")
     if count:
-        more = f", and some of {among:,} that were rewritten at once and are not told apart" if among else ""
+        more = f", and some of {among:,} that were rewritten together (ambiguous)" if among else ""
         return f"{which} {counted(count, 'node')} of the {model} model{more}:"
     if among:
-        return f"{which} some of {counted(among, 'node')} that were rewritten at once and are not told apart"
+        return f"{which} some of {counted(among, 'node')} that were rewritten together (ambiguous)"
     return "from no node of the first model" if subject.is_of_result else "removed"
 
 

@@ -163,7 +163,7 @@ class Source(msgspec.Struct, frozen=True):
     name: str
     type: str | None
     """Type in the grammar of docs/format.md, section 5; None if the model does not state it."""
-    made_by: Maker
+    produced_by: Maker
     address: str | None
     """Address of the input, the initializer, or the output of a node."""
     node: NodeName | None
@@ -200,9 +200,9 @@ def source(index: Index, scope: Scope, name: str) -> Source:
         ("initializer", "sparse_initializer", defining.sparse_initializers),
         ("input", "input", defining.inputs),
     )
-    for made_by, field, positions in declared:
+    for produced_by, field, positions in declared:
         if name in positions:
-            return Source(name, kind, made_by, f"{defining.address}/{field}/{positions[name]}", None)
+            return Source(name, kind, produced_by, f"{defining.address}/{field}/{positions[name]}", None)
     position, slot = defining.producers[name]
     ref = NodeRef(defining, position)
     return Source(name, kind, "node", f"{ref.address}/output/{slot}", node_name(ref))

@@ -20,7 +20,7 @@ _READ_BYTES: Final = 64 << 20
 """Maximum size of a file that is read for this; native analysis of a larger one ends at its limit of time."""
 
 _MAIN: Final = ("", "", "")
-"""Stands for the main graph among the keys of functions."""
+"""Represents the main graph among the keys of functions."""
 
 _Key = tuple[str, str, str]
 

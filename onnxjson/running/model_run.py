@@ -75,9 +75,9 @@ class RunResult(Reported, msgspec.Struct, frozen=True):
     """Times of nodes, slowest first; empty without profile."""
     profiled_runs: int
     events: bytes
-    """Events of the last profiled session, in the JSON format of chrome://tracing; empty if they are not asked for."""
+    """Events of the last profiled session, in the JSON format of chrome://tracing; empty if not requested."""
     placement: Placement | None
-    """If requested, which execution provider got each node."""
+    """The execution provider of each node, if requested."""
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool

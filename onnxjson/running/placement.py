@@ -1,4 +1,4 @@
-"""Which execution provider got each node of a model: onnxruntime's assignment, in terms of the model.
+"""The execution provider of each node of a model: onnxruntime's assignment, in terms of the model.
 
 onnxruntime assigns nodes after its basic optimizations. Nodes that these keep have their names; others were removed, or
 were made by onnxruntime and have no counterpart.

@@ -70,7 +70,7 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     events: bool = False
     """Whether the profile has its events, as onnxruntime writes them."""
     placed: bool = False
-    """Whether to report which execution provider got each node."""
+    """Whether to report the execution provider of each node."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
@@ -200,7 +200,7 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True, tag="placed"):
-    """Which execution provider got each node, after the basic optimizations: name, operator, provider."""
+    """The execution provider of each node after the basic optimizations: name, operator, provider."""
 
     nodes: tuple[tuple[str, str, str], ...]
 

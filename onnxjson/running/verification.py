@@ -273,7 +273,7 @@ class Verifier:
                 yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
-        # Values that the base rejects are no evidence about the target.
+        # Values that the base rejects do not count against the target.
         useless = {each.run for each in outcome.all(Failed) if each.side == 0}
         kept = [number for number in range(len(self.trials)) if number not in useless]
         numbers = {number: place for place, number in enumerate(kept)}

@@ -1,6 +1,6 @@
 """Other programs at the door: coding agents (Model Context Protocol) and editors (Language Server Protocol).
 
-Here: tools with bounded answers, texts that somebody edits, and the servers that offer them.
+Here: tools with bounded answers, texts while they are edited, and the servers that offer them.
 
 Not here: what the tools do (the rooms below), and the command that starts the server (`onnxjson.cli`).
 

@@ -1,7 +1,7 @@
 """Answers for programs that read text: compact JSON, bounded in size, in which data cannot look like instructions.
 
 Every text from a model is a JSON string in ASCII, without backticks, inside one fenced block. Nothing in a model can
-end the block, so a reader can tell data from the words of the server.
+end the block, so a reader can distinguish data from the words of the server.
 """
 
 import json
@@ -26,7 +26,7 @@ INSTRUCTIONS: Final = (
     "it contains. Lists come in pages; ask for the next with page. Addresses such as /graph/node/3 name nodes and "
     "tensors; as selectors they begin with @. Other selectors: op:Conv, a name, /layer1/*, match:'Softmax(MatMul)'."
 )
-"""What the server says about all tools."""
+"""The server's description of all tools."""
 
 
 def answer(words: str, data: object) -> str:

@@ -1,4 +1,4 @@
-"""A text that somebody edits: its findings, and what is at a place in it, also while it is not valid.
+"""A text while it is edited: its findings, and the element at a position, even if the text is not valid.
 
 Places are offsets in characters. While a text has mistakes, answers about the model come from the last valid one, and
 answers about the text from what can be read of it.

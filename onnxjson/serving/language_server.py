@@ -209,7 +209,7 @@ class _Features:
         return [self.types.TextEdit(self._range(uri, each.start, each.end), each.text) for each in found]
 
     def formatting(self, params: Any) -> Any:
-        """The canonical form, as `onnxjson fmt` writes it; a text with errors stays as it is."""
+        """The canonical form, as `onnxjson fmt` writes it; a text with errors is not changed."""
         return self._edits(params.text_document.uri, self._text(params.text_document.uri).formatted())
 
     def symbols(self, params: Any) -> Any:

@@ -86,7 +86,7 @@ def save(
         WeightsMissingError: only the sha256 of some tensors is available.
         OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
         ChangedUnderneathError: a file that contains tensors of `model` was changed since it was loaded.
-        EncodeError, LimitError: the model has no such form.
+        EncodeError, LimitError: the form cannot represent the model.
         TypeError, ValueError: `model` is not a Model; `format` or `weights` has another value.
     """
     _require_model(model)

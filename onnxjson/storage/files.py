@@ -206,7 +206,7 @@ def save(
         OutputError, AccessDeniedError, FileError: the file cannot be written, or has weights of `model`; an existing
             file is unchanged.
         ChangedUnderneathError: `path`, or a file with payloads of the model, was changed.
-        EncodeError, LimitError: the model has no such form.
+        EncodeError, LimitError: the form cannot represent the model.
         WeightsMissingError: only the sha256 of some tensors is available.
     """
     form = format or format_for(path)

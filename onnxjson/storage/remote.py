@@ -1,4 +1,4 @@
-"""Models behind URLs: local copies of objects, of which only the ranges are fetched that somebody reads.
+"""Models at URLs: local copies of objects, of which only the ranges that are read are fetched.
 
 fsspec reads the objects (https, s3, gs, az, hf, zip, memory and others) and finds the credentials, by its own means.
 A copy is a sparse file in the user's cache folder; processes that open it by name need all of it (`fetch_for`)::
@@ -173,7 +173,7 @@ class _Copy:
         atexit.register(self._keep)
 
     def _present(self) -> tuple[str, int]:
-        """The version of the object, "" if the file system does not tell it, and its size in bytes."""
+        """The version of the object, "" if the file system does not report it, and its size in bytes."""
         with failures(self.url):
             info: dict[str, Any] = self._system.info(self._name)
         if info.get("type") == "directory":

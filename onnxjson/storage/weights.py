@@ -249,7 +249,9 @@ def checked_folder(folder: Path, name: str) -> Path:
         if place.is_symlink():
             raise errors.UntrustedError(f"{visible(str(place), None)} is a link; blobs need a folder of their own")
         if place.exists() and not place.is_dir():
-            raise errors.OutputError(f"{visible(str(place), None)} is in the place of the folder of blobs")
+            raise errors.OutputError(
+                f"{visible(str(place), None)} is where the folder of blobs should be; move it away"
+            )
     return place
 
 

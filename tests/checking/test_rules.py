@@ -94,7 +94,7 @@ BUILT: dict[str, tuple[str, Callable[[], Model], Callable[[], Model]]] = {
     "ONJ702": ("version 27", lambda: _clean(opset_import=(OperatorSetId("", 27),)), _clean),
     "ONJ712": ("training_info", lambda: _clean(training_info=(TrainingInfo(),)), _clean),
     "ONJ713": ("sparse", lambda: _with_graph(sparse_initializer=(SparseTensor(values=Tensor(name="s")),)), _clean),
-    "ONJ801": ('"v" has the bytes of "w"', lambda: _with_weights(0, 0), lambda: _with_weights(0, 1)),
+    "ONJ801": ('"v" has the same bytes as "w"', lambda: _with_weights(0, 0), lambda: _with_weights(0, 1)),
     "ONJ802": ("20000 bytes", lambda: _node(op_type="Constant", input=(), attribute=(
         Attribute(name="value", type=4, t=Tensor(data_type=1, dims=(5000,), raw_data=bytes(20_000))),)), _clean),
     "ONJ803": ("3000000000 bytes", lambda: _with_tensor(dims=(750_000_000,)), _clean),

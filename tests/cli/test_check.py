@@ -235,8 +235,8 @@ def test_what_else_is_wrong_is_found_without_the_blobs(apart: Path) -> None:
 OPERATOR_MISTAKES = {
     "unknown-operator": ('"op_type": "Softmax"', '"op_type": "SoftMax"', 'did you mean "Softmax"'),
     "unknown-attribute": ('"axis": -1', '"axes": [1]', 'did you mean "axis"'),
-    "attribute-type": ('"axis": -1', '"axis": {"STRING": "last"}', "must be INT, and it is STRING"),
-    "input-count": ('"input": ["scores"]', '"input": ["scores", "scores"]', "accepts 1 input, and 2 are given"),
+    "attribute-type": ('"axis": -1', '"axis": {"STRING": "last"}', "must be INT, but it is STRING"),
+    "input-count": ('"input": ["scores"]', '"input": ["scores", "scores"]', "accepts 1 input, but the node has 2"),
 }
 
 

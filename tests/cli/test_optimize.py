@@ -197,7 +197,7 @@ def test_several_models_go_on_after_one_that_fails(binary: Path, rename: Path) -
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "no pass is named; -p NAME runs one, `onnxjson passes` lists them"),
+        ((), "no pass is named; add -p NAME, such as -p onnxsim"),
         (("-p", "onnxsimm"), 'there is no pass "onnxsimm"; did you mean "onnxsim"'),
         (("-p", "onnxsim{fodl=1}"), 'onnxsim has no option "fodl"; did you mean "fold"?'),
         (("-p", "onnxsim", "a=1"), "quote the braces, so that the shell leaves them: -p 'NAME{a=1}'"),

@@ -149,7 +149,7 @@ def test_what_is_there_already_leaves_the_file_alone(binary: Path) -> None:
         ("set-attribute M --nod x -i", 2, "--nod"),
         ("-i set-attribute M op:LeakyRelu alpha 1", 2, "-i follows the edit: onnxjson rewrite EDIT MODEL... -i"),
         ("set-attribute M op:LeakyRelu alpha 1 -o - --json", 2, "and --json a report; choose one of them"),
-        ("set-attribute M op:LeakyRelu alpha 1 --expect 2 -i", 65, "1 match, and 2 are expected"),
+        ("set-attribute M op:LeakyRelu alpha 1 --expect 2 -i", 65, "1 match, but 2 expected"),
         ("set-attribute M op:LeakyRelu alpha [1 -i", 2, "begins like JSON but is not"),
         ("set-attribute none.onnx op:LeakyRelu alpha 1 -i", 66, "none.onnx does not exist"),
     ],
@@ -232,7 +232,7 @@ def test_reverse_and_same_base_are_for_patches(binary: Path, script: Path) -> No
     for option in ("--reverse", "--same-base"):
         result = run("apply", script, binary, option, "-i")
         assert result.exit_code == 2
-        assert f"{option} is for patches, and {script} is a script" in result.stderr
+        assert f"{option} is for patches, but {script} is a script" in result.stderr
 
 
 def test_python_runs_only_where_its_file_is_named(binary: Path, tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def test_deleted_nodes_are_one_finding() -> None:
 def test_a_renamed_node_is_one_finding_that_knows_its_new_name(position: int) -> None:
     names = tuple("new" if index == position else name for index, name in enumerate(NAMES))
     (error,) = errors(names)
-    assert error.endswith('which does not exist; "new" is in its place; write that here too, or use --drop-orphans')
+    assert error.endswith(
+        'which does not exist; "new" is at its position; write that name here too, or use --drop-orphans'
+    )
     model, (warning,) = dropped(names)
     assert warning.code == "moved-metadata"
     assert metadata(model) == dict.fromkeys(names, 3)
@@ -64,8 +66,8 @@ def test_a_renamed_node_is_one_finding_that_knows_its_new_name(position: int) ->
 
 def test_renamed_neighbours_and_a_deleted_node_are_told_apart() -> None:
     assert [each.rpartition("; ")[2] for each in errors(("x", "y", "c", "e"))] == [
-        "write that here too, or use --drop-orphans",
-        "write that here too, or use --drop-orphans",
+        "write that name here too, or use --drop-orphans",
+        "write that name here too, or use --drop-orphans",
         "delete them, or use --drop-orphans",
     ]
     model, warnings = dropped(("x", "y", "c", "e"))

@@ -129,7 +129,7 @@ def test_texts_tensors_and_new_attributes_are_set() -> None:
         ("set-attribute op:Conv pads x", 'value: "x", but "pads" of Conv must be INTS, a list of whole numbers'),
         ("set-attribute op:Conv pads [1,x]", "begins like JSON but is not"),
         ("set-attribute op:Conv pads '[1,\"x\"]'", 'value[1]: found the string "x", expected a whole number'),
-        ("set-attribute op:Conv pads '{\"FLOATS\": [1]}'", '"pads" of Conv is INTS, and FLOATS is given'),
+        ("set-attribute op:Conv pads '{\"FLOATS\": [1]}'", '"pads" of Conv is INTS, but the value is FLOATS'),
         ("set-attribute op:LeakyRelu alpha 1e39", "value: "),
         ("set-attribute op:Convv pads [1]", 'no node has op:Convv; did you mean "Conv"?'),
         ("remove-attribute op:Conv padz", '/graph/node/0 has no attribute "padz"; did you mean "pads"?'),
@@ -226,8 +226,8 @@ def test_flat_and_nested_values_and_other_shapes_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("set-tensor s", "set-tensor needs one of value, base64, file, and none of them is given"),
-        ("set-tensor s [1,2] --base64 AA==", "value and base64 is given"),
+        ("set-tensor s", "set-tensor needs one of value, base64, file, but has none of them"),
+        ("set-tensor s [1,2] --base64 AA==", "but has value and base64"),
         ("set-tensor r [0.5,1]", "set-tensor: r: element [0]"),
         ("set-tensor s [1e39,1]", "with --lossy it becomes"),
         ("set-tensor x [1]", '"x" is not a constant (@/graph/input/0)'),
@@ -237,8 +237,8 @@ def test_flat_and_nested_values_and_other_shapes_are_told_apart() -> None:
         ("set-tensor s --file s.npy", "s.npy"),
         ("cast-tensor s float16[2]", "dtype: float16[2] has dims; write the dtype alone"),
         ("cast-tensor s floaty", "cast-tensor: dtype: "),
-        ("cast-tensor w float16", 'Conv needs one dtype for "x" and "w", and they are float32 and float16'),
-        ("cast-tensor r int32", 'input 1 of Reshape must be int64, and "r" is int32; add a Cast with add-node'),
+        ("cast-tensor w float16", 'Conv needs one dtype for "x" and "w", but they are float32 and float16'),
+        ("cast-tensor r int32", 'input 1 of Reshape must be int64, but "r" is int32; add a Cast with add-node'),
     ],
 )
 def test_constant_that_would_be_wrong_is_refused(line: str, says: str) -> None:

@@ -94,7 +94,7 @@ def test_if_any_makes_no_match_no_error() -> None:
     assert result.outcomes[0].matches == 0
     assert result.outcomes[0].notes == ('nothing is changed: no node has op:Identity; values are "Relu"',)
     assert applying.run(model, parse_line("delete-node op:Identity --expect 0")).model == model
-    assert "0 matches, and 1 are expected" in refused(text, "delete-node op:Identity --if-any --expect 1")
+    assert "0 matches, but 1 expected" in refused(text, "delete-node op:Identity --if-any --expect 1")
     assert "nothing follows op:" in refused(text, "delete-node 'op:' --if-any")
 
 
@@ -211,8 +211,8 @@ def test_inserted_node_with_inputs_from_later_moves_those_who_take_it() -> None:
     [
         ("add-node Rely --input x --output n", 'there is no operator Rely; did you mean "Relu"'),
         ("add-node Upsample --input x --output n", "Upsample was removed before version 20"),
-        ("add-node Relu --input x --input a --output n", "Relu accepts 1 input, and 2 are given"),
-        ("add-node Add --input x --output n", "Add accepts 2 inputs, and 1 is given"),
+        ("add-node Relu --input x --input a --output n", "Relu accepts 1 input, but the node has 2"),
+        ("add-node Add --input x --output n", "Add accepts 2 inputs, but the node has 1"),
         ("add-node Concat --input x --output n", 'Concat needs the attribute "axis"; add it'),
         ("add-node Relu --input x --output n --attribute alpha=1", 'Relu has no attribute "alpha"; it has none'),
         ("add-node LeakyRelu --input x --output n --attribute alhpa=1", 'did you mean "alpha"?'),
@@ -220,11 +220,11 @@ def test_inserted_node_with_inputs_from_later_moves_those_who_take_it() -> None:
         ("add-node Relu --input x --output a", '"a" exists in /graph already; choose another name'),
         ("add-node Split --input x --output p --output p", "two outputs have the same name"),
         ("add-node Relu --input zz --output n", 'nothing is called "zz"'),
-        ("add-node Relu --output n --insert", "Relu accepts 1 input, and 0 are given"),
+        ("add-node Relu --output n --insert", "Relu accepts 1 input, but the node has 0"),
         ("add-node Add --input x --input b64 --output n", 'nothing is called "b64"'),
         (
             "add-node Gather --input x --input b --output n",
-            'input 1 of Gather must be int32 or int64, and "b" is float32',
+            'input 1 of Gather must be int32 or int64, but "b" is float32',
         ),
         ("add-node Relu --input x --output n --graph /functions/0", "there is no graph at /functions/0"),
     ],
@@ -237,7 +237,7 @@ def test_dtypes_that_do_not_go_together_are_refused_through_other_nodes() -> Non
     text = "g (float[N] x, int64[N] z) => (float[N] y) { a = Relu(x) k = Neg(z) y = Identity(a) }"
     says = refused(text, "add-node Add --input a --input k --output n")
     assert (
-        'Add needs one dtype for "a" and "k", and they are float32 and int64; convert one of them with a Cast' in says
+        'Add needs one dtype for "a" and "k", but they are float32 and int64; convert one of them with a Cast' in says
     )
     assert "needs one dtype for" in refused(text.replace("Identity(a)", "Mul(a, x)"), "rewire op:Mul 1 k")
 
@@ -292,7 +292,7 @@ def test_optional_input_is_left_out_and_given_again() -> None:
     shorter = text.replace("Clip(x, lo, hi)", "Clip(x, lo)")
     assert shape_of(changed(shorter, "rewire op:Clip 2 hi")) == [("Clip", "x,lo,hi", "y")]
     assert 'Clip needs its input 0 ("input")' in refused(text, "rewire op:Clip 0 ''")
-    assert "Clip accepts 1 to 3 inputs, and 4 are given" in refused(text, "rewire op:Clip 3 hi")
+    assert "Clip accepts 1 to 3 inputs, but the node has 4" in refused(text, "rewire op:Clip 3 hi")
 
 
 def test_what_a_node_does_not_take_cannot_be_rewired() -> None:
@@ -320,7 +320,7 @@ def test_operator_is_replaced_and_what_it_has_not_is_said() -> None:
     assert after.graph is not None
     assert after.graph.node[0].attribute[0].f == np.float32(2).tobytes()
     assert changed(text, "replace-node op:LeakyRelu ThresholdedRelu").graph is not None
-    assert "Add accepts 2 inputs, and 1 is given" in refused(text, "replace-node op:LeakyRelu Add")
+    assert "Add accepts 2 inputs, but the node has 1" in refused(text, "replace-node op:LeakyRelu Add")
     assert "there is no operator Relyu" in refused(text, "replace-node op:LeakyRelu Relyu")
 
 
@@ -330,7 +330,7 @@ def test_call_of_a_function_takes_no_more_than_the_function_has() -> None:
     <domain: "local", opset_import: ["" : 20]> f (a) => (d) { d = Neg(a) }"""
     assert shape_of(changed(text, "replace-node op:Relu f --domain local")) == [("f", "x", "y")]
     says = refused(text, "add-node f --domain local --input x --input x --output n")
-    assert "f accepts 0 to 1 inputs, and 2 are given" in says
+    assert "f accepts 0 to 1 inputs, but the node has 2" in says
 
 
 # order
@@ -375,7 +375,7 @@ RETYPED = """<ir_version: 10, opset_import: ["" : 20]>
         (edits.SetAttribute(node="output:a", attribute="to", value=7), 'Add needs one dtype for "x" and "b"'),
         (edits.Rewire(node="output:b", input=0, tensor="k"), 'Add needs one dtype for "x" and "b"'),
         (edits.DeleteNode(node="output:a", bypass=0), 'Add needs one dtype for "x" and "b"'),
-        (edits.ReplaceNode(node="output:b", op_type="IsNaN"), 'and "b" is bool; add a Cast with add-node'),
+        (edits.ReplaceNode(node="output:b", op_type="IsNaN"), 'but "b" is bool; add a Cast with add-node'),
         (
             edits.AddNode(op_type="IsNaN", input=("b",), output=("n",), insert=True),
             "is bool; add a Cast with add-node",
@@ -439,7 +439,7 @@ def test_the_condition_of_an_if_takes_its_place_only_where_that_is_meant() -> No
     for node in ("output:h", "output:i"):
         with pytest.raises(EditError, match="choose one with bypass"):
             apply(model, edits.DeleteNode(node=node))
-    with pytest.raises(EditError, match=r'input 0 of Relu must be .* and "h" is bool'):
+    with pytest.raises(EditError, match=r'input 0 of Relu must be .* but "h" is bool'):
         apply(model, edits.DeleteNode(node="output:h", bypass=0))
     after = apply(model, edits.DeleteNode(node="output:i", bypass=0))
     require_valid(after)

@@ -106,7 +106,7 @@ def test_script_is_made_as_a_whole_or_not_at_all() -> None:
 def test_expectation_that_fails_refuses_the_whole() -> None:
     model = model_of(CHAIN)
     onnxjson.apply(model, edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=1, expect=1))
-    with pytest.raises(EditError, match="set-attribute: 1 match, and 2 are expected; nothing is changed") as caught:
+    with pytest.raises(EditError, match="set-attribute: 1 match, but 2 expected; nothing is changed") as caught:
         onnxjson.apply(model, edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=1, expect=2))
     assert caught.value.position is None
     with pytest.raises(EditError, match=r"^edit 2 of 2 \(prune\): ") as caught:

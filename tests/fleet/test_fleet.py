@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert "goes on from here" in stderr
+    assert "to resume, repeat the command" in stderr
     done = len(rows_of(out))
     assert 0 < done < 200
 

@@ -114,7 +114,7 @@ def test_dtypes_are_followed_through_nodes_and_into_subgraphs() -> None:
     half = Node(op_type="Cast", input=("x",), output=("c",), attribute=(Attribute(name="to", type=2, i=10),))
     relu = Node(op_type="Relu", input=("c",), output=("r",))
     add = Node(op_type="Add", input=("x", "r"), output=("y",))
-    message = 'Add needs one dtype for "x" and "r", and they are float32 and float16'
+    message = 'Add needs one dtype for "x" and "r", but they are float32 and float16'
     assert found(model(half, relu, add, inputs=(FLOAT,))) == [f"/graph/node/2/input/1: {message}"]
     inner = Attribute(name="then_branch", type=5, g=Graph(node=(add,)))
     branch = Node(op_type="If", input=("b",), output=("z",), attribute=(inner, Attribute(name="else_branch", type=5)))
@@ -143,7 +143,7 @@ def test_what_has_no_known_dtype_is_not_judged() -> None:
 
 def test_a_tensor_is_not_a_sequence() -> None:
     node = Node(op_type="SequenceLength", input=("x",), output=("n",))
-    message = 'input 0 of SequenceLength must be no tensor, and "x" is float32'
+    message = 'input 0 of SequenceLength must be no tensor, but "x" is float32'
     assert found(model(node, inputs=(FLOAT,))) == [f"/graph/node/0/input/0: {message}"]
 
 

@@ -99,7 +99,7 @@ def test_nodes_of_a_rewrite_that_are_not_told_apart_are_neither_made_of_nothing_
         subjects_of(trace, found, [ref for ref in Index(trace.first).nodes() if ref.node.name == "conv"], [fused])
     )
     for text in ("\n".join(map(plain, story_lines(trace, subjects, 200))), trace_markdown(trace, subjects)):
-        assert "not told apart" in text
+        assert "ambiguous" in text
         assert "from no node" not in text
         assert "removed" not in text
     assert found.origins[last["reshape"]].among == 0

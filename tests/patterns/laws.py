@@ -92,10 +92,10 @@ def plant(pattern: Pattern, seed: random.Random) -> Planted | None:
     new: ValuePattern
     if isinstance(value, Number):
         new = Number(_other(value.value))
-        named = f"the pattern wants {new}"
+        named = f"the pattern needs {new}"
     elif isinstance(value, Elements) and value.items:
         new = Elements((_other(value.items[0]), *value.items[1:]))  # type: ignore[arg-type]
-        named = f"the pattern wants {new}"
+        named = f"the pattern needs {new}"
     elif isinstance(value, Bound):
         others = [each for _, each in places if isinstance(each, Bound) and each.name != value.name]
         if not others:
@@ -115,7 +115,7 @@ def plant(pattern: Pattern, seed: random.Random) -> Planted | None:
         else:
             operator = seed.choice([each for each in ("Tanh", "Sub", "Gather") if each != value.operators[0].name])
             new = value._replace(operators=(Operator(operator),))
-            named = f"the pattern wants {operator}"
+            named = f"the pattern needs {operator}"
     else:
         return None
     return Planted(Pattern(_with(root, path, new)), named)  # type: ignore[arg-type]
@@ -159,7 +159,7 @@ def check(paths: Sequence[Path], rounds: int, start: int = 1) -> Counts:
             continue  # the change means the same, as in a sum with both inputs renamed
         planted += 1
         misses = nearest_misses(cutter.model, changed.pattern, most=SHOWN)
-        absent = [f"the pattern wants {each}" for each in absent_operators(cutter.index, changed.pattern)]
+        absent = [f"the pattern needs {each}" for each in absent_operators(cutter.index, changed.pattern)]
         if changed.named not in absent and not any(
             len(miss.reasons) == 1 and changed.named in miss.reasons[0] for miss in misses
         ):

@@ -235,14 +235,14 @@ def test_text_of_any_pattern_parses_into_it() -> None:
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        (GELU.replace("1.41421", "1.5"), 'input 1 of Div "d" is 1.414214, the pattern wants 1.5'),
-        ("Softmax<axis=1>(Relu(MatMul))", 'axis of Softmax "s" is -1, the pattern wants 1'),
-        ("Softmax(Tanh(MatMul($x, ?w)))", '"r" comes from Relu "r", the pattern wants Tanh'),
-        ("LogSoftmax(Relu(MatMul($x, ?w)))", 'Softmax "s": the pattern wants LogSoftmax here'),
-        ("Softmax(MatMul($x, ?w))", '"r" comes from Relu "r", the pattern wants MatMul'),
-        ("Relu(MatMul(?x, ?w))", '"g" is no constant, the pattern wants one (?x)'),
+        (GELU.replace("1.41421", "1.5"), 'input 1 of Div "d" is 1.414214, the pattern needs 1.5'),
+        ("Softmax<axis=1>(Relu(MatMul))", 'axis of Softmax "s" is -1, the pattern needs 1'),
+        ("Softmax(Tanh(MatMul($x, ?w)))", '"r" comes from Relu "r", the pattern needs Tanh'),
+        ("LogSoftmax(Relu(MatMul($x, ?w)))", 'Softmax "s": the pattern needs LogSoftmax here'),
+        ("Softmax(MatMul($x, ?w))", '"r" comes from Relu "r", the pattern needs MatMul'),
+        ("Relu(MatMul(?x, ?w))", '"g" is not a constant, the pattern needs one (?x)'),
         ("Erf(Div($x, _)) where users($x) = 1", 'users of "x" is'),
-        ("Concat(Split($x), Split($x).1)", 'output 1 of Split "cut" is used, the pattern wants output 0'),
+        ("Concat(Split($x), Split($x).1)", 'output 1 of Split "cut" is used, the pattern needs output 0'),
         ("Concat($a)", 'Concat "cat" has 2 inputs, the pattern mentions only 1'),
         ("MatMul -> ...{2,3} -> Softmax", '"y" is not computed from MatMul over 2 to 3 nodes'),
     ],
@@ -274,7 +274,7 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert run("find", path, "Tanh").exit_code == 1
     why = run("find", path, "--why", "Softmax(Tanh($x))")
     assert why.exit_code == 1
-    assert "the pattern wants Tanh" in why.stdout
+    assert "the pattern needs Tanh" in why.stdout
     assert run("find", path, "Softmax(").exit_code == 2
     assert "then the pattern" in run("find", path, path).stderr
     assert run("find", path, "--why", "Relu(" * 50 + "$x" + ")" * 50).exit_code == 1

@@ -31,14 +31,14 @@ def _view(position: int) -> NodeView:
 
 
 def test_inputs_say_who_makes_them() -> None:
-    made = [(each.name, each.made_by, each.type, each.address) for each in _view(1).inputs]
+    made = [(each.name, each.produced_by, each.type, each.address) for each in _view(1).inputs]
     assert made == [
         ("flag", "input", "bool", "/graph/input/0"),
         ("", "absent", None, None),
         ("nowhere", "unknown", None, None),
     ]
     weight = _view(2).inputs[0]
-    assert (weight.made_by, weight.type, weight.address) == ("initializer", "float32", "/graph/initializer/0")
+    assert (weight.produced_by, weight.type, weight.address) == ("initializer", "float32", "/graph/initializer/0")
 
 
 def test_outputs_say_who_takes_them_through_subgraphs() -> None:

@@ -203,7 +203,7 @@ def trace_schema() -> Schema:
             ),
             "story": _records(
                 nodes=_about("Addresses in the other model.", _array(_ADDRESS)),
-                among=_about("Number of nodes that were rewritten at once and are not told apart; else 0.", _COUNT),
+                among=_about("Number of candidate nodes if the origin is ambiguous; else 0.", _COUNT),
                 parts=_about("Parts of passes that changed the node, by position.", _array(touched)),
             ),
             **definitions,

@@ -48,7 +48,7 @@ def test_models_are_read_searched_and_checked(path: Path) -> None:
         {"nodes": ["/graph/node/5", "/graph/node/4"], "bindings": {"x": "flat", "w": "fc.weight", "b": "fc.bias"}}
     ]
     _, near = call("find_why", model=str(path), pattern="Softmax(Relu(Gemm))")
-    assert "the pattern wants Relu" in near["misses"][0]["reasons"][0]
+    assert "the pattern needs Relu" in near["misses"][0]["reasons"][0]
     assert call("check", model=str(path)) == ("0 findings.", [])
 
 

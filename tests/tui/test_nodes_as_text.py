@@ -215,7 +215,7 @@ def test_a_range_that_was_kept_is_taken_up_with_its_place(path: Path, edited: Ca
         await found.press("k")
         assert operators(found.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
         await found.press(":")
-        await found.type("take-up")
+        await found.type("resume-draft")
         assert "/graph/node/1-3" in found.text
         await found.press("enter")
         assert len(seen) == 2
@@ -238,7 +238,7 @@ async def kept_text(found: Bench) -> None:
 
 async def taken_up(found: Bench) -> None:
     await found.press(":")
-    await found.type("take-up")
+    await found.type("resume-draft")
 
 
 def test_a_kept_text_follows_its_node_to_where_it_stands_now(path: Path, edited: Callable[..., list[Tree]]) -> None:
@@ -361,7 +361,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
         await found.press("E")
         await found.press("e")
         gone = "the editor removed the text" if is_removed else "the text is empty"
-        assert f"{gone}; the model is unchanged, and :take-up opens your previous text" in found.footer
+        assert f"{gone}; the model is unchanged, and :resume-draft opens your previous text" in found.footer
         await taken_up(found)
         await found.press("enter", "y")
         assert '"Sin"' in turns[2]
@@ -377,6 +377,6 @@ def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, m
         await found.press("E")
         assert "the editor removed the text, so the model is unchanged" in found.footer
         await taken_up(found)
-        assert "there is no kept text of this model" in found.footer
+        assert "this model has no drafts" in found.footer
 
     run(path, flow)

@@ -120,24 +120,24 @@ class _Owners:
 
     def report_orphans(self) -> None:
         """Report the lines without an element: one finding for each renamed element, and one for all others."""
-        gone: list[_Orphan] = []
+        deleted: list[_Orphan] = []
         for kind in self._names:
             orphans = [each for each in self._orphans.values() if each.kind == kind]
             renamed = self._renamed(kind, orphans)
-            gone += [each for each in orphans if each.owner not in renamed]
+            deleted += [each for each in orphans if each.owner not in renamed]
             for orphan in orphans:
                 if orphan.owner in renamed:
                     self._report_renamed(orphan, renamed[orphan.owner])
-        if not gone:
+        if not deleted:
             return
-        first, message = gone[0], _message(gone)
+        first, message = deleted[0], _message(deleted)
         if self._context.drop_orphans:
-            self._context.warning(first.place, "dropped-metadata", message, f"--drop-orphans drops {_them(gone)}")
+            self._context.warning(first.place, "dropped-metadata", message, f"--drop-orphans drops {_them(deleted)}")
             return
         positions = self._positions[first.kind]
         unused = [name for name in positions if self._has_none(first.kind, positions[name])]
-        near = self._context.suggest(first.owner, unused) if len(gone) == 1 else ""
-        hint = f"{near} write that here too, {_FIX}" if near else f"delete {_them(gone)}, {_FIX}"
+        near = self._context.suggest(first.owner, unused) if len(deleted) == 1 else ""
+        hint = f"{near} write that here too, {_FIX}" if near else f"delete {_them(deleted)}, {_FIX}"
         self._context.error(first.place, "unknown-owner", message, hint)
 
     def _report_renamed(self, orphan: _Orphan, position: int) -> None:
@@ -145,11 +145,10 @@ class _Owners:
         message = _message([orphan])
         if self._context.drop_orphans:
             self.added[orphan.kind, position] = orphan.entries
-            self._context.warning(
-                orphan.place, "moved-metadata", message, f'"{name}" is in its place and gets {_them([orphan])}'
-            )
+            hint = f'--drop-orphans keeps {_them([orphan])} for "{name}", which is at its position'
+            self._context.warning(orphan.place, "moved-metadata", message, hint)
         else:
-            hint = f'"{name}" is in its place; write that here too, {_FIX}'
+            hint = f'"{name}" is at its position; write that name here too, {_FIX}'
             self._context.error(orphan.place, "unknown-owner", message, hint)
 
     def _has_none(self, kind: str, position: int) -> bool:

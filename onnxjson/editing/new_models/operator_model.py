@@ -207,7 +207,7 @@ class _Builder:
         count = max(places, default=-1) + 1
         most = self.signature.most_inputs
         if count > most:
-            raise ParameterError(f"{self.where} accepts at most {most} inputs, and {len(specs)} are given")
+            raise ParameterError(f"{self.where} accepts at most {most} inputs, but {len(specs)} are given")
         slots = [places.get(number, slot_types.InputSpec("")) for number in range(count)]
         found = [formals[min(number, len(formals) - 1)] for number in range(count)]
         missing = [

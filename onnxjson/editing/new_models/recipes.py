@@ -1,10 +1,10 @@
-"""Example calls of operators for which inputs of two rows and three columns do not work, and subgraphs they need.
+"""Example calls of operators that do not accept the usual inputs of shape [2,3], and subgraphs that they need.
 
 A line of ``recipes.txt`` is an operator with the versions that it applies to, then inputs ``name:[shape]`` or
 ``name:[shape]=values``, after ``|`` attributes ``name=value``, and after ``>`` the outputs: their number, or their
-types in case onnx infers none. A shape has no dtype if the operator leaves a choice; an input with values is a
-constant. If several lines apply to a version, the first one is used; with attributes of the user, the one that has most
-of them, or the next one with which onnx accepts the model.
+types if onnx infers none. A shape has no dtype if the operator leaves a choice; an input with values is a constant.
+If several lines apply to a version, the first one is used. If the user sets attributes, lines with more of them are
+tried first, until onnx accepts the model.
 """
 
 import math
@@ -66,7 +66,7 @@ def recipe_for(op_type: str, version: int) -> Recipe:
 
 
 def recipes_for(op_type: str, version: int, attributes: Mapping[str, Any]) -> list[Recipe]:
-    """Return the calls of a version of an operator, those first that have most of some attributes."""
+    """Return the calls of a version of an operator, sorted by how many of some attributes they have."""
     found = [recipe for first, last, recipe in _recipes().get(op_type, ()) if first <= version <= last]
 
     def alike(recipe: Recipe) -> int:

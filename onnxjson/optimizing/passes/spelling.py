@@ -191,7 +191,7 @@ def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
         name = name.strip().replace("-", "_")
         if name not in known:
             if not known:
-                raise ParameterError(f"{owner} has no options, and {visible(name)} is given")
+                raise ParameterError(f"{owner} has no options, but {visible(name)} is set")
             hint = suggest(name, known) or f"there are {', '.join(known)}"
             raise ParameterError(f'{owner} has no option "{visible(name)}"; {hint}')
         shape = known[name].shape

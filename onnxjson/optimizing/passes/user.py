@@ -196,7 +196,7 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
 
 
 class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
-    """Replace what rules find, as far as they have a replacement: those of this package, or of a file or folder."""
+    """Apply the replacements of rules: those of this package, or of a file or folder."""
 
     is_guarded: ClassVar = False
 

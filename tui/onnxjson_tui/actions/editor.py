@@ -49,7 +49,7 @@ async def _edit_text(bench: Bench, arguments: Arguments) -> None:
     await _EditorLoop(bench, editing, draft).run()
 
 
-async def _take_up(bench: Bench, arguments: Arguments) -> None:
+async def _resume_draft(bench: Bench, arguments: Arguments) -> None:
     from onnxjson.editing.drafts import open_draft, unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 
@@ -58,9 +58,9 @@ async def _take_up(bench: Bench, arguments: Arguments) -> None:
         "draft", "looking for texts", lambda: [_choice(each) for each in unsaved_drafts(path)]
     )
     if not kept:
-        bench.say("there is no kept text of this model")
+        bench.say("this model has no drafts")
         return
-    name = await bench.choose("Open a kept text", kept[::-1])
+    name = await bench.choose("Open a draft", kept[::-1])
     if name is None:
         return
     draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, path)
@@ -145,7 +145,7 @@ class _EditorLoop:
             bench.say(f"{reason}, so the model is unchanged", "changed")
         else:
             draft.restore(before)
-            bench.say(f"{reason}; the model is unchanged, and :take-up opens your previous text", "changed")
+            bench.say(f"{reason}; the model is unchanged, and :resume-draft opens your previous text", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
         found = error.findings
@@ -204,7 +204,7 @@ class _EditorLoop:
             self._draft.remove()
             self._bench.say(reason, "changed")
         else:
-            self._bench.say(f"{reason}; the text is kept, :take-up opens it again", "changed")
+            self._bench.say(f"{reason}; it is kept as a draft, :resume-draft opens it again", "changed")
 
     def _changes(self, read: "Handout") -> tuple[Preview, list[Line]]:
         """Return the preview of a text, and its diff in canonical form, which ignores line breaks."""
@@ -263,5 +263,5 @@ ACTIONS: Final = (
         changes=True, footer="$EDITOR",
         help="Consecutive nodes are one list, replaced as a whole; weights are shown as digests.",
     ),
-    Action("take-up", "open a kept text in $EDITOR again", (), _take_up, "Edit", changes=True),
+    Action("resume-draft", "open a draft in $EDITOR again", (), _resume_draft, "Edit", changes=True),
 )  # fmt: skip

@@ -308,7 +308,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
         help="The pattern has the operators, attributes and small constants of the selection: edit it, then enter. "
-        "Then v selects what shall change, and replace-pattern changes it; export-rule keeps the step as a rule.",
+        "Then v selects the nodes to change, replace-pattern changes them, and export-rule saves the step as a rule.",
     ),
     Action(
         "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",

@@ -111,10 +111,10 @@ changes, tensors and history (f5 to f8, f9 closes). tab goes from pane to pane. 
 them at a time.
 
 Finding
-/ searches in operators, names and outputs while you type; n and N go on. f lists only the nodes that a selector
-finds, such as op:Conv dtype:float16 name:*attn*. ctrl+p finds actions, edits, nodes, constants and graphs by a part
-of their names. Each esc goes back one step: it cancels running work, leaves the pane, clears the selection, then the
-filter.
+/ searches in operators, names and outputs while you type; n and N go to the next and previous match. f lists only the
+nodes that a selector finds, such as op:Conv dtype:float16 name:*attn*. ctrl+p finds actions, edits, nodes, constants
+and graphs by a part of their names. Each esc goes back one step: it cancels running work, leaves the pane, clears the
+selection, then the filter.
 
 Following values
 gp goes to the producer of an input, gc to a consumer of an output, gd shows what defines an input, gs enters a graph or

@@ -190,7 +190,7 @@ async def _neighbourhood(bench: Bench, arguments: Arguments) -> None:
 
 
 async def compare(bench: Bench, arguments: Arguments) -> None:
-    """Compare with a file or a revision; ask with which one."""
+    """Compare with a file or a revision; ask which one if none is named."""
     if arguments.text.strip():
         await _show(bench, comparison_with(bench, arguments.text.strip()))
         return

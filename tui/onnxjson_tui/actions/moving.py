@@ -147,7 +147,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, _: bench.lines.centre(1.0), "Move"),
     Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Panes"),
     Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Panes"),
-    Action("maximize", "give the nodes the whole width", ("+", "_"), _maximize, "Panes"),
+    Action("maximize", "show the nodes at full width", ("+", "_"), _maximize, "Panes"),
     Action("unfold", "open the section or scope", ("l", "right"), _unfold, "Move", "outline"),
     Action("fold", "close it, or go to its parent", ("h", "left"), _fold, "Move", "outline"),
     Action("to-scope", "go to the subject of the row", ("enter",), _to_scope, "Move", "outline", footer="go there"),
@@ -158,7 +158,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("history", "the steps of the session", ("f8",), page_opener("history"), "See"),
     Action("close-drawer", "close the drawer", ("f9",), close, "See"),
     Action(
-        "enlarge-drawer", "give the drawer the whole height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
+        "enlarge-drawer", "show the drawer at full height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
     ),
 )  # fmt: skip
 

@@ -51,7 +51,7 @@ def place_text(index: Index, ref: TensorRef) -> str:
         made = source(index, ref.scope, ref.name)
         if made.node is not None:
             parts.append(f"produced by {producer_text(made)}")
-        elif made.made_by == "input":
+        elif made.produced_by == "input":
             parts.append("an input of the graph")
         users = consumers(index, ref.scope, ref.name)
         names = [

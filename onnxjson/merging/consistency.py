@@ -1,6 +1,6 @@
 """Checks of a merged model for conflicts that no single slot shows: changes that are possible alone, but not together.
 
-`Soundness` finds undefined and duplicate names, cycles, disputed types, calls of removed functions and the like, and
+`Consistency` finds undefined and duplicate names, cycles, disputed types, calls of removed functions and the like, and
 names the units that cause each of them; operators are not checked. `keeps_interface` checks inputs and outputs. Nodes
 are paired by structure, and the same structure may occur at another output; but the value that other programs read
 under a name must be one that a side computes for it.
@@ -26,7 +26,7 @@ _COMPUTATION: Final = frozenset({"op_type", "domain", "overload", "attribute", "
 """The fields of a node that decide what it computes."""
 
 
-class Soundness:
+class Consistency:
     """The checks of one merged model that still has the names of the base.
 
     Attributes:
@@ -239,7 +239,7 @@ class _Producers(NamedTuple):
         return not outputs.isdisjoint(base.node[position].output)
 
 
-def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, final: d.Model) -> bool:
+def keeps_interface(base: d.Model, sides: tuple[Side, Side], checked: Consistency, final: d.Model) -> bool:
     """Whether a merge without conflicts has the expected inputs and outputs."""
     graphs = [graph for graph in (base.graph, *[side.original.graph for side in sides], final.graph) if graph]
     if len(graphs) < 4:
@@ -254,7 +254,7 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, f
             expected |= set(names) - set(there.values())
         if expected != set(lists[3]):
             return False
-    return not any(each.is_swapped(graphs[0], sides) for each in _producers(graphs[0], sides, sound, graphs[3]))
+    return not any(each.is_swapped(graphs[0], sides) for each in _producers(graphs[0], sides, checked, graphs[3]))
 
 
 def _kept_names(base: list[str], names: list[str], side: Side) -> dict[str, str]:
@@ -269,10 +269,10 @@ def _kept_names(base: list[str], names: list[str], side: Side) -> dict[str, str]
     return found
 
 
-def _producers(base: d.Graph, sides: tuple[Side, Side], sound: Soundness, final: d.Graph) -> Iterator[_Producers]:
+def _producers(base: d.Graph, sides: tuple[Side, Side], checked: Consistency, final: d.Graph) -> Iterator[_Producers]:
     """Yield the producers of each output that all four models have."""
     matches = [match for side in sides for match in side.matches if match.base.address == _MAIN]
-    merged = next((scope for scope in sound.index.scopes if scope.address == _MAIN), None)
+    merged = next((scope for scope in checked.index.scopes if scope.address == _MAIN), None)
     if merged is None or len(matches) < 2:
         return
     names = {info.name or "": place for place, info in enumerate(final.output)}
@@ -287,7 +287,7 @@ def _producers(base: d.Graph, sides: tuple[Side, Side], sound: Soundness, final:
                 _producer(matches[0].base, name, None),
                 _producer(matches[0].target, present[0], matches[0].base_of),
                 _producer(matches[1].target, present[1], matches[1].base_of),
-                _merged_producer(merged, merged.output_names[place] or "", sound),
+                _merged_producer(merged, merged.output_names[place] or "", checked),
             )
 
 
@@ -298,11 +298,11 @@ def _producer(scope: Scope, name: str, base_of: list[int] | None) -> _Producer:
     return _Producer(found[0] if base_of is None else base_of[found[0]], operator_key(scope.graph.node[found[0]]))
 
 
-def _merged_producer(scope: Scope, name: str, sound: Soundness) -> _Producer:
+def _merged_producer(scope: Scope, name: str, checked: Consistency) -> _Producer:
     found = scope.producers.get(name)
     if found is None:
         return _NONE
-    address, _ = sound.origins.of_node(NodeRef(scope, found[0]))
+    address, _ = checked.origins.of_node(NodeRef(scope, found[0]))
     position = -1 if address is None else int(address.rpartition("/")[2])
     return _Producer(position, operator_key(scope.graph.node[found[0]]))
 
