@@ -1,4 +1,4 @@
-"""All lint rules, one a line, and the families of the findings of ``check``."""
+"""All lint rules, one per line, and the families of the findings of ``check``."""
 
 import re
 from typing import Final

@@ -56,7 +56,7 @@ class GroupCost(msgspec.Struct, frozen=True):
     macs: Number
     flops: Number
     weight_bytes: int
-    """Of the initializers that these nodes are the first to use."""
+    """Bytes of the initializers that these nodes are the first to use."""
 
 
 class Unknown(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ Status = Literal["added", "removed", "renamed", "changed"]
 
 
 class ModelResult(NamedTuple):
-    """What the gate found about one model."""
+    """Result of the gate for one model."""
 
     name: str
     status: Status
@@ -39,7 +39,7 @@ class ModelResult(NamedTuple):
 
 
 class GateResult(NamedTuple):
-    """What the gate found about a change."""
+    """Result of the gate for a change."""
 
     base: str
     head: str

@@ -1,4 +1,4 @@
-"""Lint rules: what a rule is, what it sees of a model, and one walk that runs all of them."""
+"""Lint rules: their declaration, the parts of a model that they check, and one walk that runs all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -24,7 +24,7 @@ FAMILIES: Final = (
 """The families of rules; the first digit of a code is the position of its family, from 1."""
 
 KINDS: Final = ("model", "graph", "value", "tensor", "node")
-"""What rules look at, besides nodes of certain operators."""
+"""Elements that rules check, besides nodes of certain operators."""
 
 Level = Literal["error", "warning", "off"]
 
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     level: Level
     """The severity unless a policy sets another one; off: runs only where it is selected."""
     on: str
-    """What it looks at: model, graph, tensor, value, node, or names of operators."""
+    """The elements that it checks: model, graph, tensor, value, node, or names of operators."""
     message: str
     """With a place for each detail of the check."""
     check: Callable[[Any], object]

@@ -71,7 +71,7 @@ class Ignored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a team allows."""
+    """Rules, accepted findings and budgets of a team."""
 
     format: str = FORMAT
     rules: RuleTable = RuleTable()

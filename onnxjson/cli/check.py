@@ -35,7 +35,7 @@ class _Wanted(NamedTuple):
     base: str | None
     """A revision, or a file: what relative budgets are compared with."""
     new_since: str | None
-    """The same for findings: those that it has are left out."""
+    """A revision, or a file, whose findings are left out."""
     fix: bool
 
 

@@ -17,7 +17,7 @@ from onnxjson.editing.script import Script
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DifferenceError, PassError
-from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step, files_written
+from onnxjson.optimizing.passes import NewFile, PassResult, Pipeline, Step, files_written
 from onnxjson.optimizing.passes.bisecting import Checks
 from onnxjson.optimizing.passes.pipeline import InternalizedModel, stage_of
 from onnxjson.optimizing.passes.recipe import load_recipe
@@ -119,7 +119,7 @@ class _Verification(NamedTuple):
     tolerances: Mapping[str, Tolerance]
     bisect: bool
 
-    def __call__(self, first: Model, everything: Sequence[Made], pipeline: Pipeline, path: Path) -> str:
+    def __call__(self, first: Model, everything: Sequence[PassResult], pipeline: Pipeline, path: Path) -> str:
         with Checks(first, Plan(tolerances=self.tolerances)) as checks:
             with output.working("comparing the outputs of the result and the model"):
                 culprit = checks.first_wrong(everything)
@@ -166,7 +166,7 @@ class _Change:
         after = inside.model
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
-            everything: list[Made] = []
+            everything: list[PassResult] = []
             passes: list[dict[str, object]] = []
             adjacent: list[NewFile] = []
             for made in self._run(inside.model, path.parent):
@@ -193,7 +193,7 @@ class _Change:
         write = functools.partial(files_written, adjacent)
         return changing.Changed(result, adjacent=write, details={"passes": passes})
 
-    def _run(self, model: Model, folder: Path) -> Iterator[Made]:
+    def _run(self, model: Model, folder: Path) -> Iterator[PassResult]:
         """Yield the results, showing the pass that is running."""
         everything = self.pipeline.run(model, self.steps, folder)
         for step in self.steps:
@@ -217,7 +217,7 @@ class _Change:
             folder = shlex.quote(str(self.trace_folder))
             output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
 
-    def _report(self, path: Path, made: Made) -> None:
+    def _report(self, path: Path, made: PassResult) -> None:
         width = reports.width(sys.maxsize, sys.stderr)
         for line in lines(made):
             for piece in wrapped(line, width, indent=0, whole_words=True) if line.startswith(" ") else [line]:

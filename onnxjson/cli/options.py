@@ -52,8 +52,8 @@ class Command(click.Command):
         *own, help_option = super().get_params(ctx)
         if isinstance(self, click.Group):
             return [*own, help_option]
-        says_more = any("--verbose" in each.opts for each in own)
-        return [*own, *([] if says_more else [_VERBOSE]), _QUIET, help_option]
+        has_verbose = any("--verbose" in each.opts for each in own)
+        return [*own, *([] if has_verbose else [_VERBOSE]), _QUIET, help_option]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text without the examples."""

@@ -50,7 +50,7 @@ def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
     if tree is UNREADABLE:
         scanned = scan(text)
         tree = scanned.tree
-    if scanned is None or scanned.is_well_formed:
+    if scanned is None or scanned.is_whole:
         _check_message(d.Model, tree, ROOT, context, 0)
     if context.remarks or (scanned and scanned.mistakes):
         # The scanner also reports what is a mistake in onnxjson/1 only; for a text that json reads, the checks decide.

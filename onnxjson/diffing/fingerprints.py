@@ -45,7 +45,7 @@ def _hash(key: Hashable) -> str:
 
 
 def _graph(graph: Graph | Function, outer: Mapping[str, str], weights: list[str]) -> str:
-    """The hash of a graph, in which `outer` has those of the values around it; the weights are added to `weights`."""
+    """The hash of a graph; `outer` has the hashes of outer values. Adds the hashes of weights to `weights`."""
     values = dict(outer)
     constants = {each.name or "": each for each in graph.initializer} if isinstance(graph, Graph) else {}
     for name, tensor in constants.items():
@@ -74,7 +74,7 @@ def _type(kind: Type | None) -> Hashable:
 
 
 def _node(node: Node, values: dict[str, str], weights: list[str]) -> str:
-    """The hash of a node, those of whose outputs are added to `values`; a Constant is the same as an initializer."""
+    """The hash of a node; adds those of its outputs to `values`. A Constant has the hash of an initializer."""
     tensor = node.attribute[0].t if node.op_type == "Constant" and len(node.attribute) == 1 else None
     if tensor is not None and len(node.output) == 1:
         values[node.output[0]] = _constant(tensor, weights)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.opsets import convert, domain_text, imported_version
 from onnxjson.editing.type_relations import refine_type
-from onnxjson.editing.workspace import Made, main_scope
+from onnxjson.editing.workspace import NewModel, main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
@@ -35,7 +35,7 @@ def combine(
     *,
     prefix: str,
     folders: tuple[Path | None, Path | None] = (None, None),
-) -> Made:
+) -> NewModel:
     """Append `second` to `first`, with values of `first` instead of some of its inputs.
 
     Args:
@@ -68,7 +68,7 @@ def combine(
     second, more = _own_node_names(ones, second, prefix, shared)
     notes += more
     model, more = _joined(first, second, joins, shared)
-    return Made(model, (*notes, *more))
+    return NewModel(model, (*notes, *more))
 
 
 def _same_versions(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.type_relations import refine_type
-from onnxjson.editing.workspace import Made
+from onnxjson.editing.workspace import NewModel
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, visible
@@ -34,7 +34,7 @@ class Extraction:
         self._folder = folder
         self._inferred: dict[str, Scope] | None = None
 
-    def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> Made:
+    def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> NewModel:
         """Extract the nodes between `inputs` and `outputs`, which become those of the part, in their order.
 
         Args:
@@ -61,7 +61,7 @@ class Extraction:
                 them = "it" if len(missing) == 1 else "them"
                 raise EditError(
                     f"{_names([name for _, name in outputs])} also needs the input {_names(missing)} of the model; "
-                    f"name {them} among the inputs, or cut at a value behind {them}"
+                    f"name {them} among the inputs, or cut at a value after {them}"
                 )
             used = {name for position in positions for name in consumed_names(scope.graph.node[position])}
             used.update([name for _, name in outputs])
@@ -72,7 +72,7 @@ class Extraction:
         if outer:
             notes.append(f"values from around the graph, which are inputs now: {_names(outer)}")
         model, more = self.part(scope, positions, [*order, *outer], [name for _, name in outputs])
-        return Made(model, (*notes, *more))
+        return NewModel(model, (*notes, *more))
 
     def part(
         self,
@@ -83,7 +83,7 @@ class Extraction:
         *,
         spare: Collection[str] = (),
         with_defaults: bool = False,
-    ) -> Made:
+    ) -> NewModel:
         """Extract the nodes at `positions` of a graph, with their constants, as a model with these inputs and outputs.
 
         Args:
@@ -132,7 +132,7 @@ class Extraction:
         if model.training_info:
             notes.append("training_info belongs to the whole model and is left out")
         functions = called_functions(model.functions, nodes)
-        return Made(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
+        return NewModel(replace(model, graph=new, functions=functions, training_info=()), tuple(notes))
 
     def _one_graph(self, inputs: Iterable[Value], outputs: Sequence[Value]) -> Scope:
         scope = outputs[0][0]

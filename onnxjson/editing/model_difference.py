@@ -77,7 +77,7 @@ class Difference:
         return (twin.node.input, twin.node.output) == (node.input, node.output) and _plain(twin.node) == _plain(node)
 
     def counterpart(self, scope: Scope, position: int) -> NodeRef | None:
-        """Return the node before that makes the same values, or has the same name."""
+        """Return the old node that produces the same values, or has the same name."""
         there, node = self.twins.get(scope), scope.graph.node[position]
         if there is None:
             return None
@@ -123,7 +123,7 @@ def root_of(scope: Scope) -> Scope:
 
 
 def _twins(old: Index, new: Index) -> dict[Scope, Scope]:
-    """Return the graph before by each graph; subgraphs correspond if the nodes around them make the same value."""
+    """Return the old graph for each graph; subgraphs correspond if the nodes around them produce the same value."""
     before = {key: scope for scope, key in _keys(old)}
     return {scope: before[key] for scope, key in _keys(new) if key in before}
 

@@ -13,7 +13,7 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
-from onnxjson.editing.workspace import Made, Workspace
+from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, visible
@@ -77,7 +77,7 @@ def differing_nodes(index: Index, domain: str, old: int, new: int) -> list[NodeR
     return [ref for ref in index.nodes() if is_other(ref.node)]
 
 
-def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Made:
+def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> NewModel:
     """Convert a model to another version of an operator set; ir_version and everything else stays if possible.
 
     Raises:
@@ -90,7 +90,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
         known = ", ".join(domain_text(operators.plain_domain(each.domain)) for each in model.opset_import) or "none"
         raise EditError(f"the model does not import {domain_text(domain)}; it imports {known}", "/opset_import")
     if old == version:
-        return Made(model, (f"{domain_text(domain)} is at version {version} already",))
+        return NewModel(model, (f"{domain_text(domain)} is at version {version} already",))
     newest = operators.newest_version(domain)
     if newest is None:
         reason = f"onnx does not know the operators of {domain_text(domain)}, so it cannot convert them"
@@ -101,7 +101,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
     nodes = differing_nodes(index, domain, old, version)
     if not nodes:
         text = f"no operator of the model differs in version {version}; only opset_import changes"
-        return Made(with_version(model, domain, version), (text,))
+        return NewModel(with_version(model, domain, version), (text,))
     _refuse_elsewhere(nodes, domain, old, version)
     return _converted(model, index, nodes, version, folder)
 
@@ -131,7 +131,7 @@ def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
     return listed([f"{name} ({count:,})" for name, count in counts.most_common()], most or len(counts))
 
 
-def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> Made:
+def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> NewModel:
     for ref in nodes:
         values = [each.s for each in ref.node.attribute if NEWER_VALUES.get((ref.node.op_type, each.s), 0) > version]
         if values and values[0]:
@@ -161,7 +161,7 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     counts = "no node had to change"
     if any(merged):
         counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
-    return Made(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+    return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
 
 
 def _refuse_wrong_nodes(before: Model, after: Model, version: int) -> None:

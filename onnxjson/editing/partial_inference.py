@@ -41,7 +41,7 @@ Names = Mapping[str, Collection[str]]
 
 
 class InferredPart(NamedTuple):
-    """What onnx infers for a part."""
+    """Types that onnx infers for a part."""
 
     types: dict[str, dict[str, Type]]
     """Types by address of the graph and name of the value; dimensions without a name or size are unknown."""

@@ -196,7 +196,7 @@ def json_or_text(text: str) -> Any:
     if text.lstrip().startswith(_OPENS_JSON):
         # Valid JSON with escaped surrogates or -0 is only read by the exact reader.
         scanned = scan_json(data)
-        if scanned.is_well_formed and not scanned.mistakes:
+        if scanned.is_whole and not scanned.mistakes:
             return scanned.tree
         raise ValueMistakeError(f"the text {visible(text, 40)}, which begins like JSON but is not", "JSON")
     return -0.0 if text == "-0" else text

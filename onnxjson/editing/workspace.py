@@ -28,7 +28,7 @@ NodeChange = Node | tuple[Node, ...] | None
 """Replacement of a node: another node, none, or several."""
 
 
-class Made(NamedTuple):
+class NewModel(NamedTuple):
     """A new model, and remarks for the user."""
 
     model: Model

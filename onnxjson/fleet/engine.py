@@ -33,7 +33,7 @@ _MEMORY_A_BYTE: Final = 4
 
 
 class Progress(NamedTuple):
-    """How far a run is."""
+    """Progress of a run."""
 
     done: int
     failed: int

@@ -42,7 +42,7 @@ def list_models(words: Iterable[str]) -> tuple[Source, ...]:
 
     Args:
         words: files, folders (with all models in them), patterns with ``*`` and ``**``, URLs of all these, ``REV:dir``
-            for a tree of git, and manifests: ``.txt`` files with one of these a line.
+            for a tree of git, and manifests: ``.txt`` files with one of these per line.
 
     Raises:
         MissingInputError: a word names nothing.

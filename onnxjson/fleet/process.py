@@ -17,7 +17,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What one model may use."""
+    """Limits for one model."""
 
     seconds: float = 600.0
     memory: int = 0

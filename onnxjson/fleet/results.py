@@ -19,7 +19,7 @@ Status = Literal["ok", "findings", "failed"]
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command found out about one model."""
+    """The result of a command for one model."""
 
     model: str
     command: str

@@ -25,20 +25,20 @@ class Group(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What all rows say together."""
+    """Statistics of all rows."""
 
     command: str
     counts: dict[str, int]
     """Models by status."""
     bytes: int
     seconds: float
-    """Of all models, one after the other."""
+    """Sum of the times of all models."""
     failures: tuple[Group, ...]
-    """By cause: the messages without what is different in each."""
+    """By cause: messages without names, paths and numbers."""
     tables: dict[str, tuple[Group, ...]]
     """Models by operator, by opset, by code of finding, by fingerprint: whatever the reports have."""
     rows: tuple[Row, ...]
-    """Findings and failures first, then the slowest; not all of very many."""
+    """Failures and findings first, then the slowest; at most `_MOST_ROWS`."""
 
 
 def summarise(rows: Iterable[Row]) -> Summary:
@@ -67,7 +67,7 @@ def summarise(rows: Iterable[Row]) -> Summary:
 
 
 _EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
-"""The hashes of a fingerprint, of which only those are shown that several models have."""
+"""The hashes of a fingerprint; only those that several models share are shown."""
 
 
 def _cause(error: str) -> str:

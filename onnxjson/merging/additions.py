@@ -1,6 +1,6 @@
 """Additions of one side that must be adapted to a change that the other side made everywhere.
 
-Three changes reach beyond the slots that they touch. A side inserts a layer behind a value by moving all its consumers:
+Three changes reach beyond the slots that they touch. A side inserts a layer after a value by moving all its consumers:
 a consumer that the other side adds would bypass the layer. A side replaces the name of a dimension, such as ``batch``,
 by a size: the name may be in types that the other side adds. A side imports another version of an operator set and
 adapts the nodes to it: nodes of the other side were written for the earlier version (ONNX IR, "Operator sets").
@@ -62,7 +62,7 @@ class _AddedNodes:
 
 
 def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) -> Iterator[Keys]:
-    """Yield the units of consumers that one side adds to a value behind which the other side inserted a layer."""
+    """Yield the units of consumers that one side adds to a value after which the other side inserted a layer."""
     layers: dict[tuple[str, str, int], list[_Layer]] = {}
     behind: dict[tuple[str, str], list[d.Record]] = {}
     for number, side in enumerate(sides):
@@ -79,7 +79,7 @@ def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) ->
         if (at, number) not in additions:
             additions[at, number] = _AddedNodes(origins.added(f"{at}/node", number))
         own = additions[at, number]
-        # Two layers behind one value are a conflict about what consumed it.
+        # Two layers after one value are a conflict about its former consumers.
         if keys := _new_consumers(graphs[at], value, (own, _AddedNodes(behind[at, value])), origins):
             places = [own.place(layer.node) for layer in those]
             keys += [added_key(f"{at}/node", number, place) for place in places if place is not None]

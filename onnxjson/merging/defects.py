@@ -30,9 +30,9 @@ def _cycle(nodes: tuple[Node, ...]) -> list[int]:
 
 
 def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
-    """Position nearest to `place` that is behind all producers of a node's inputs and before all its consumers.
+    """Position nearest to `place` that is after all producers of a node's inputs and before all its consumers.
 
-    If a consumer comes before a producer, no position fits; the result is then behind the producers.
+    If a consumer comes before a producer, no position fits; the result is then after the producers.
     """
     names = set(consumed_names(node))
     produced = {name for name in node.output if name}

@@ -287,7 +287,7 @@ def _moved(conflict: Conflict, list_address: str, after: Callable[[int, bool], i
 def _adjacent(
     conflict: Conflict, node: Any, list_address: str, nodes: tuple[Node, ...], place: int, before: Conflict
 ) -> Conflict:
-    """Move a conflict after a node was added behind the producers of its inputs, not at the position of its slot.
+    """Move a conflict when a node was added after the producers of its inputs, not at the position of its slot.
 
     A `node` of another conflict that would be placed right next to it for the same reason keeps the order of their
     slots, whichever is resolved first.

@@ -71,7 +71,7 @@ def topological_order(needs: Sequence[set[int]]) -> list[int]:
     """Return positions in an order in which producers come first, each as near to its old place as possible.
 
     `needs` has for each position those that must come before it, as `producers_among` returns them. Positions on a
-    cycle, and those behind one, are left out.
+    cycle, and those that depend on one, are left out.
     """
     followers: dict[int, list[int]] = {}
     waiting = [len(each) for each in needs]

@@ -17,7 +17,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.methods import ReportedPage
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
-from onnxjson.optimizing.passes.pipeline import InternalizedModel, Made, Pipeline, Stage, stage_of
+from onnxjson.optimizing.passes.pipeline import InternalizedModel, PassResult, Pipeline, Stage, stage_of
 from onnxjson.optimizing.passes.spelling import parse_step
 from onnxjson.patching.patch import Patch, sha256_of_model
 from onnxjson.storage.api import model_and_file
@@ -139,7 +139,7 @@ class Recorder:
         self._pipeline = pipeline
         self._steps: list[Step] = []
 
-    def add(self, made: Made) -> Step:
+    def add(self, made: PassResult) -> Step:
         """Record one more pass and return its step."""
         before = made.before
         self._last = made.after.model
@@ -176,7 +176,7 @@ class Recorder:
             last_sha256=first if self._last is self._first.model else sha256_of_model(self._last),
         )
 
-    def _models(self, made: Made, notes: list[str]) -> list[tuple[str, Stage]]:
+    def _models(self, made: PassResult, notes: list[str]) -> list[tuple[str, Stage]]:
         """Return the models after each part of a pass, by its name; the last one is the result of the pass."""
         if self._pipeline is not None:
             try:

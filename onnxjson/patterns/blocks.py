@@ -1,4 +1,4 @@
-"""Patterns and replacements as blocks of nodes, as the format writes nodes, with ``$names`` instead of values.
+"""Patterns and replacements as blocks of nodes, written as in the format, with ``$names`` instead of values.
 
 A block becomes a call where another block uses its output; outputs that no block uses are the values of the pattern.
 """

@@ -141,7 +141,7 @@ FUNCTIONS: Final = {
     "size": "the number of elements of a value; k, M and G after a number are thousands, millions and billions",
     "users": "the number of places that use a value, outputs of the graph included",
 }
-"""What conditions can ask of a value."""
+"""Properties of a value that conditions can test."""
 
 
 class Pattern(NamedTuple):

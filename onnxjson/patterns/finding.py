@@ -17,7 +17,7 @@ class Match(NamedTuple):
     root: NodeRef
     """The node whose output the pattern describes."""
     calls: tuple[NodeRef, ...]
-    """The node of each call of the pattern: `root`, then those of its inputs; the end of a path before its start."""
+    """The node of each call of the pattern: `root`, then those of its inputs; for a path, its end, then its start."""
     bindings: dict[str, Value | Attribute]
     """The value or attribute of each name of the pattern."""
 

@@ -33,7 +33,7 @@ class Miss(NamedTuple):
     wanted: int
     """The calls of the pattern."""
     reasons: tuple[str, ...]
-    """What differs, in words, in the order of the pattern: at least one."""
+    """Descriptions of the differences, in the order of the pattern: at least one."""
     addresses: tuple[str, ...]
     """The node of each reason."""
 

@@ -8,7 +8,7 @@ from onnxjson.model.display import is_whole, visible
 from onnxjson.model.document import Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.catalogue import Entry, Option
-from onnxjson.optimizing.passes.pipeline import Made
+from onnxjson.optimizing.passes.pipeline import PassResult
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import padded, wrapped
 from onnxjson.rendering.trace_text import bytes_change, growth, nodes_change
@@ -88,7 +88,7 @@ def _example(entry: Entry) -> str:
 _LONGEST: Final = 200
 
 
-def summary(made: Made) -> dict[str, object]:
+def summary(made: PassResult) -> dict[str, object]:
     """Return the result of a pass as data, with sizes before and after."""
     stages = made.before, made.after
     return {
@@ -101,7 +101,7 @@ def summary(made: Made) -> dict[str, object]:
     }
 
 
-def lines(made: Made) -> list[str]:
+def lines(made: PassResult) -> list[str]:
     """Return a line with the numbers of a pass, and one for each note.
 
     ::

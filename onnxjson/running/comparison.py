@@ -1,4 +1,4 @@
-"""Compare results: the difference of two values, and the tolerated one, for every dtype, with NaN and infinity.
+"""Compare results: differences of two values, and tolerances for them, for every dtype, with NaN and infinity.
 
 A NaN equals a NaN, an infinity the same infinity, -0.0 equals 0.0. Differences are computed in float64.
 """

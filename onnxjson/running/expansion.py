@@ -1,6 +1,6 @@
 """The size of a model whose calls of functions are replaced by their bodies, which native code does without any limit.
 
-A few functions that call each other twice are as many nodes as a computer can count: such a model is refused first.
+A few functions that each call the next one twice can expand to more nodes than fit in memory; such a model is refused.
 """
 
 from collections import Counter

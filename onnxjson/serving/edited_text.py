@@ -174,7 +174,7 @@ class EditedText:
         ]
 
     def definition(self, named: Named) -> Named | None:
-        """Where a value is made: the output of a node, an initializer, or an input."""
+        """The definition of a value: the output of a node, an initializer, or an input."""
         places = [each for each in self.same_name(named) if _is_definition(each)]
         return min(places, key=lambda each: "node" not in each.path[-4:], default=None)
 

@@ -51,7 +51,7 @@ class _Features:
         self.waiting: dict[str, asyncio.Task[None]] = {}
 
     def register(self) -> None:
-        """Tell pygls which function answers what."""
+        """Register the functions that answer requests."""
         lsp = self.types
         options = lsp.CompletionOptions(trigger_characters=['"'])
         for method, function, given in (
@@ -168,7 +168,7 @@ class _Features:
         return self.types.Location(uri, self._range(uri, named.start + 1, text.end_of(named.start) - 1))
 
     def definition(self, params: Any) -> Any:
-        """Where a value is made."""
+        """The definition of a value."""
         text, named = self._named(params)
         origin = None if named is None else text.definition(named)
         return None if origin is None else self._place(params.text_document.uri, text, origin)

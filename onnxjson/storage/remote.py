@@ -379,7 +379,7 @@ def _folder() -> Path:
 
 
 def _remove_oldest() -> None:
-    """Remove the copies that were used least recently, above the limit; once a process, and none of its own."""
+    """Remove the copies that were used least recently, above the limit; once per process, and none of its own."""
     if _limited:
         return
     _limited.append(True)

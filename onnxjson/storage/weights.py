@@ -249,9 +249,7 @@ def checked_folder(folder: Path, name: str) -> Path:
         if place.is_symlink():
             raise errors.UntrustedError(f"{visible(str(place), None)} is a link; blobs need a folder of their own")
         if place.exists() and not place.is_dir():
-            raise errors.OutputError(
-                f"{visible(str(place), None)} is where the folder of blobs should be; move it away"
-            )
+            raise errors.OutputError(f"{visible(str(place), None)} is not a folder of blobs; move it away")
     return place
 
 

@@ -21,7 +21,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from onnxjson.codecs import serde
 from onnxjson.model.document import Model
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
 from tests.benchmarks.graphs import layers
@@ -105,7 +105,7 @@ def measure(model: Model, spelling: str, pipeline: Pipeline, repeat: int, *, wit
     return Measured(name, made.is_changed, made.seconds, *medians, parts, parts_recorded)
 
 
-def _recorded(made: Made, pipeline: Pipeline | None) -> tuple[Trace, float]:
+def _recorded(made: PassResult, pipeline: Pipeline | None) -> tuple[Trace, float]:
     recorder = Recorder("model.onnx", made.before, pipeline)
     started = time.perf_counter()
     recorder.add(made)

@@ -21,7 +21,7 @@ def test_mistakes_on_different_lines_are_all_found() -> None:
         "missing-colon",
         "bad-number",
     ]
-    assert scan(text.encode()).is_well_formed
+    assert scan(text.encode()).is_whole
 
 
 def test_one_mistake_is_not_followed_by_others_of_its_line() -> None:

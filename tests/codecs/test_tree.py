@@ -29,7 +29,7 @@ DOCUMENT = (Path(__file__).parents[1] / "golden" / "mistakes" / "model.onnx.json
 def test_both_ways_give_the_same_tree(text: bytes) -> None:
     scanned = scan(text)
     assert scanned.mistakes == []
-    assert scanned.is_well_formed
+    assert scanned.is_whole
     is_clean, fast = tree.parse(text)
     if is_clean:
         assert repr(fast) == repr(scanned.tree)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from onnxjson.codecs import serde
 from onnxjson.model.errors import ParameterError
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.catalogue import entries
 from tests.corpus.collection import node_models
 
@@ -43,7 +43,7 @@ def cases(folder: Path, nodes: int | None) -> Iterator[Case]:
         yield Case(model.name, model.data)
 
 
-def swept(case: Case, passes: Iterable[str], pipeline: Pipeline) -> Iterator[Made]:
+def swept(case: Case, passes: Iterable[str], pipeline: Pipeline) -> Iterator[PassResult]:
     """What each pass by itself makes of a model."""
     model = serde.parse(case.data).model
     for name in passes:

@@ -14,7 +14,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import FeedError
 from onnxjson.optimizing.bench import Bench, Options, Subject
 from onnxjson.optimizing.bench_rows import BenchReport
-from onnxjson.optimizing.passes import Made, Pipeline, Step
+from onnxjson.optimizing.passes import PassResult, Pipeline, Step
 from onnxjson.optimizing.trace_records import size_of
 from onnxjson.optimizing.variants import file_names, parse_grid, parse_variant
 from onnxjson.rendering.bench_report import report_lines
@@ -125,7 +125,7 @@ def test_a_script_speaks_of_the_original_whatever_a_variant_calls_and_takes(mode
 def test_what_was_found_before_an_interruption_stays(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Pipeline.run
 
-    def interrupted(self: Pipeline, model: Model, steps: Sequence[Step], *rest: Any) -> Iterator[Made]:
+    def interrupted(self: Pipeline, model: Model, steps: Sequence[Step], *rest: Any) -> Iterator[PassResult]:
         if str(steps[0]) == "onnxsim":
             raise KeyboardInterrupt
         return run(self, model, steps, *rest)

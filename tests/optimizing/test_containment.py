@@ -9,7 +9,7 @@ import pytest
 from onnxjson import example
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, PassError
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.pipeline import stage_of
 from onnxjson.storage import api
 
@@ -83,7 +83,7 @@ def planted(folder: Path, body: str) -> str:
     return str(path)
 
 
-def made_by(model: Model, *passes: str, keep_going: bool = True, trust: bool = False) -> list[Made]:
+def made_by(model: Model, *passes: str, keep_going: bool = True, trust: bool = False) -> list[PassResult]:
     """What passes did that have 2 seconds and 1 GiB."""
     steps = [parse_step(each) for each in passes]
     with Pipeline(seconds=2, memory=1 << 30, keep_going=keep_going, trust=trust) as pipeline:
@@ -175,7 +175,7 @@ def test_what_a_pass_leaves_running_is_ended_and_not_waited_for(model: Model, tm
     assert not Path("/proc", made.after.model.producer_name or "").exists() or _is_dead(made)
 
 
-def _is_dead(made: Made) -> bool:
+def _is_dead(made: PassResult) -> bool:
     status = Path("/proc", made.after.model.producer_name or "", "stat")
     try:
         return status.read_text().rpartition(")")[2].split()[0] in "ZX"

@@ -10,7 +10,7 @@ from onnx import helper
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ParameterError, PassError
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.float16 import minimal
 from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate
 from onnxjson.running.comparison import Tolerance
@@ -19,13 +19,13 @@ from onnxjson.storage import api
 from tests.optimizing.number_models import model_of, perceptron, with_overflow
 
 
-def made_by(model: Model, spelled: str) -> Made:
+def made_by(model: Model, spelled: str) -> PassResult:
     with Pipeline() as pipeline:
         (made,) = pipeline.run(model, [parse_step(spelled)])
     return made
 
 
-def kept(made: Made) -> list[str]:
+def kept(made: PassResult) -> list[str]:
     return [found[1] for note in made.notes if (found := re.fullmatch(r"float32: \w+ \((.*)\)", note))]
 
 

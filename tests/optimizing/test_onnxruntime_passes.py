@@ -13,7 +13,7 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import PassError
 from onnxjson.model.index import Index
-from onnxjson.optimizing.passes import Made, Pipeline, files_written, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, files_written, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.passes.onnxruntime import RULES, machine
 from onnxjson.storage import files
@@ -27,13 +27,13 @@ BATCHES = 4
 needs_sympy = pytest.mark.skipif(not is_installed("sympy"), reason="sympy is not installed")
 
 
-def made_by(model: Model, spelling: str) -> Made:
+def made_by(model: Model, spelling: str) -> PassResult:
     with Pipeline() as pipeline:
         (made,) = pipeline.run(model, [parse_step(spelling)])
     return made
 
 
-def operators(made: Made) -> list[str]:
+def operators(made: PassResult) -> list[str]:
     return [ref.node.op_type or "" for ref in Index(made.after.model).nodes()]
 
 

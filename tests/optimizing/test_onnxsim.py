@@ -8,7 +8,7 @@ from onnx.parser import parse_model
 
 from onnxjson.model.document import Model
 from onnxjson.model.errors import PassError
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.storage import api
 
@@ -22,13 +22,13 @@ def model() -> Model:
     return api.from_proto(parse_model(text))
 
 
-def made_by(model: Model, spelled: str) -> Made:
+def made_by(model: Model, spelled: str) -> PassResult:
     with Pipeline() as pipeline:
         (made,) = pipeline.run(model, [parse_step(spelled)])
     return made
 
 
-def operators(made: Made) -> list[str]:
+def operators(made: PassResult) -> list[str]:
     assert made.after.model.graph is not None
     return [node.op_type or "" for node in made.after.model.graph.node]
 

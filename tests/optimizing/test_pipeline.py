@@ -12,7 +12,7 @@ from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import PassError
-from onnxjson.optimizing.passes import Made, Pipeline, declaration, parse_step, user
+from onnxjson.optimizing.passes import PassResult, Pipeline, declaration, parse_step, user
 from onnxjson.optimizing.passes.catalogue import entries
 from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.pipeline import InternalizedModel
@@ -27,7 +27,7 @@ def model() -> Model:
     return api.from_proto(example.make_example())
 
 
-def made_by(model: Model, *passes: str) -> list[Made]:
+def made_by(model: Model, *passes: str) -> list[PassResult]:
     with Pipeline() as pipeline:
         return list(pipeline.run(model, [parse_step(each) for each in passes]))
 

@@ -11,7 +11,7 @@ from onnx import helper
 from onnxjson.model.document import Graph, Model, OperatorSetId
 from onnxjson.model.errors import PassError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.running.input_files import message_of_value
 from onnxjson.storage import api
@@ -34,23 +34,23 @@ def model() -> Model:
     return model_of(nodes, weights, columns=16)
 
 
-def made_by(model: Model, spelled: str) -> Made:
+def made_by(model: Model, spelled: str) -> PassResult:
     with Pipeline() as pipeline:
         (made,) = pipeline.run(model, [parse_step(spelled)])
     return made
 
 
-def graph_of(made: Made) -> Graph:
+def graph_of(made: PassResult) -> Graph:
     graph = made.after.model.graph
     assert graph is not None
     return graph
 
 
-def operators(made: Made) -> list[str]:
+def operators(made: PassResult) -> list[str]:
     return [node.op_type or "" for node in graph_of(made).node]
 
 
-def error(made: Made) -> float:
+def error(made: PassResult) -> float:
     found = [re.match(r"y .*: largest error ([^\s,]+)", note) for note in made.notes]
     return float(next(match[1] for match in found if match))
 
@@ -111,7 +111,7 @@ def test_the_same_again_is_the_same_bytes(model: Model) -> None:
     assert made_by(model, "quantize-static{seed=1}").after.data != made_by(model, "quantize-static").after.data
 
 
-def scale_of_input(made: Made) -> float:
+def scale_of_input(made: PassResult) -> float:
     graph = graph_of(made)
     node = next(node for node in graph.node if node.op_type == "QuantizeLinear" and node.input[0] == "x")
     tensor = next(each for each in graph.initializer if each.name == node.input[1])

@@ -1,7 +1,8 @@
 """The lines of `element_metadata`: attached to their elements, or reported where the element does not exist.
 
 docs/format.md, section 9. An element that was deleted or renamed by hand leaves several lines behind; they are one
-finding. A renamed element is recognised where all others of its kind have metadata: it has none, and is in its place.
+finding. A renamed element is recognised where all others of its kind have metadata: it has none, and is at the old
+position.
 """
 
 from collections import Counter
@@ -155,7 +156,7 @@ class _Owners:
         return (kind, position) not in self.added and not self._elements[kind][position].metadata_props
 
     def _renamed(self, kind: str, orphans: Sequence[_Orphan]) -> dict[str, int]:
-        """Return the positions of elements that are in the places of those that do not exist, by their old names."""
+        """Return the positions of renamed elements by their old names, which do not exist any more."""
         unused = [position for position in range(len(self._names[kind])) if self._has_none(kind, position)]
         gaps: dict[int, list[_Orphan]] = {}
         for orphan in orphans:

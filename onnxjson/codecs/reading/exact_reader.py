@@ -48,7 +48,7 @@ def read_document(
     if scanned is not None:
         tree = scanned.tree
     value = None
-    if scanned is None or (scanned.is_well_formed and tree is not UNREADABLE):
+    if scanned is None or (scanned.is_whole and tree is not UNREADABLE):
         try:
             value = read(tree, context)
         except RecursionError:

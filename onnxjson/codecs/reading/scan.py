@@ -37,7 +37,7 @@ class Scan:
     tree: Tree = UNREADABLE
     root: Span | int = 0
     mistakes: list[Mistake] = field(default_factory=list)
-    is_well_formed: bool = True
+    is_whole: bool = True
     """Whether the tree has the intended structure: false once brackets do not pair or the text is cut off."""
 
 
@@ -46,12 +46,12 @@ def scan(data: bytes) -> Scan:
     text = data.decode("utf-8", "surrogateescape")
     if encoding := wide_encoding(data):
         mistake = Mistake(0, "not-utf-8", f"the text is {encoding}", "save the file as UTF-8")
-        return Scan(text, mistakes=[mistake], is_well_formed=False)
+        return Scan(text, mistakes=[mistake], is_whole=False)
     scanner = _Scanner(text)
     scanner.run(1 if text.startswith("\ufeff") else 0)
     mistakes = _encoding_mistakes(data, text) + scanner.tokens.mistakes
     mistakes.sort(key=lambda mistake: mistake.offset)
-    return Scan(text, scanner.tree, scanner.root, mistakes, scanner.is_well_formed)
+    return Scan(text, scanner.tree, scanner.root, mistakes, scanner.is_whole)
 
 
 def _encoding_mistakes(data: bytes, text: str) -> list[Mistake]:
@@ -91,7 +91,7 @@ class _Scanner:
         self.tokens = Tokenizer(text)
         self.tree: Tree = UNREADABLE
         self.root: Span | int = 0
-        self.is_well_formed = True
+        self.is_whole = True
         self._stack = [_Open("", 0, [], Span(0, False), "value")]
         self._last_end = 0
         self._conflicts_end = True
@@ -131,7 +131,7 @@ class _Scanner:
             message = f"the text begins with `{visible(line, 40)}`"
             hint = 'a document begins with {"format": "onnxjson/1", ...'
             self._structure(position, "text-before-start", message, hint)
-            self.is_well_formed = False
+            self.is_whole = False
             return False
         if _WRONG_COMMENT.match(text, position):
             return True
@@ -180,7 +180,7 @@ class _Scanner:
         if len(self._stack) > TEXT_DEPTH:
             message = f"objects and lists nest deeper than {TEXT_DEPTH} levels"
             self._structure(token.start, "nesting-too-deep", message)
-            self.is_well_formed = False
+            self.is_whole = False
             return False
         self._open(token, top)
         return True
@@ -210,7 +210,7 @@ class _Scanner:
             decimal = self.tokens.decimal_comma(token.start, token.end)
             hint = f"write a number with a decimal point: {decimal}" if decimal else ""
             self._structure(token.start, "missing-key", f"a key in double quotes is expected here; {found}", hint)
-            self.is_well_formed = self.is_well_formed and token.kind == "value"
+            self.is_whole = self.is_whole and token.kind == "value"
             if token.kind != "value" and len(self._stack) <= TEXT_DEPTH:
                 top.state = "value"
                 self._open(token, top)
@@ -253,8 +253,8 @@ class _Scanner:
         around, key, start = self._stack[-2], top.value[-1], top.span.members[top.count - 1]
         if not isinstance(key, str) or not isinstance(start, int):
             return False
-        # In a text that is not well-formed, no better message follows, so the mistake stays.
-        if self.is_well_formed and self.tokens.mistakes and top.start < self.tokens.mistakes[-1].offset < start:
+        # If brackets do not pair, no better message follows, so the mistake stays.
+        if self.is_whole and self.tokens.mistakes and top.start < self.tokens.mistakes[-1].offset < start:
             self.tokens.withdraw(self.tokens.mistakes[-1].offset, "missing-comma")
         self._unclosed(top, start, f'the key "{visible(key)}"')
         top.value.pop()
@@ -264,7 +264,7 @@ class _Scanner:
         return True
 
     def _unclosed(self, top: _Open, before: int, what: str) -> None:
-        if self.is_well_formed:
+        if self.is_whole:
             message = f"this `{top.bracket}` is not closed before {what}"
             self.tokens.mistakes.append(
                 Mistake(top.start, "unclosed-bracket", message, f"add `{_CLOSING[top.bracket]}`", before)
@@ -308,14 +308,14 @@ class _Scanner:
             self._structure(token.start, "wrong-bracket", message, first=top.start)
         else:
             self._structure(token.start, "wrong-bracket", f"`{token.kind}` closes nothing here")
-        self.is_well_formed = False
+        self.is_whole = False
 
     def _finish(self, token: Token) -> None:
         if len(self._stack) > 1:
             top = self._stack[-1]
             message = f"the text ends before `{_CLOSING[top.bracket]}` closes the open `{top.bracket}`"
             self._structure(token.start, "cut-off", message, "the file may be cut off", first=top.start)
-            self.is_well_formed = False
+            self.is_whole = False
         elif self._stack[0].state == "value" and not self.tokens.mistakes:
             hint = 'a document begins with {"format": "onnxjson/1", ...'
             self._structure(token.start, "empty-text", "the text is empty", hint)
@@ -334,16 +334,12 @@ class _Scanner:
             if end >= 0:
                 line_end = text.find("\n", end + 1)
                 self.tokens.skip_to(len(text) if line_end < 0 else line_end)
-        if (
-            self.is_well_formed
-            and marker != "<<<<<<<"
-            and not any(m.code == "git-conflict" for m in self.tokens.mistakes)
-        ):
+        if self.is_whole and marker != "<<<<<<<" and not any(m.code == "git-conflict" for m in self.tokens.mistakes):
             message = f"`{marker}` is left over from a git conflict"
             self._structure(token.start, "git-conflict", message, "delete the line")
-        self.is_well_formed = False
+        self.is_whole = False
 
     def _structure(self, offset: int, code: str, message: str, hint: str = "", *, first: int | None = None) -> None:
         """Report a mistake unless it follows from another: after wrong brackets, or on the same line."""
-        if self.is_well_formed and not self.tokens.has_mistake_on_line(offset):
+        if self.is_whole and not self.tokens.has_mistake_on_line(offset):
             self.tokens.mistakes.append(Mistake(offset, code, message, hint, first))

@@ -143,7 +143,7 @@ class Tokenizer:
             return False
         last = self.mistakes[-1].offset
         if not self._line_start <= last < self._line_end:
-            # Searched once a line, which may be a whole minified document.
+            # Searched once per line, which may be a whole minified document.
             end = self.text.find("\n", last)
             self._line_start, self._line_end = last, len(self.text) + 1 if end < 0 else end + 1
         return offset < self._line_end

@@ -211,7 +211,7 @@ def pair_by_names(base: Scope, target: Scope, *, is_edited: bool = False) -> Gra
     if changed and not is_edited and _have_other_names(base, target, target_of, changed):
         return None
     if moved and _has_other_constants(base, target):
-        # A layer inserted in the middle may have shifted the names of all weights behind it.
+        # A layer inserted in the middle may have shifted the names of all weights after it.
         return None
     values = _values(base, target)
     return None if values is None else GraphPair(base, target, target_of, base_of, values, {}, {})

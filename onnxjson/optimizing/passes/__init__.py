@@ -17,11 +17,10 @@ Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipel
 
 from onnxjson.optimizing.passes.catalogue import PASSES
 from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.pipeline import Made, Pipeline, Stage
+from onnxjson.optimizing.passes.pipeline import PassResult, Pipeline, Stage
 from onnxjson.optimizing.passes.spelling import Step, parse_step, spell
 from onnxjson.storage.external_files import NewFile, files_written
 
 __all__ = [
-    "PASSES", "Made", "NewFile", "Pass", "Pipeline", "Stage", "Step", "files_written", "parse_step",
-    "spell",
+    "PASSES", "NewFile", "Pass", "PassResult", "Pipeline", "Stage", "Step", "files_written", "parse_step", "spell",
 ]  # fmt: skip

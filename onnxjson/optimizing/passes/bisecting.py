@@ -10,7 +10,7 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, OnnxJsonError, WireError
-from onnxjson.optimizing.passes.pipeline import Made, Pipeline
+from onnxjson.optimizing.passes.pipeline import PassResult, Pipeline
 from onnxjson.optimizing.passes.user import ScriptPass
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
@@ -20,7 +20,7 @@ from onnxjson.running.worker import Worker
 class Culprit(NamedTuple):
     """First pass after which a model does not compute the same."""
 
-    made: Made
+    made: PassResult
     reason: str
     """Difference found, as the end of a sentence."""
 
@@ -78,7 +78,7 @@ class Checks:
             why = why if worst.worst.problem is None else f': "{worst.name}" has {worst.worst.problem}'
         return f"computes other results: {found.failed} of {len(found.runs)} runs failed{why}"
 
-    def first_wrong(self, made: Sequence[Made]) -> Culprit | None:
+    def first_wrong(self, made: Sequence[PassResult]) -> Culprit | None:
         """Return the first pass after which the model does not compute the same; None if the last result does."""
         changed = [each for each in made if each.is_changed]
         if not changed:
@@ -92,7 +92,7 @@ class Checks:
                 return Culprit(each, reason)
         return Culprit(changed[-1], last)
 
-    def part(self, pipeline: Pipeline, made: Made, model_folder: Path | None = None) -> WrongPart:
+    def part(self, pipeline: Pipeline, made: PassResult, model_folder: Path | None = None) -> WrongPart:
         """Return the part that breaks the model, found by bisection."""
         before = self.evaluations
         parts = _parts(pipeline, made, model_folder)
@@ -108,7 +108,7 @@ class Checks:
         return WrongPart(parts[high - 1][0], len(parts), self.evaluations - before)
 
 
-def _parts(pipeline: Pipeline, made: Made, model_folder: Path | None) -> list[tuple[str, Model | bytes]]:
+def _parts(pipeline: Pipeline, made: PassResult, model_folder: Path | None) -> list[tuple[str, Model | bytes]]:
     """Return the names of the parts of a pass, and the model after each."""
     subject = made.step.subject
     if not isinstance(subject, ScriptPass):

@@ -51,7 +51,7 @@ class Stage(NamedTuple):
     model: Model
 
 
-class Made(NamedTuple):
+class PassResult(NamedTuple):
     """Result of one pass of a pipeline."""
 
     step: Step
@@ -125,7 +125,7 @@ class Pipeline:
         """Stop the pass that another thread runs, which then fails. Between two passes it has no effect."""
         self._worker.interrupt()
 
-    def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[Made]:
+    def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[PassResult]:
         """Run passes one after the other, and yield the result of each.
 
         Raises:
@@ -142,7 +142,7 @@ class Pipeline:
                 raise made.failure
             stage = made.after
 
-    def _run_step(self, before: Stage, step: Step, model_folder: Path | None) -> Made:
+    def _run_step(self, before: Stage, step: Step, model_folder: Path | None) -> PassResult:
         started = time.monotonic()
         name = str(step)
         rounds, stage, is_stable = 0, before, False
@@ -164,7 +164,7 @@ class Pipeline:
         if step.repeats and rounds == REPETITIONS and not failure and not is_stable:
             notes.append(f"it still changes the model after {REPETITIONS} rounds")
         lost = losses(before.model, stage.model) if stage is not before else ()
-        return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
+        return PassResult(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
 
     def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> _Round:
         _refuse_unavailable(step, name)
@@ -183,7 +183,7 @@ class Pipeline:
             _check_structure(before, after, name, answer.printed)
         return _Round(after, answer.printed, answer.remarks)
 
-    def parts(self, made: Made) -> list[PartStage]:
+    def parts(self, made: PassResult) -> list[PartStage]:
         """Return the model after each part of a pass, such as a rule of an optimizer; the last one is its result.
 
         Empty if it has no parts, or they cannot be separated.

@@ -133,11 +133,8 @@ def _head(view: NodeView) -> list[Entry]:
 def _inputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.inputs):
-        producer = (
-            visible(each.node.op_type, 60)
-            if each.node is not None
-            else _ORIGINS.get(each.produced_by, each.produced_by)
-        )
+        by = each.produced_by
+        producer = visible(each.node.op_type, 60) if each.node is not None else _ORIGINS.get(by, by)
         text, kind = visible(each.name, _LONGEST) or "(omitted)", visible(each.type or "", 200)
         origin = producer if each.name else ""
         entry = Entry("input", f"in[{slot}]", text, slot, each.name, each.address or "", origin=origin, more=kind)

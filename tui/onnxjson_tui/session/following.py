@@ -29,7 +29,7 @@ def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
     """Return the member that replaces a removed one, and its new position, by old position.
 
     If as many members are added as removed between two that remain, each added one replaces a removed one; otherwise
-    those of the same operator at the start and at the end do.
+    only members with the same operator at the start and at the end are replacements.
     """
     found: dict[int, tuple[int, Record]] = {}
     expected = position = 0
