@@ -82,7 +82,6 @@ class Words(click.ParamType[str]):
     name = "words"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
         words = ctx.params.get(param.name or "") or ()
         before = incomplete[: incomplete.rfind(" ") + 1]
         last = incomplete[len(before) :]

@@ -183,11 +183,9 @@ class Parsed(click.ParamType[Any]):
         self._offers = offers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType.convert`."""
         return self._parse(value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
         return [CompletionItem(word) for word in self._offers() if word.startswith(incomplete)]
 
 
@@ -226,7 +224,6 @@ class WordList(Parsed):
         return found
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
         before, comma, last = incomplete.rpartition(",")
         found = super().shell_complete(ctx, param, last)
         return [CompletionItem(before + comma + each.value) for each in found if each.value not in before.split(",")]

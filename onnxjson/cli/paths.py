@@ -40,7 +40,6 @@ class FilePath(click.Path):
         super().__init__(path_type=Path, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.Path.convert`."""
         if value == "":
             self.fail("an empty string does not name a file", param, ctx)
         if isinstance(value, str) and "://" in value:
@@ -52,7 +51,6 @@ class DestinationPath(FilePath):
     """A file to write, or a folder to write it to; with a slash at its end it must be a folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.Path.convert`."""
         if isinstance(value, str) and "://" in value:
             from onnxjson.storage.remote import refuse_writing
 

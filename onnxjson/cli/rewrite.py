@@ -39,7 +39,6 @@ class _Words(Words):
         self.edit = edit
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
         words = ctx.params.get("words") or ()
         values = positional(self.edit)[len(words) - _count_of_models(words, 0) :] if words else []
         choices = values[0].shape.choices if values else ()

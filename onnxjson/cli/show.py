@@ -53,7 +53,6 @@ class _ShowCommand(options.Command):
     """A command whose word after ``--`` is a selector, even if a file has that name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See `click.Command.parse_args`."""
         ctx.meta[_SELECTOR_AFTER] = args[-2:-1] == ["--"]
         return super().parse_args(ctx, args)
 

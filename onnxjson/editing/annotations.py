@@ -121,7 +121,6 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         places = [each for each in (self.node, self.tensor, self.graph, self.address) if each is not None]
         if len(places) > 1:
             raise EditError("node, tensor, graph and address each select an element; give at most one of them")
@@ -155,7 +154,6 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
     remove: Annotated[bool, Meta(description="Remove the entry.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         places = [each for each in (self.node, self.tensor, self.graph) if each is not None]
         if len(places) > 1:
             raise EditError("node, tensor and graph each select an element; give at most one of them")
@@ -264,7 +262,6 @@ class SetIrVersion(Edit, frozen=True, kw_only=True, eq=False, tag="set-ir-versio
     anyway: Annotated[bool, Meta(description="Set a version that is too old, and only report what needs more.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         old = workspace.model.ir_version
         if old == self.version:
             return Outcome(1, (f"ir_version is {old} already",))

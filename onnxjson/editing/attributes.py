@@ -42,7 +42,6 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
     value: Annotated[Any, Role("attribute-value"), Meta(description="Its new value, as in a document.")]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         refs = workspace.select(self.node)
         known: dict[tuple[object, ...], Attribute] = {}
         changes: dict[Scope, dict[int, NodeChange]] = {}
@@ -84,7 +83,6 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
     attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         refs = workspace.select(self.node)
         having = [(ref, place) for ref in refs if (place := _position(ref, self.attribute)) is not None]
         if not having:

@@ -58,7 +58,6 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     ] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         size = self.size
         if isinstance(size, int) and not 0 < size <= LARGEST_DIM:
             raise EditError(f"{size} is not a batch size; give a number from 1, or a name such as N")

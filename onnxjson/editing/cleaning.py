@@ -33,7 +33,6 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
     what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What to remove.")] = ("nodes", "initializers")
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         index = workspace.index
         pruner = _Pruner(index, self.what)
         model = rebuild(index, pruner.pruned)
@@ -194,7 +193,6 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         stripper = _Stripper(self.what, self.of)
         model = workspace.model
         if self.below is None:

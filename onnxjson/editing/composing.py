@@ -48,7 +48,6 @@ class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
     ]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         outputs = [workspace.value(each) for each in self.outputs]
         inputs = None if self.inputs is None else [workspace.value(each) for each in self.inputs]
         extraction = Extraction(workspace.model, workspace.index, workspace.model_folder)
@@ -98,7 +97,6 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
     ] = ()
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         from onnxjson.storage import files
         from onnxjson.storage.external_files import internalize
 

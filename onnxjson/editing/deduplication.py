@@ -43,7 +43,6 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
     least_bytes: Annotated[int, Meta(ge=0, description="Constants with fewer bytes stay.")] = 0
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         finder = _Finder(workspace, self.least_bytes)
         names = finder.find()
         notes = []

@@ -38,7 +38,6 @@ class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         return _Deletion(workspace, workspace.select(self.node), self.bypass, name_of(self)).make()
 
 

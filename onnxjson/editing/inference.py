@@ -185,7 +185,6 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
     overwrite: Annotated[bool, Meta(description="Replace types that contradict the inferred ones.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         found = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)
         workspace.replace_model(found.model)
         workspace.keep_types()

@@ -41,7 +41,6 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
     node: Annotated[str | None, Role("nodes"), Meta(description="The nodes; all Constant nodes by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         version = workspace.model.ir_version
         if version is not None and version < _FIRST_WITH_OWN_INITIALIZERS:
             raise EditError(
@@ -100,7 +99,6 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
     tensor: Annotated[str | None, Role("tensor"), Meta(description="The initializer; all of them by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         index = workspace.index
         wanted: dict[Scope, set[str]] | None = None
         if self.tensor is not None:
@@ -158,7 +156,6 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
     save: Annotated[str | None, Role("file"), Meta(min_length=1, description="A new .npy file for its values.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         scope, name = workspace.value(self.tensor)
         constant = scope.initializer(name)
         if not isinstance(constant, Tensor):

@@ -39,7 +39,6 @@ class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
     type: Annotated[str, Role("type"), Meta(description="Its type, such as float32[N,3,224,224].")]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         index, main = workspace.index, workspace.main
         value = ValueInfo(name=self.tensor, type=type_of_text(self.type, "add-input"))
         for scope in index.scopes:
@@ -60,7 +59,6 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
     tensor: Annotated[str, Role("input"), Meta(description="The input: a name, wildcards, or re: and a pattern.")]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         main, graph = workspace.main, workspace.graph
         removed = set(matching(self.tensor, [each.name or "" for each in graph.input], "input"))
         version = workspace.model.ir_version
@@ -107,7 +105,6 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         found = workspace.values(self.tensor)
         if len(found) > 1 and self.name is not None:
             raise EditError(f"add-output: one name for {len(found)} outputs; rename them afterwards")
@@ -175,7 +172,6 @@ class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output
     prune: Annotated[bool, Meta(description="Also remove what no output depends on any more.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         main, graph = workspace.main, workspace.graph
         removed = set(matching(self.tensor, [each.name or "" for each in graph.output], "output"))
         kept = tuple([each for each in graph.output if each.name not in removed])

@@ -60,7 +60,6 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         change = self._changer(workspace)
         match self.kind:
             case "node":
@@ -99,7 +98,6 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
     prefix: Annotated[str, Meta(description="The prefix of the new names, before the operator and a number.")] = ""
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         model = workspace.model
         taken = {node.name for node in walk(model, Node) if node.name}
         numbers: dict[str, int] = {}
@@ -132,7 +130,6 @@ class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
     ] = ("tensor", "node")
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         count = 0
         wanted: list[str] = [kind for kind in ("tensor", "input", "output") if kind in self.kinds]
         if wanted:
@@ -303,7 +300,6 @@ class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
     name: Annotated[str, Meta(description='The new name; "" removes it.')]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         ref = workspace.one(self.node)
         if (ref.node.name or "") == self.name:
             stated = f'is called "{visible(self.name)}" already' if self.name else "has no name already"

@@ -46,7 +46,6 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
     ] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         scope = workspace.scope(self.graph.removeprefix("@"))
         inputs = tuple([visible_name(workspace, scope, each, name_of(self)) for each in self.input])
         _check_new_names(workspace, self.output, name_of(self))
@@ -132,7 +131,6 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
     domain: Annotated[str | None, Role("domain"), Meta(description="The domain of the new operator.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         changes: dict[Scope, dict[int, NodeChange]] = {}
         dropped: dict[str, int] = {}
         dtypes: Known = {}
@@ -184,7 +182,6 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
     tensor: Annotated[str, Role("tensor"), Meta(description='The new value; "" omits the input.')]
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         refs = workspace.select(self.node)
         dtypes: Known = {}
         changes: dict[Scope, dict[int, NodeChange]] = {}
@@ -237,7 +234,6 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
     second: Annotated[int, Meta(ge=0, description="Position of the other.")] = 1
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         if self.first == self.second:
             raise EditError(f"{name_of(self)}: first and second are the same input")
         refs = workspace.select(self.node)

@@ -270,7 +270,6 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
     ] = ""
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         domain = operators.plain_domain(self.domain)
         model = workspace.model
         old = imported_version(model.opset_import, domain)
@@ -308,7 +307,6 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     ] = ""
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         found = convert(workspace.model, self.version, operators.plain_domain(self.domain), workspace.model_folder)
         if found.model is not workspace.model:
             workspace.replace_model(found.model)
@@ -324,7 +322,6 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
     examples = ('{"edit": "inline-functions"}',)
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         before = workspace.model
         if not before.functions:
             return Outcome(0, ("the model has no functions",))

@@ -66,7 +66,6 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     ] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         try:
             pattern, replacement = parse(self.pattern), parse_replacement(self.replacement)
         except SelectorError as error:

@@ -57,7 +57,6 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     anyway: Annotated[bool, Meta(description="Set shapes that nodes cannot have, and only report the nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         if (self.shapes is None) == (self.tensor is None) or (self.tensor is None) != (self.shape is None):
             raise EditError("set-shape needs either `tensor` and `shape`, or `shapes`")
         wanted = self.shapes if self.shapes is not None else {self.tensor or "": self.shape or ()}
@@ -92,7 +91,6 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     anyway: Annotated[bool, Meta(description="Set a size that nodes cannot have, and only report the nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         if (self.dim is None) == (self.tensor is None) or (self.tensor is None) != (self.axis is None):
             raise EditError("set-dim needs either `dim`, or `tensor` and `axis`")
         if self.dim is not None:
@@ -273,7 +271,6 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
     )
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         if self.perm is None and self.reverse is None:
             raise EditError("transpose-input needs `perm`, `reverse` or both")
         main, graph = workspace.main, workspace.graph

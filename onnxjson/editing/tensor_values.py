@@ -65,7 +65,6 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         given = [name for name in _FORMS if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
@@ -108,7 +107,6 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        """See `Edit.change`."""
         ref = workspace.tensor(self.tensor)
         old = _constant(ref, self.tensor, name_of(self))
         kind = _parsed(self.dtype, name_of(self), "dtype")

@@ -93,12 +93,10 @@ class ConflictWriter(PatchWriter):
         self._weights = _weights(model, conflicts)
 
     def after_format(self) -> None:
-        """See `TextWriter.after_format`."""
         if self._conflicts:
             self._block(b'"conflicts": [', self._conflicts, self._conflict, b"]")
 
     def payload(self, data: Data, storage: str | None) -> None:
-        """See `TextWriter.payload`."""
         TextWriter.payload(self, data, storage)
 
     def _tensor_data(self, field: Any, data: Data) -> None:

@@ -92,14 +92,6 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
     return {name: next(iter(kinds)) for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-@lru_cache(maxsize=1)
-def attribute_table() -> dict[tuple[str, str], Mapping[str, int]]:
-    """Return the whole attribute table of onnxjson/1: domain and op_type -> attribute -> number of its type."""
-    operators = operator_table().operators
-    found = {(domain, name): attribute_types(domain, name) for domain in operators for name in operators[domain]}
-    return {operator: attributes for operator, attributes in found.items() if attributes}
-
-
 _COMMUTATIVE: Final = frozenset(
     {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
 )

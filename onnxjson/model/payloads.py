@@ -164,12 +164,10 @@ class FileSlice(Payload):
         self._offset = offset
 
     def chunks(self) -> Iterator[bytes]:
-        """See `Payload.chunks`."""
         for start in range(0, self.length, CHUNK):
             yield self._source.read_at(self._offset + start, min(CHUNK, self.length - start))
 
     def part(self, start: int, length: int) -> bytes:
-        """See `Payload.part`."""
         length = min(length, self.length - start)
         return self._source.read_at(self._offset + start, length) if length > 0 else b""
 
@@ -186,7 +184,6 @@ class Base64Slice(Payload):
         self._text_length = text_length
 
     def chunks(self) -> Iterator[bytes]:
-        """See `Payload.chunks`."""
         import pybase64
 
         text_chunk = CHUNK // 3 * 4

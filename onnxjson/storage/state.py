@@ -133,12 +133,6 @@ def keep_backup(path: Path, known: str | None = None) -> None:
             os.close(descriptor)
 
 
-def undo_save(path: Path) -> None:
-    """Restore the content of `path` before its last change; called again, that before the change before."""
-    found = history(path)
-    restore(found, found.neighbour(-1))
-
-
 def restore(history: History, position: int) -> None:
     """Restore a former content of a path, also of a removed file; the present one becomes a backup unless it is one.
 

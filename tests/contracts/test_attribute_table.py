@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operators import attribute_table, attribute_types
+from onnxjson.model.operators import attribute_types
+from tests.schemas.documents import attribute_table
 
 FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
 

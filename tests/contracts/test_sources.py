@@ -62,6 +62,11 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_text(path))
+
+
 def test_modules_have_at_most_600_lines() -> None:
     lengths = {_name(path): _text(path).count("\n") for path in MODULES}
     assert not {name: lines for name, lines in lengths.items() if lines > 600}
@@ -76,6 +81,36 @@ def test_modules_have_names_from_the_field() -> None:
     assert not [_name(path) for path in MODULES if vague & set(path.relative_to(ROOT).with_suffix("").parts)]
 
 
+def test_public_methods_have_docstrings_of_their_own_or_of_the_method_that_they_override() -> None:
+    places: dict[str, list[Path]] = {}
+    for path in MODULES:
+        for name in re.findall(r"^class (\w+)", _text(path), re.MULTILINE):
+            places.setdefault(name, []).append(path)
+
+    def classes(name: str) -> list[ast.ClassDef]:
+        found = [each for path in places.get(name, ()) for each in _tree(path).body if isinstance(each, ast.ClassDef)]
+        return [each for each in found if each.name == name]
+
+    def is_described(owner: ast.ClassDef, name: str) -> bool:
+        own = [each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == name]
+        bases = [ast.unparse(base).partition("[")[0] for base in owner.bases]
+        foreign = [base for base in bases if base not in places and base not in ("NamedTuple", "Protocol", "Exception")]
+        ours = [each for base in bases for each in classes(base)]
+        return any(map(ast.get_docstring, own)) or bool(foreign) or any([is_described(each, name) for each in ours])
+
+    bare = re.compile(r"^    def ([a-z]\w*)\(self(?:[^()]|\([^()]*\))*\)[^\n]*:\n(?! *r?\"\"\")", re.MULTILINE)
+    missing = [
+        f"{owner.name}.{method}"
+        for path in MODULES
+        if (names := set(bare.findall(_text(path))))
+        for owner in _tree(path).body
+        if isinstance(owner, ast.ClassDef) and not owner.name.startswith("_")
+        for method in names & {each.name for each in owner.body if isinstance(each, ast.FunctionDef)}
+        if not is_described(owner, method)
+    ]
+    assert missing == []
+
+
 def test_nothing_is_left_for_later() -> None:
     left = {_name(path): re.findall(r"\b(?:TO[D]O|FIX[M]E|XX[X]|HAC[K])\b", _text(path)) for path in SOURCES}
     assert not {name: words for name, words in left.items() if words}
@@ -83,7 +118,7 @@ def test_nothing_is_left_for_later() -> None:
 
 def _imported(path: Path) -> set[str]:
     """The top-level packages that a module imports anywhere, but for type checkers."""
-    tree = ast.parse(_text(path))
+    tree = _tree(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []

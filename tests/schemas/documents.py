@@ -6,13 +6,14 @@ but not how many values a tensor needs or which names exist: whatever it rejects
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 from onnxjson.model import document as d
 from onnxjson.model import messages as m
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.operators import all_operators, attribute_table, operator_signature
+from onnxjson.model.operators import all_operators, attribute_types, operator_signature
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -259,6 +260,13 @@ def _type_pattern() -> str:
     """A pattern for types: exact for tensors; the outermost word and its parentheses for types that contain types."""
     tensor = rf"{_DTYPE}(?: *{_spaced_list(_DIM)})?"
     return rf"^ *(?:{tensor}|(?:seq|optional|map|sparse|opaque) *\(.*\)) *$"
+
+
+@cache
+def attribute_table() -> dict[tuple[str, str], Mapping[str, int]]:
+    """The whole attribute table of onnxjson/1: domain and op_type -> attribute -> number of its type."""
+    operators = sorted({(domain, name) for domain, name, _ in all_operators()})
+    return {operator: found for operator in operators if (found := attribute_types(*operator))}
 
 
 def _attribute_values() -> dict[str, Schema]:

@@ -12,7 +12,7 @@ import pytest
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OnnxJsonError, OutputError
 from onnxjson.storage import saving, state
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import backups, history, keep_backup, restore, state_folder, undo_save
+from onnxjson.storage.state import backups, history, keep_backup, restore, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,11 @@ def path(tmp_path: Path) -> Path:
 
 def save(path: Path, content: bytes) -> None:
     save_file(path, lambda sink: sink.write(content), backup=keep_backup)
+
+
+def undo_save(path: Path) -> None:
+    found = history(path)
+    restore(found, found.neighbour(-1))
 
 
 def forward(path: Path) -> None:

@@ -24,7 +24,7 @@ from onnxjson.model.payloads import Digest
 from onnxjson.storage import files
 from onnxjson.storage.pruning import prune_blobs
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import undo_save
+from onnxjson.storage.state import history, restore
 from onnxjson.storage.weights import missing
 
 
@@ -354,7 +354,8 @@ def test_pruning_keeps_what_undoing_a_save_would_name(
     before = blobs_of(tmp_path)
     files.save(onnxjson.from_proto(make_proto(seed=1)), text, weights="blobs", backup=True)
     assert pruned(text) == []
-    undo_save(text)
+    found = history(text)
+    restore(found, found.neighbour(-1))
     assert onnxjson.load(text) == model
     assert before == [blob for blob in blobs_of(tmp_path) if blob in before]
 

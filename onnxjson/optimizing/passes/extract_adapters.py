@@ -49,7 +49,6 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
     ] = None
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
-        """See `Pass.change`."""
         graph = model.graph
         found = [] if graph is None else self._weights(graph)
         if graph is None or not found:

@@ -152,7 +152,6 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     bfloat16: Annotated[bool, Meta(description="Use bfloat16 instead of float32 for operators that stay.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         self._check_names(model)
         return convert(
             model,

@@ -71,7 +71,6 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         return tuple([str(each) for path in paths for each in (path, *path.glob("**/*.pb"))])
 
     def with_dimensions(self, names: Mapping[str, str]) -> Self:
-        """See `Pass.with_dimensions`."""
         return msgspec.structs.replace(self, dims={names.get(name, name): size for name, size in self.dims.items()})
 
     def measure(self, before: bytes, after: bytes) -> None:

@@ -199,7 +199,6 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
     ] = None
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         if self.disable:
             _, transformers, _ = self._sessions(model, folder, ()).reported()
             require(self.disable, [*transformers, *RULES], f"graph transformer or rule of level {self.level}")
@@ -259,7 +258,6 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     )
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
         made = SymbolicShapeInference.infer_shapes(
@@ -293,7 +291,6 @@ class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preproce
     ] = field(default_factory=dict)
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model
 
         place = folder / "preprocessed.onnx"

@@ -161,7 +161,6 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
     ] = 262144
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         made: Any = proto_of(model)
         for rule in self.rules:
             made = _rewritten(made, rule)

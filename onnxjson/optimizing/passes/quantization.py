@@ -101,7 +101,6 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
     """
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         from onnxruntime.quantization import quantize_dynamic
         from onnxruntime.quantization.registry import IntegerOpsRegistry
 
@@ -132,7 +131,6 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
     ] = "minmax"
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
         from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
@@ -188,7 +186,6 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
     skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to exclude.")] = ()
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         from onnx import helper
 
         if self.method == "hqq" and not is_installed("torch"):

@@ -66,15 +66,12 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
 
     def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
         return self if self.check_data is None else replace(self, check_data=str(folder / self.check_data))
 
     def reads(self) -> tuple[str, ...]:
-        """See `Pass.reads`."""
         return () if self.check_data is None else (str(Path(self.check_data).absolute()),)
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         import onnxsim
         from onnxsim import onnxsim_cpp2py_export as native
 
@@ -146,7 +143,6 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
     ] = field(default_factory=dict)
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         import onnxslim
 
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
@@ -178,7 +174,6 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
     fixed_point: Annotated[bool, Meta(description="Repeat the set until it changes nothing.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         return _optimized(model, list(self.passes) or None, self.fixed_point)
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:

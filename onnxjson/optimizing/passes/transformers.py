@@ -69,7 +69,6 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
     input_int32: Annotated[bool, Meta(description="Convert int64 inputs to int32.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         fused = self._fused(self._prepared(model, folder))
         counts = {name: count for name, count in fused.get_fused_operator_statistics().items() if count}
         fused_text = ", ".join(f"{count:,} {name}" for name, count in counts.items())

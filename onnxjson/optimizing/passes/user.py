@@ -62,7 +62,6 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
         return str(path), readable_by_script(str(path))
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         path = Path(self.file)
         module = ModuleType("user_pass")
         module.__file__ = str(path)
@@ -110,7 +109,6 @@ class PluginPass(Pass, frozen=True, kw_only=True, eq=False, tag="plugin"):
         return self.entry
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
         return _result(plugins()[self.entry].load(), model, self.options)
 
 
@@ -168,11 +166,9 @@ class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
         return name_of(self.edit)
 
     def within(self, folder: Path) -> Self:
-        """See `Pass.within`."""
         return msgspec.structs.replace(self, folder=str(folder))
 
     def change(self, model: Model, model_folder: Path | None) -> Changed:
-        """See `Pass.change`."""
         if self.folder is None:
             return _changed(run(model, self.edit, folder=Path(), model_folder=model_folder))
         return _changed(run(model, Script((self.edit,), Path(self.folder)), model_folder=model_folder))
@@ -191,7 +187,6 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
         return self.file
 
     def change(self, model: Model, model_folder: Path | None) -> Changed:
-        """See `Pass.change`."""
         return _changed(run(model, Script.load(self.file), model_folder=model_folder))
 
 
@@ -208,7 +203,6 @@ class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
         return "rules" if self.path is None else f"rules:{self.path}"
 
     def change(self, model: Model, model_folder: Path | None) -> Changed:
-        """See `Pass.change`."""
         edits = [
             ReplacePattern(pattern=rule.pattern_text, replacement=replacement, if_any=True, where_possible=True)
             for rule in read_rules(SHIPPED if self.path is None else Path(self.path))
