@@ -25,7 +25,7 @@ from onnxjson.patterns.selectors import TensorRef, select
 from onnxjson.running.comparison import Comparison
 
 IGNORE: Final = "onnxjson.ignore"
-"""Key of the metadata of a node that ignores rules there: ``ONJ101: nodes for the profiler``."""
+"""Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""
 
 _REPEAT: Final = 20
 """Number of timed runs; the latency is their median."""

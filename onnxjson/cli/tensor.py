@@ -1,4 +1,4 @@
-"""``onnxjson tensor``: constants to and from base64, JSON and numpy files, and out of models."""
+"""``onnxjson tensor``: convert constants to and from base64, JSON and numpy files; read tensors of models."""
 
 import itertools
 import re

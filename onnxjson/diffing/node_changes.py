@@ -247,7 +247,7 @@ class NodeComparison:
 
 
 def compare_metadata(graph: GraphComparison, bulk: Bulk) -> None:
-    """Report differences in documentation and metadata of the suspects: one change for each field of a graph."""
+    """Report differences in documentation and metadata of nodes: one change for each field of a graph."""
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     for field in ("doc_string", "metadata_props"):
         details: list[Detail] = []

@@ -41,7 +41,7 @@ class _Consumers(NamedTuple):
     """Slots of nodes, by the value that they consume now."""
     outputs: list[str]
 
-    def behind(self, node: d.Node, outputs: frozenset[str | None]) -> tuple[str, ...]:
+    def moved_to(self, node: d.Node, outputs: frozenset[str | None]) -> tuple[str, ...]:
         """Return the slots that now consume the node; `outputs` are those of the graph, if their names matter."""
         found = [slot for name in dict.fromkeys(node.output) for slot in self.by_value.get(name, ())]
         return tuple(found if outputs.isdisjoint(node.output) else found + self.outputs)
@@ -64,13 +64,13 @@ class _AddedNodes:
 def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) -> Iterator[Keys]:
     """Yield the units of consumers that one side adds to a value after which the other side inserted a layer."""
     layers: dict[tuple[str, str, int], list[_Layer]] = {}
-    behind: dict[tuple[str, str], list[d.Record]] = {}
+    inserted: dict[tuple[str, str], list[d.Record]] = {}
     for number, side in enumerate(sides):
         for match, scope in side.grown_graphs():
             at = match.base.address
             for layer in _inserted(match, scope):
                 layers.setdefault((at, layer.value, number), []).append(layer)
-                behind.setdefault((at, layer.value), []).append(layer.node)
+                inserted.setdefault((at, layer.value), []).append(layer.node)
     graphs = {origins.of_graph(scope)[0]: scope for scope in merged.scopes} if layers else {}
     additions: dict[tuple[str, int], _AddedNodes] = {}
     for (at, value, number), those in layers.items():
@@ -80,7 +80,7 @@ def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) ->
             additions[at, number] = _AddedNodes(origins.added(f"{at}/node", number))
         own = additions[at, number]
         # Two layers after one value are a conflict about its former consumers.
-        if keys := _new_consumers(graphs[at], value, (own, _AddedNodes(behind[at, value])), origins):
+        if keys := _new_consumers(graphs[at], value, (own, _AddedNodes(inserted[at, value])), origins):
             places = [own.place(layer.node) for layer in those]
             keys += [added_key(f"{at}/node", number, place) for place in places if place is not None]
             yield [*keys, *[f"{at}/{slot}" for layer in those for slot in layer.moved]]
@@ -96,7 +96,7 @@ def _inserted(match: GraphMatch, scope: Scope) -> Iterator[_Layer]:
         for value in dict.fromkeys(node.input):
             if value not in known:
                 known[value] = _moved_consumers(match, scope, value) if match.base.defines(value) else None
-            if (consumers := known[value]) and (moved := consumers.behind(node, outputs)):
+            if (consumers := known[value]) and (moved := consumers.moved_to(node, outputs)):
                 yield _Layer(value, node, moved)
 
 

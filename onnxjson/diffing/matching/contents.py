@@ -1,4 +1,4 @@
-"""Keys of constants and of attributes: equal keys are equal contents, in any form and place of storage.
+"""Keys of constants and of attributes: equal keys mean equal contents, in whatever form they are stored.
 
 A key contains bytes of 4 KiB and more as their SHA-256, so a payload in a file equals the same bytes in memory.
 """

@@ -1,4 +1,4 @@
-"""Declaration of an action, the entry of the table behind keys, palette, footer and help; parser and lists of keys."""
+"""Actions, from which keys, palette, footer and help are derived; the parser of keys, and lists of them."""
 
 import textwrap
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
