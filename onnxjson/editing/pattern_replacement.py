@@ -36,6 +36,7 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
+from onnxjson.patterns.literals import TOLERANCE, Literals
 from onnxjson.patterns.searching import find
 
 
@@ -147,6 +148,7 @@ class _Replacements:
     changes: Changes = field(init=False)
     done: list[Replaced] = field(default_factory=list)
     calls: Sequence[Call] = field(init=False)
+    literals: Literals = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _instead: dict[Value, str] = field(default_factory=dict)
     """Values that another one replaces."""
@@ -158,6 +160,7 @@ class _Replacements:
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
         self.calls = self.pattern.calls
+        self.literals = Literals(self.workspace.index, TOLERANCE)
 
     def add(self, match: Match) -> None:
         """Replace one match.
@@ -357,14 +360,18 @@ class _Nodes:
         return self._call(wanted) if isinstance(wanted, Call) else ""
 
     def _constant(self, wanted: Number | Elements, others: Sequence[str]) -> str:
-        """Make a node Constant: a list of integers is int64, anything else has the dtype of the other inputs."""
+        """Return that of the pattern, or make a node: a list of integers is int64, else it is as the other inputs."""
+        root = self._match.root
         items = [wanted.value] if isinstance(wanted, Number) else list(wanted.items)
         dtype = DATA_TYPES["int64"]
         if isinstance(wanted, Number) or any(isinstance(each, float) for each in items):
-            scope = self._match.root.scope
-            known = [dtype_of(self._work.workspace, scope, each) for each in others]
-            root_dtype = dtype_of(self._work.workspace, scope, self._match.root.node.output[0])
+            known = [dtype_of(self._work.workspace, root.scope, each) for each in others]
+            root_dtype = dtype_of(self._work.workspace, root.scope, root.node.output[0])
             dtype = next(filter(None, [*known, root_dtype]), DATA_TYPES["float32"])
+        for value, literal in self._work.literals.of_match(self._work.calls, self._match.calls):
+            is_before = len(self._given) == 1 or self._work.workspace.index.producer(root.scope, value.name) is None
+            if literal == wanted and is_before and dtype_of(self._work.workspace, root.scope, value.name) == dtype:
+                return value.name
         values: list[object] = [float(each) if dtype in FLOATS else each for each in items]  # type: ignore[arg-type]
         dims = () if isinstance(wanted, Number) else (len(items),)
         tensor = Tensor(dims=dims, data_type=dtype, raw_data=pack(dtype, values))

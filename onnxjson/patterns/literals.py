@@ -1,6 +1,6 @@
 """Constants and attributes compared with the numbers, lists and texts of a pattern."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from onnxjson.model.constants import Constant, find_constant
@@ -8,12 +8,12 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import DecodeError
-from onnxjson.model.index import Index
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.tensors import is_external, to_numpy
 from onnxjson.patterns.conditions import Value
-from onnxjson.patterns.expression import Anything, AttributeValue, Elements, Number, Text
+from onnxjson.patterns.expression import Anything, AttributeValue, Call, Elements, Number, Text
 
 TOLERANCE: Final = 1e-3
 """Relative difference up to which numbers of floating point are equal."""
@@ -72,6 +72,14 @@ class Literals:
         if isinstance(want, Number):
             return len(elements) == 1 and self._fit(elements, (want.value,))
         return self._fit(elements, want.items)
+
+    def of_match(self, calls: Sequence[Call], refs: Sequence[NodeRef]) -> Iterator[tuple[Value, Number | Elements]]:
+        """Yield the constants that the numbers and lists of a pattern stand for at the nodes of a match."""
+        for call, ref in zip(calls, refs, strict=True):
+            values = [Value(Index.defining_scope(ref.scope, name), name) for name in ref.node.input if name]
+            for want in call.inputs or ():
+                if isinstance(want, Number | Elements):
+                    yield from [(value, want) for value in values if self.is_like(value, want)][:1]
 
     def has(self, attribute: Attribute, want: AttributeValue) -> bool:
         """Whether an attribute has the wanted value."""

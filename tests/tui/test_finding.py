@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import onnx
+from onnx import parser
+
 from onnxjson.patterns.rule_files import read_rules
 from onnxjson_tui.screens.form import FormScreen
 from tests.tui.benches import Bench, run_small
@@ -175,3 +178,44 @@ def test_accepted_matches_are_replaced_and_the_step_becomes_a_rule(tmp_path: Pat
     run_small(saved(tmp_path / "m.onnx"), flow)
     (rule,) = read_rules(tmp_path / "product.json")
     assert (rule.id, rule.pattern, rule.replacement) == ("product", "Add($a, $b)", "Mul($a, $b)")
+
+
+def test_an_edit_of_one_match_is_made_in_the_others_and_becomes_a_rule(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f")
+        await found.type("Add($a, $b)")
+        await found.press("escape", ":")
+        await found.type("replace-node @/graph/node/1 Mul")
+        await found.press("g", "a")
+        assert "This changes 1 place" in found.text
+        await found.press("y")
+        graph = found.session.model.graph
+        assert graph is not None
+        assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Mul"]
+        await found.press("g", "a")
+        assert "no match was edited" in found.footer
+        await found.press(":")
+        await found.type(f"export-rule {tmp_path / 'product.json'}")
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+    (rule,) = read_rules(tmp_path / "product.json")
+    assert (rule.pattern, rule.replacement) == ("Add($a, $b)", "Mul($a, ?b)")
+
+
+def test_constants_of_a_pattern_are_opened_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    text = """<ir_version: 9, opset_import: ["" : 20]> g (float[2,8] x) => (float[2,8] y)
+    <float two = {2.0}, float three = {3.0}>
+    { a = Softmax<axis=1>(x) b = Mul(a, two) c = Softmax<axis=0>(b) y = Mul(c, three) }"""
+    onnx.save(parser.parse_model(text), path)
+
+    async def flow(found: Bench) -> None:
+        await found.press("v", "j", "v", "g", "f")
+        assert "axis of Softmax = 1" in found.text
+        assert "Mul(Softmax<axis=1>($a), 2.0)" in found.text
+        await found.press("down", "enter", "enter")
+        assert found.bench.prompt.input.value == "match:'Mul(Softmax<axis=$axis>($a), 2.0)'"
+        await found.press("escape", "g", "f", "down", "enter", "down", "down", "enter", "enter", "enter")
+        assert len(found.bench.nodes.rows) == 2
+
+    run_small(path, flow)

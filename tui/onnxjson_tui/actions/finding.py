@@ -4,15 +4,18 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
-from onnxjson.model.errors import OnnxJsonError, SelectorError
+from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Scope
-from onnxjson.patterns.cutting import pattern_of
+from onnxjson.patterns.cutting import constants_of, pattern_of
+from onnxjson.patterns.generalising import generalise
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.names.completion import selector_offers
-from onnxjson_tui.rows.choices import PATTERN, Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.choices import PATTERN, Choice, Direction, NodeText, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
+from onnxjson_tui.session.history import Preview
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
@@ -143,6 +146,11 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
     return typed, positions
 
 
+def pattern_in(selector: str) -> str:
+    """Return the pattern of a selector that is nothing else; "" for other selectors."""
+    return selector.removeprefix("match:'").removesuffix("'") if selector.startswith("match:'") else ""
+
+
 class _Filter:
     """A filter while the user types: the list follows as soon as the text is a selector."""
 
@@ -239,6 +247,9 @@ def filter_by(bench: Bench, selector: str) -> None:
 
     def found(shown: tuple[str, list[int]]) -> None:
         bench.finder.selector = shown[0]
+        searched, pattern = bench.finder.searched, pattern_in(shown[0])
+        if pattern and (searched is None or searched[1] != pattern):
+            bench.finder.searched = bench.session.model, pattern
         bench.show_only(*shown)
         bench.say(f"{counted(len(shown[1]), 'node')}; esc shows all again")
 
@@ -249,7 +260,7 @@ def filter_by(bench: Bench, selector: str) -> None:
     bench.compute("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
 
 
-def _find_alike(bench: Bench, arguments: Arguments) -> None:
+async def _find_alike(bench: Bench, arguments: Arguments) -> None:
     """Ask for a filter that begins as the pattern of the selected nodes, or of the node under the cursor."""
     session = bench.session
     selected = [select_nodes(session.model, session.index, f"@{each}")[0] for each in session.places.selected]
@@ -257,7 +268,43 @@ def _find_alike(bench: Bench, arguments: Arguments) -> None:
     if not refs:
         bench.say("there are no nodes")
         return
-    _Filter(bench).ask(f"match:'{pattern_of(session.index, refs)}'")
+    cut, opened, chosen = pattern_of(session.index, refs), set[int](), ""
+    while chosen != "find":
+        pattern, constants = constants_of(cut, opened)
+        choices = [Choice("find", "list the matches", visible(str(pattern), 300))] + [
+            Choice(str(number), visible(text, 200), "any value" if number in opened else "must be so")
+            for number, text in enumerate(constants)
+        ]
+        hint = "enter opens or closes a constant, then lists the matches   esc cancel"
+        answer = await bench.choose("Find alike", choices, hint=hint, is_wide=True) if constants else "find"
+        if answer is None:
+            return
+        chosen = answer
+        opened ^= {int(chosen)} if chosen != "find" else set()
+    _Filter(bench).ask(f"match:'{pattern}'")
+
+
+async def _change_alike(bench: Bench, arguments: Arguments) -> None:
+    """Change other matches of the last pattern as the one that was edited: the selected ones, or all of them."""
+    session, searched = bench.session, bench.finder.searched
+    if searched is None:
+        bench.say("list the matches of a pattern first (f or g f), and edit one of them")
+        return
+
+    def make() -> Preview:
+        found = generalise(searched[0], session.model, searched[1])
+        if not found.places:
+            raise EditError(f"no other place matches {found.pattern}")
+        is_selection = bool(session.places.selected)
+        edit = ReplacePattern(
+            pattern=found.pattern, replacement=found.replacement, node=found.others or None, keep=True,
+            where_possible=True, if_any=is_selection,
+        )  # fmt: skip
+        return session.preview(*(session.on_selection(edit) if is_selection else (edit,)))
+
+    preview = await bench.jobs.run("edit", "changing the other matches", make)
+    if (not preview.patch or await bench.agree(preview)) and bench.accept(preview) is not None:
+        bench.finder.searched = session.model, searched[1]
 
 
 def clear_filter(bench: Bench) -> None:
@@ -307,8 +354,13 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action(
         "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
-        help="The pattern has the operators, attributes and small constants of the selection: edit it, then enter. "
-        "Then v selects the nodes to change, replace-pattern changes them, and export-rule saves the step as a rule.",
+        help="The pattern has the operators, attributes and small constants of the selection. Then edit one match, and "
+        "change-alike changes the others; or v selects some, and replace-pattern changes them.",
+    ),
+    Action(
+        "change-alike", "change the other matches as the edited one", ("g a",), _change_alike, "Find", changes=True,
+        help="After f or g f has listed the matches of a pattern, and one of them was edited in any way: shows the "
+        "change of all selected matches, or of all others, and makes it. export-rule saves it as a rule.",
     ),
     Action(
         "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",

@@ -12,6 +12,7 @@ from onnxjson.model.operators import operator_signature
 from onnxjson.model.renaming import fresh_name
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
+from onnxjson_tui.actions.finding import pattern_in
 from onnxjson_tui.names.editable_names import is_plain, item_line, node_selector, selector_of_value
 from onnxjson_tui.names.form_filling import Also, Filling, prefilled
 from onnxjson_tui.names.offers import Offers
@@ -69,9 +70,8 @@ async def fill_in(
     edit = edit_named(name)
     session, here = bench.session, bench.here
     known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
-    searched = bench.finder.selector
-    if name == "replace-pattern" and searched.startswith("match:'"):
-        known["pattern"] = searched.removeprefix("match:").strip("'")
+    if name == "replace-pattern" and (pattern := pattern_in(bench.finder.selector)):
+        known["pattern"] = pattern
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:

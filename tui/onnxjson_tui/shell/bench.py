@@ -8,6 +8,7 @@ from typing import Any, Final
 from textual import events
 
 from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Model
 from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, wrapped
 from onnxjson_tui.rows.choices import NodeText, Wanted
@@ -48,6 +49,7 @@ class Finder:
         self._places: Sequence[int] = ()
         self._places_of: object = None
         self.wanted: Wanted | None = None  # the search that ``n`` continues
+        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
         self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
 
     def with_text(self, then: Callable[[NodeText], None]) -> None:

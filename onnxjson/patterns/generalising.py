@@ -1,0 +1,160 @@
+"""What was done to one match of a pattern, as a replacement for all of them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Model, Node
+from onnxjson.model.errors import SelectorError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.patterns.conditions import Value
+from onnxjson.patterns.cutting import Cut, free_name
+from onnxjson.patterns.expression import (
+    Anything,
+    AttributeValue,
+    Bound,
+    Call,
+    Elements,
+    Path,
+    Pattern,
+    ValuePattern,
+    parts,
+)
+from onnxjson.patterns.finding import Match
+from onnxjson.patterns.grammar import parse
+from onnxjson.patterns.literals import TOLERANCE, Literals
+from onnxjson.patterns.searching import find
+from onnxjson.patterns.selector_terms import spelled
+
+
+class Generalised(NamedTuple):
+    """The edit of one match, for all."""
+
+    pattern: str
+    """The given pattern, with names for everything that must stay."""
+    replacement: str
+    others: str
+    """Selector of the last nodes of other matches in the edited model; "" for all of them."""
+    places: int
+    """Number of other matches."""
+
+
+def generalise(before: Model, after: Model, pattern: str) -> Generalised:
+    """Return what turns the matches of a pattern into what became of the first one that was edited.
+
+    Raises:
+        SelectorError: no match was edited, or a pattern cannot express what became of it.
+    """
+    old, new, parsed = Index(before), Index(after), parse(pattern)
+    if not isinstance(parsed.root, Call) or any(isinstance(each, Path) for each in parts(parsed.root)) or parsed.others:
+        raise SelectorError("a pattern with paths or several values is replaced with :replace-pattern")
+    for match in find(before, parsed, overlapping=True, index=old):
+        scope = new.scope(match.root.scope.address)
+        output = match.root.node.output[parsed.root.output]
+        if scope is not None and not (_is_kept(match, scope) and _end(match, output, old, scope) == output):
+            break
+    else:
+        raise SelectorError("no match was edited since the filter was set")
+    named = parsed._replace(root=_Names(parsed).call(parsed.root, iter(match.calls)))
+    match = next(each for each in find(before, named, overlapping=True, index=old) if each.root == match.root)
+    made = _Made(old, new, scope, match, named)
+    replacement = str(made.replacement(_end(match, output, old, scope)))
+    found = find(after, named, overlapping=True, index=new)
+    edited = [each.root.node.output[parsed.root.output] for each in found if not made.nodes.isdisjoint(each.nodes)]
+    others = " ".join(["op:*", *[f"!{spelled('output', name)}" for name in dict.fromkeys(edited)]]) if edited else ""
+    return Generalised(str(named), replacement, others, len(found) - len(edited))
+
+
+def _is_kept(match: Match, scope: Scope) -> bool:
+    return all([_node(scope, ref.node) == ref.node for ref in match.nodes])
+
+
+def _node(scope: Scope, like: Node) -> Node | None:
+    """Return the node of a graph that produces the same value as another one."""
+    position = next((scope.producer_position(name) for name in like.output if name), None)
+    return None if position is None else scope.graph.node[position]
+
+
+def _end(match: Match, output: str, old: Index, scope: Scope) -> str:
+    """Return what the consumers of the last value of a match consume in the edited graph."""
+    for use in old.consumers(match.root.scope, output):
+        if use.position is None:
+            return next(iter(scope.output_names[use.slot : use.slot + 1])) or output
+        user = _node(scope, use.scope.graph.node[use.position]) if use.scope is match.root.scope else None
+        if user is not None and use.slot < len(user.input):
+            return user.input[use.slot]
+    return output
+
+
+class _Names:
+    """Names for everything of a match that a pattern leaves open, so that a replacement can keep it."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._taken = set(pattern.names)
+
+    def _fresh(self, base: str) -> Bound:
+        name = free_name(base if base.isidentifier() else "v", self._taken)
+        self._taken.add(name)
+        return Bound(name)
+
+    def call(self, call: Call, refs: Iterator[NodeRef]) -> Call:
+        """Return a call with names for its other attributes and inputs; `refs` are the nodes of it and its inputs."""
+        node = next(refs).node
+        given = {name: self._fresh(name) if isinstance(value, Anything) else value for name, value in call.attributes}
+        if any(isinstance(value, Elements) and None in value.items for value in given.values()):
+            raise SelectorError("write $name in place of an attribute with *, so that it can be kept")
+        given |= {each.name: self._fresh(each.name) for each in node.attribute if each.name and each.name not in given}
+        wanted = call.inputs or ()
+        written = [*wanted, *[Anything()] * (len(node.input) - len(wanted))]
+        inputs = [
+            self.call(each, refs) if isinstance(each, Call)
+            else self._fresh("v") if isinstance(each, Anything) and "".join(node.input[place : place + 1])
+            else each
+            for place, each in enumerate(written)
+        ]  # fmt: skip
+        return call._replace(attributes=tuple(given.items()), inputs=tuple(inputs), is_open=False)
+
+
+class _Made(Cut):
+    """The replacement, cut from the edited model."""
+
+    def __init__(self, old: Index, index: Index, scope: Scope, match: Match, pattern: Pattern) -> None:
+        super().__init__(index, self._is_inside)
+        self.nodes: set[NodeRef] = set()
+        self._scope = scope
+        self._before = match.root.scope
+        self._calls = {ref.node.output: (call, ref.node) for call, ref in zip(pattern.calls, match.calls, strict=True)}
+        self._own = {name for ref in match.nodes for name in ref.node.output}
+        for name, bound in match.bindings.items():
+            if isinstance(bound, Value) and bound.scope is not None and bound.name not in self._own:
+                self._names[Value(index.scope(bound.scope.address), bound.name)] = name
+        self._known = set(self._names)
+        before = Literals(old, TOLERANCE)
+        for value, literal in before.of_match(pattern.calls, match.calls):
+            now = Value(None if value.scope is None else index.scope(value.scope.address), value.name)
+            if self._literals.elements(now) == before.elements(value):
+                self._known_literals[now] = literal
+
+    def replacement(self, end: str) -> ValuePattern:
+        """Return the replacement that computes a value of the edited graph."""
+        user = NodeRef(self._scope, 0)
+        made = self._value(user, end)
+        for value in self._names.keys() - self._known:
+            raise SelectorError(f'the edited place uses "{visible(value.name)}", which the pattern does not name')
+        return made
+
+    def _is_inside(self, ref: NodeRef) -> bool:
+        names = set(ref.node.output)
+        is_new = names.isdisjoint(self._before.producers) or not names.isdisjoint(self._own)
+        if is_new and ref.scope is self._scope:
+            self.nodes.add(ref)
+        return is_new and ref.scope is self._scope
+
+    def _attribute(self, node: Node, attribute: Attribute) -> AttributeValue | None:
+        call, old = self._calls.get(node.output, (None, None))
+        if call is not None and old is not None and attribute in old.attribute:
+            return dict(call.attributes)[attribute.name or ""]
+        found = super()._attribute(node, attribute)
+        if found is None:
+            raise SelectorError(f'the value of "{visible(attribute.name or "")}" cannot be written in a pattern')
+        return found
