@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
+from onnxjson.editing.sandbox import Counts, LightModel, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
@@ -154,13 +154,14 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
         raise EditError("the converter of onnx returned a model without a graph")
     old = imported_version(model.opset_import, "")
     converted = replace_records(after.graph, Node, lambda node: _without_old(node, old, version))
-    graph, merged = reconcile(model.graph, converted)
+    merged = Counts()
+    graph = reconcile(model.graph, converted, merged)
     result = with_version(replace(model, graph=graph), "", version)
     _refuse_wrong_nodes(model, result, version)
     check_not_worse(model, result, "the converter of onnx")
     counts = "no node had to change"
-    if any(merged):
-        counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
+    if merged.total():
+        counts = f"{merged['changed']:,} nodes changed, {merged['added']:,} added, {merged['removed']:,} removed"
     return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
 
 
@@ -334,12 +335,13 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
             after = _inlined(explicit, workspace.model_folder)
         assert after.graph is not None
         functions = tuple([each for each in before.functions if operators.function_key(each) in left])
-        graph, merged = reconcile(before.graph, after.graph)
+        merged = Counts()
+        graph = reconcile(before.graph, after.graph, merged)
         graph = _with_value_info(graph, after.graph)
         result = replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
         check_not_worse(before, result, "the inliner of onnx")
         workspace.replace_model(result)
-        notes = [f"{merged.removed:,} calls were replaced by {merged.added:,} nodes"]
+        notes = [f"{merged['removed']:,} calls were replaced by {merged['added']:,} nodes"]
         if functions:
             names = listed([visible(name) for name in sorted({each.name or "" for each in functions})], 5)
             notes.append(f"{len(functions):,} functions stay, since they import other versions than the model: {names}")

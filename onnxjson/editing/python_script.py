@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from onnxjson.editing.applying import Result, new_findings, run
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.sandbox import reconcile
+from onnxjson.editing.sandbox import Counts, reconcile
 from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model
@@ -132,8 +132,7 @@ class PythonScript:
         if model.graph is None or not isinstance(after.graph, Graph):
             return after
         # The rewriter converts the whole model; everything that its rules do not affect is restored.
-        graph, _ = reconcile(model.graph, after.graph)
-        same = replace(model, graph=graph)
+        same = replace(model, graph=reconcile(model.graph, after.graph, Counts()))
         return same if not new_findings(model, same) else after
 
 

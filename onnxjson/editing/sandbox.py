@@ -12,10 +12,11 @@ of it except for the changed computation.
 """
 
 import atexit
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -152,46 +153,34 @@ def _bytes(light: Model) -> bytes:
     return message_bytes(light)
 
 
-class Counts(NamedTuple):
-    """Number of nodes that changed, including those in subgraphs."""
-
-    changed: int = 0
-    """Number of nodes with another computation than before."""
-    added: int = 0
-    removed: int = 0
-
-    def plus(self, other: "Counts") -> "Counts":
-        """Return the sums."""
-        return Counts(*map(sum, zip(self, other, strict=True)))
+Counts = Counter[Literal["changed", "added", "removed"]]
+"""Number of nodes that changed, including those in subgraphs; changed: with another computation than before."""
 
 
-def reconcile(before: Graph, after: Graph) -> tuple[Graph, Counts]:
-    """Return what native code made of a graph, with all that it does not affect, and the number of changed nodes."""
+def reconcile(before: Graph, after: Graph, counts: Counts) -> Graph:
+    """Return what native code made of a graph, with all that it does not affect; count the changed nodes."""
     places = _places(before.node)
     nodes: list[Node] = []
-    counts = Counts()
     kept: set[int] = set()
     for node in after.node:
         place = next((places[name] for name in node.output if name in places), None)
         if place is None or place in kept or not _is_same_operator(before.node[place], node):
             nodes.append(node)
-            counts = counts.plus(Counts(added=1))
+            counts["added"] += 1
             continue
         kept.add(place)
-        new, below = _node(before.node[place], node)
-        counts = counts.plus(below).plus(Counts(changed=int(new is not before.node[place])))
-        nodes.append(new)
-    counts = counts.plus(Counts(removed=len(before.node) - len(kept)))
-    if not any(counts) and [id(each) for each in nodes] == [id(each) for each in before.node]:
-        return before, counts
-    graph = replace(
+        nodes.append(_node(before.node[place], node, counts))
+        counts["changed"] += nodes[-1] is not before.node[place]
+    counts["removed"] += len(before.node) - len(kept)
+    if [id(each) for each in nodes] == [id(each) for each in before.node]:
+        return before
+    return replace(
         before,
         node=tuple(nodes),
         initializer=_initializers(before.initializer, after.initializer),
         output=_typed(before.output, after),
         value_info=_value_info(before, after, nodes),
     )
-    return graph, counts
 
 
 def _places(nodes: Sequence[Node]) -> dict[str, int]:
@@ -209,26 +198,22 @@ def _is_same_operator(one: Node, other: Node) -> bool:
     return same and (one.domain or "") == (other.domain or "")
 
 
-def _node(old: Node, new: Node) -> tuple[Node, Counts]:
-    """Return the reconciled node, and the numbers of changes in its subgraphs."""
-    counts = Counts()
+def _node(old: Node, new: Node, counts: Counts) -> Node:
     by_name = {each.name: each for each in new.attribute}
     attributes: list[Attribute] = []
     for attribute in old.attribute:
         there = by_name.pop(attribute.name, None)
         if there is not None:
-            merged, below = _attribute(attribute, there)
-            attributes.append(merged)
-            counts = counts.plus(below)
+            attributes.append(_attribute(attribute, there, counts))
     # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
     attributes += [each for each in new.attribute if each.name in by_name]
     same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
     inputs = new.input if _used(new.input) != _used(old.input) else old.input
     outputs = new.output if _used(new.output) != _used(old.output) else old.output
     if same and inputs is old.input and outputs is old.output:
-        return old, counts
+        return old
     fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
-    return replace(old, **fields), counts
+    return replace(old, **fields)
 
 
 def _used(names: Sequence[str]) -> tuple[str, ...]:
@@ -239,22 +224,17 @@ def _used(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[:end])
 
 
-def _attribute(old: Attribute, new: Attribute) -> tuple[Attribute, Counts]:
-    counts = Counts()
+def _attribute(old: Attribute, new: Attribute, counts: Counts) -> Attribute:
     if old.g is not None and new.g is not None:
-        graph, counts = reconcile(old.g, new.g)
-        return old if graph is old.g else replace(old, g=graph), counts
+        graph = reconcile(old.g, new.g, counts)
+        return old if graph is old.g else replace(old, g=graph)
     if old.graphs and len(old.graphs) == len(new.graphs):
-        graphs = []
-        for one, other in zip(old.graphs, new.graphs, strict=True):
-            graph, below = reconcile(one, other)
-            graphs.append(graph)
-            counts = counts.plus(below)
+        graphs = [reconcile(one, other, counts) for one, other in zip(old.graphs, new.graphs, strict=True)]
         same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
-        return old if same else replace(old, graphs=tuple(graphs)), counts
+        return old if same else replace(old, graphs=tuple(graphs))
     if _plain(old) == _plain(new):
-        return old, counts
-    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields), counts
+        return old
+    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def _plain(attribute: Attribute) -> Attribute:

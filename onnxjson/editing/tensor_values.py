@@ -1,7 +1,8 @@
 """Elements of constants: set-tensor and cast-tensor, and small integer constants such as shapes, axes and sizes."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -69,15 +70,10 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
-        ref = workspace.tensor(self.tensor)
-        old = _constant(ref, self.tensor, name_of(self))
-        try:
-            new = self._encoded(workspace, _kind(self.type, old, name_of(self)))
-        except (EncodeError, DecodeError) as error:
-            fits_other = self.type is None and isinstance(error, EncodeError)
-            hint = "; give another dtype or shape with type" if fits_other else ""
-            raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}{hint}", ref.address) from None
-        return _put(workspace, ref, old, new, name_of(self))
+        hint = "; give another dtype or shape with type" if self.type is None else ""
+        ref, old = _constant(workspace, self.tensor, name_of(self))
+        kind = _kind(self.type, old, name_of(self))
+        return _put(workspace, ref, old, lambda: self._encoded(workspace, kind), name_of(self), hint)
 
     def _encoded(self, workspace: Workspace, kind: Kind) -> Encoded:
         if self.base64 is not None:
@@ -107,19 +103,15 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        ref = workspace.tensor(self.tensor)
-        old = _constant(ref, self.tensor, name_of(self))
+        ref, old = _constant(workspace, self.tensor, name_of(self))
         kind = _parsed(self.dtype, name_of(self), "dtype")
         if kind.dims is not None:
             raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
         if kind.data_type == old.data_type:
             return Outcome(1, (f'"{visible(ref.name)}" is {DATA_TYPE_NAMES[kind.data_type]} already',))
         array = to_numpy(with_elements(old, Resolver(workspace.model_folder or Path())))
-        try:
-            new = numpy_constants.from_array(array, Kind(kind.data_type, old.dims), lossy=self.lossy)
-        except EncodeError as error:
-            raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}", ref.address) from None
-        return _put(workspace, ref, old, new, name_of(self))
+        cast = partial(numpy_constants.from_array, array, Kind(kind.data_type, old.dims), lossy=self.lossy)
+        return _put(workspace, ref, old, cast, name_of(self))
 
 
 def set_elements(workspace: Workspace, selector: str, values: object, dtype: str | None, *, lossy: bool) -> Outcome:
@@ -131,20 +123,17 @@ def set_elements(workspace: Workspace, selector: str, values: object, dtype: str
     import numpy
 
     edit = "set-tensor"
-    ref = workspace.tensor(selector)
-    old = _constant(ref, selector, edit)
+    ref, old = _constant(workspace, selector, edit)
     array = numpy.asarray(values)
     kind = Kind(_kind(dtype, old, edit).data_type, tuple(map(int, array.shape)))
-    try:
-        new = numpy_constants.from_array(array, kind, lossy=lossy or not hasattr(values, "dtype"))
-    except EncodeError as error:
-        raise EditError(f"{edit}: {visible(ref.name)}: {error}", ref.address) from None
-    return _put(workspace, ref, old, new, edit)
+    encode = partial(numpy_constants.from_array, array, kind, lossy=lossy or not hasattr(values, "dtype"))
+    return _put(workspace, ref, old, encode, edit)
 
 
-def _constant(ref: TensorRef, selector: str, edit: str) -> Tensor:
+def _constant(workspace: Workspace, selector: str, edit: str) -> tuple[TensorRef, Tensor]:
+    ref = workspace.tensor(selector)
     if isinstance(ref.tensor, Tensor):
-        return ref.tensor
+        return ref, ref.tensor
     what = "a sparse constant" if isinstance(ref.tensor, SparseTensor) else "not a constant"
     hint = "change other values of a Constant with set-attribute" if ref.tensor is None else "edit it by hand"
     raise EditError(f'{edit}: "{visible(selector)}" is {what} (@{visible(ref.address, 200)}); {hint}', ref.address)
@@ -167,8 +156,15 @@ def _parsed(text: str, edit: str, parameter: str) -> Kind:
         raise ParameterError(f"{edit}: {parameter}: {error}") from None
 
 
-def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: str) -> Outcome:
-    """Replace the elements of the constant, and correct its stated types."""
+def _put(
+    workspace: Workspace, ref: TensorRef, old: Tensor, encode: Callable[[], Encoded], edit: str, hint: str = ""
+) -> Outcome:
+    """Replace the elements of the constant, and correct its stated types; `hint` is for elements that do not fit."""
+    try:
+        new = encode()
+    except (EncodeError, DecodeError) as error:
+        hint = hint if isinstance(error, EncodeError) else ""
+        raise EditError(f"{edit}: {visible(ref.name)}: {error}{hint}", ref.address) from None
     tensor = replace(
         new.tensor,
         name=old.name,

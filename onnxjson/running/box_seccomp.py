@@ -90,34 +90,16 @@ _REFUSED: Final = {
 """System calls that fail with EPERM, with their numbers on x86-64 and ARM64."""
 
 
-class _Machine(NamedTuple):
-    """Numbers in which processors differ: the architecture, and the system calls whose arguments are filtered."""
+_FILTERED: Final = {
+    "clone": (56, 220), "clone3": (435, 435), "kill": (62, 129), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "prlimit64": (302, 261), "prctl": (157, 167), "socketpair": (53, 199),
+    "fcntl": (72, 25), "ioctl": (16, 29), "open": (2, None), "openat": (257, 56), "openat2": (437, 437),
+    "truncate": (76, 45),
+}  # fmt: skip
+"""System calls whose arguments are filtered, with their numbers on x86-64 and ARM64."""
 
-    column: int
-    """Position in the values of `_REFUSED`."""
-    architecture: int
-    """AUDIT_ARCH, as the kernel reports it."""
-    clone: int
-    clone3: int
-    kill: int
-    tgkill: int
-    rt_sigqueueinfo: int
-    rt_tgsigqueueinfo: int
-    prlimit64: int
-    prctl: int
-    socketpair: int
-    fcntl: int
-    ioctl: int
-    open: int | None
-    openat: int
-    openat2: int
-    truncate: int
-
-
-_MACHINES: Final = {
-    "x86_64": _Machine(0, 0xC000003E, 56, 435, 62, 234, 129, 297, 302, 157, 53, 72, 16, 2, 257, 437, 76),
-    "aarch64": _Machine(1, 0xC00000B7, 220, 435, 129, 131, 138, 240, 261, 167, 199, 25, 29, None, 56, 437, 45),
-}
+_PROCESSORS: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""Position of a processor in these tables, and its AUDIT_ARCH, as the kernel reports it."""
 
 
 class _Instruction(NamedTuple):
@@ -134,7 +116,7 @@ class _Program(ctypes.Structure):
 
 def missing() -> str:
     """Return why this machine cannot filter system calls; "" if it can."""
-    if platform.machine() not in _MACHINES or sys.maxsize < 1 << 32:
+    if platform.machine() not in _PROCESSORS or sys.maxsize < 1 << 32:
         return f"onnxjson has no seccomp filter for this processor ({platform.machine()})"
     if process_control(_GET_SECCOMP) < 0:
         return "the kernel has no seccomp"
@@ -162,11 +144,11 @@ def restrict(*, truncation: bool) -> None:
 @cache
 def compiled(machine: str, *, truncation: bool) -> bytes:
     """Return the filter for a processor, named as by the kernel, with `_OWN` instead of the number of the process."""
-    found = _instructions(_MACHINES[machine], truncation)
+    found = _instructions(*_PROCESSORS[machine], truncation)
     return b"".join([_INSTRUCTION.pack(each.code, each.if_true, each.if_false, each.value) for each in found])
 
 
-def _instructions(machine: _Machine, truncation: bool) -> Iterator[_Instruction]:
+def _instructions(column: int, architecture: int, truncation: bool) -> Iterator[_Instruction]:
     refuse = _Instruction(_RETURN, _ERRNO | errno.EPERM)
     allow = _Instruction(_RETURN, _ALLOW)
 
@@ -176,39 +158,37 @@ def _instructions(machine: _Machine, truncation: bool) -> Iterator[_Instruction]
     def only(value: int) -> tuple[_Instruction, ...]:
         return _Instruction(_EQUAL, value, 0, 1), allow, refuse
 
-    def call(number: int, *then: _Instruction) -> tuple[_Instruction, ...]:
-        return _Instruction(_EQUAL, number, 0, len(then)), *then
+    def call(name: str, *then: _Instruction) -> tuple[_Instruction, ...]:
+        number = _FILTERED[name][column]
+        return () if number is None else (_Instruction(_EQUAL, number, 0, len(then)), *then)
 
     yield _Instruction(_LOAD, _ARCHITECTURE_AT)
-    yield _Instruction(_EQUAL, machine.architecture, 1, 0)
+    yield _Instruction(_EQUAL, architecture, 1, 0)
     yield _Instruction(_RETURN, _KILL_PROCESS)
     yield _Instruction(_LOAD, _NUMBER_AT)
     yield _Instruction(_AT_LEAST, _X32_BIT, 0, 1)
     yield refuse
-    yield from call(machine.clone, argument(0), _Instruction(_ANY_BIT, _CLONE_THREAD, 0, 1), allow, refuse)
+    yield from call("clone", argument(0), _Instruction(_ANY_BIT, _CLONE_THREAD, 0, 1), allow, refuse)
     # Flags of clone3 are in memory, which a filter cannot read. After ENOSYS, the C library tries clone.
-    yield from call(machine.clone3, _Instruction(_RETURN, _ERRNO | errno.ENOSYS))
-    for number in (machine.kill, machine.tgkill, machine.rt_sigqueueinfo, machine.rt_tgsigqueueinfo):
-        yield from call(number, argument(0), *only(_OWN))
-    yield from call(machine.prlimit64, argument(0), _Instruction(_EQUAL, 0, 0, 1), allow, *only(_OWN))
-    yield from call(machine.prctl, argument(0), _Instruction(_EQUAL, SET_PDEATHSIG, 0, 1), refuse, allow)
+    yield from call("clone3", _Instruction(_RETURN, _ERRNO | errno.ENOSYS))
+    for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+        yield from call(name, argument(0), *only(_OWN))
+    yield from call("prlimit64", argument(0), _Instruction(_EQUAL, 0, 0, 1), allow, *only(_OWN))
+    yield from call("prctl", argument(0), _Instruction(_EQUAL, SET_PDEATHSIG, 0, 1), refuse, allow)
     # A datagram socket of a pair could send to any socket that has a name; a stream cannot.
     stream = (argument(1), _Instruction(_AND, _TYPE_OF_SOCKET), *only(_SOCK_STREAM))
-    yield from call(machine.socketpair, argument(0), _Instruction(_EQUAL, _AF_UNIX, 1, 0), refuse, *stream)
+    yield from call("socketpair", argument(0), _Instruction(_EQUAL, _AF_UNIX, 1, 0), refuse, *stream)
     # Landlock protects other processes from these signals only since its version 6.
-    for number, commands in ((machine.fcntl, _OWNERS_BY_FCNTL), (machine.ioctl, _OWNERS_BY_IOCTL)):
-        first, second = commands
-        yield from call(
-            number, argument(1), _Instruction(_EQUAL, first, 1, 0), _Instruction(_EQUAL, second, 0, 1), refuse, allow
-        )
+    for name, (first, second) in (("fcntl", _OWNERS_BY_FCNTL), ("ioctl", _OWNERS_BY_IOCTL)):
+        either = _Instruction(_EQUAL, first, 1, 0), _Instruction(_EQUAL, second, 0, 1)
+        yield from call(name, argument(1), *either, refuse, allow)
     if not truncation:
         opening = (_Instruction(_AND, _ACCESS_AND_TRUNCATE), _Instruction(_EQUAL, _ONLY_TRUNCATE, 0, 1), refuse, allow)
-        yield from call(machine.truncate, refuse)
-        yield from call(machine.openat, argument(2), *opening)
-        yield from call(machine.open, argument(1), *opening) if machine.open is not None else ()
-        yield from call(machine.openat2, _Instruction(_RETURN, _ERRNO | errno.ENOSYS))  # Its flags are in memory.
-    numbers = [each[machine.column] for each in _REFUSED.values()]
-    present = [each for each in numbers if each is not None]
+        yield from call("truncate", refuse)
+        yield from call("openat", argument(2), *opening)
+        yield from call("open", argument(1), *opening)
+        yield from call("openat2", _Instruction(_RETURN, _ERRNO | errno.ENOSYS))  # Its flags are in memory.
+    present = [number for each in _REFUSED.values() if (number := each[column]) is not None]
     for place, number in enumerate(present):
         yield _Instruction(_EQUAL, number, len(present) - place, 0)
     yield allow
