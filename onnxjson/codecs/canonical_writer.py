@@ -95,6 +95,16 @@ class TextWriter(ShortForms):
 
     def flush(self) -> None:
         """Write the collected pieces."""
+        try:
+            joined = b"".join(self.out)  # type: ignore[arg-type]
+        except TypeError:
+            self._stream()
+        else:
+            self.write(values.escape(joined))
+        self.out.clear()
+
+    def _stream(self) -> None:
+        """Write collected pieces that include payloads."""
         batch: list[bytes] = []
         for piece in self.out:
             if type(piece) is bytes:
@@ -104,11 +114,10 @@ class TextWriter(ShortForms):
             batch = []
             self.write_base64(piece.data)  # type: ignore[union-attr]
         self.write(values.escape(b"".join(batch)))
-        self.out.clear()
 
-    def float_tokens(self, batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
-        """Format the values of the small float32 tensors of a batch, by identity."""
-        return tensor_text.float_tokens(batch)
+    def small_values(self, batch: Sequence[d.Tensor], indent: int) -> dict[int, bytes]:
+        """Format the values of plain small tensors of a batch, by identity, for keys at `indent`."""
+        return tensor_text.small_values(batch, indent)
 
     def write_base64(self, data: Data) -> None:
         """Write a payload as base64, piece by piece."""
@@ -222,12 +231,15 @@ class TextWriter(ShortForms):
         separator = values.INDENTS[indent + 2]
         for start in range(0, len(initializers), BATCH):
             batch = initializers[start : start + BATCH]
-            floats = self.float_tokens(batch)
+            known = self.small_values(batch, indent + 3)
             for tensor in batch:
                 self.out.append(separator)
-                self.tensor(
-                    tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor))
-                )
+                written = known.get(id(tensor))
+                if written is None or id(tensor) in inline:
+                    self.tensor(tensor, indent + 2, is_item=True, inline=id(tensor) in inline)
+                else:
+                    head = tensor_text.head_of_values(tensor.data_type or 0, tensor.dims, indent + 3)
+                    self.out += (b'{"name": ', values.string(tensor.name or ""), head, written, b"}")
                 separator = b"," + values.INDENTS[indent + 2]
             self.flush_if_free()
         self.out += (values.INDENTS[indent], b"]")

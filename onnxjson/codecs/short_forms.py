@@ -124,18 +124,11 @@ class ShortForms:
         self.unknown(record.unknown_fields, line)
         self.out.append(b"}")
 
-    def tensor(
-        self,
-        tensor: d.Tensor,
-        indent: int,
-        is_item: bool = False,
-        inline: bool = True,
-        tokens: list[bytes] | None = None,
-    ) -> None:
-        """Write a TensorProto; with `inline` its metadata is in it; `tokens` are its values if the caller has them."""
+    def tensor(self, tensor: d.Tensor, indent: int, is_item: bool = False, inline: bool = True) -> None:
+        """Write a TensorProto; with `inline` its metadata is in it."""
         inner = indent + (1 if is_item else 2)
         head = tensor_text.type_text(tensor.data_type, tensor.dims) if tensor.data_type is not None else None
-        body = self.tensor_body(tensor, inner, tokens) if head is not None else None
+        body = tensor_text.body(tensor, inner) if head is not None else None
         if head is None or body is None:
             self.exact(tensor, indent, without=() if inline else ("metadata_props",))
             return
@@ -150,10 +143,6 @@ class ShortForms:
         if tensor.external_data:
             self.out.append(values.pairs(tensor.external_data, self.exact_line))
         self._element_end(tensor, inner, line, inline)
-
-    def tensor_body(self, tensor: d.Tensor, indent: int, tokens: list[bytes] | None) -> tensor_text.Body | None:
-        """Encode the elements of a tensor; see `tensor_text.body`."""
-        return tensor_text.body(tensor, indent, tokens)
 
     def payload(self, data: Data, storage: str | None) -> None:
         """Write the member with the elements of a big tensor: here their base64."""

@@ -63,27 +63,35 @@ def spans_lines(dims: tuple[int, ...]) -> bool:
     return 2 <= len(dims) <= DEEPEST_VALUES and element_count(dims) > 0
 
 
-def float_tokens(batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
-    """Format the values of all small raw float32 tensors of a batch, by identity: ten times faster than one by one."""
-    chosen = []
-    for tensor in batch:
-        raw = tensor.raw_data
-        if (
-            tensor.data_type == _FLOAT
-            and type(raw) is bytes
-            and raw
-            and len(raw) <= 4 * MOST_VALUES
-            and not len(raw) % 4
-        ):
-            chosen.append(tensor)
+@lru_cache(maxsize=4096)
+def head_of_values(data_type: int, dims: tuple[int, ...], indent: int) -> bytes:
+    """What is between name and values of a plain tensor whose type the grammar can represent; keys are at `indent`."""
+    kind = type_text(data_type, dims)
+    assert kind is not None
+    return b', "type": %b%b"values": ' % (kind, b"," + INDENTS[indent] if spans_lines(dims) else b", ")
+
+
+def small_values(batch: Sequence[d.Tensor], indent: int) -> dict[int, bytes]:
+    """Format the values of plain float32 tensors of a batch, by identity: ten times faster than one by one."""
+    chosen = [each for each in batch if _is_small_float32(each)]
     tokens = float32_tokens(b"".join([tensor.raw_data for tensor in chosen]))  # type: ignore[misc]
     found = {}
     position = 0
     for tensor in chosen:
         stop = position + len(tensor.raw_data) // 4  # type: ignore[arg-type]
-        found[id(tensor)] = tokens[position:stop]
+        found[id(tensor)] = values_template(tensor.dims, indent) % tuple(tokens[position:stop])
         position = stop
     return found
+
+
+def _is_small_float32(tensor: d.Tensor) -> bool:
+    """Whether a tensor has only a name, a type that the grammar can represent, and raw bytes of few float32."""
+    raw = tensor.raw_data
+    if tensor.data_type != _FLOAT or type(raw) is not bytes or not 0 < len(raw) <= 4 * MOST_VALUES:
+        return False
+    if tensor.name is None or tensor.doc_string is not None or tensor.external_data or tensor.unknown_fields:
+        return False
+    return tensors.is_plain(tensor) and type_text(_FLOAT, tensor.dims) is not None
 
 
 class Body(NamedTuple):
@@ -96,7 +104,7 @@ class Body(NamedTuple):
     spans_lines: bool = False
 
 
-def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Body | None:
+def body(tensor: d.Tensor, indent: int) -> Body | None:
     """Encode the elements of a tensor as a key at `indent`; None if only the full form represents them."""
     if is_plain_external_tensor(tensor):
         return Body(b'"external_data": ')
@@ -110,12 +118,10 @@ def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Bo
     count = element_count(tensor.dims)
     if count > MOST_VALUES or isinstance(raw, Digest):
         return Body(b'"base64": ', storage, raw)
-    if tokens is None:
-        texts = elements.tokens(tensor.data_type, whole(raw), count)
-        if texts is None:
-            return None
-        tokens = [text.encode() for text in texts]
-    values = values_template(tensor.dims, indent) % tuple(tokens)
+    texts = elements.tokens(tensor.data_type, whole(raw), count)
+    if texts is None:
+        return None
+    values = values_template(tensor.dims, indent) % tuple([text.encode() for text in texts])
     return Body(b'"values": ' + values, storage, spans_lines=spans_lines(tensor.dims))
 
 

@@ -62,6 +62,8 @@ def is_other_json(source: SourceFile) -> bool:
     if not 0 < source.size < CUT_FROM:
         return False
     text = source.read_at(0, source.size)
+    if text.startswith(b'{\n"format": "onnxjson'):
+        return False
     if _CONFLICT_MARKER.search(text):
         return looks_like_text(text[:4096]) and is_printable(text) and _MODEL_KEY.search(text) is None
     try:
@@ -78,11 +80,22 @@ def _quoted_keys(tree: dict[str, object]) -> list[bytes]:
 
 def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:
     """Read the model in an opened file; errors as `read_bytes`."""
+    text, cuts = _skeleton(source)
     name = str(source.path)
-    if source.size < CUT_FROM:
-        return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans, conflicted=conflicted)
-    text, cuts = cut_base64(source)
     return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts, conflicted=conflicted)
+
+
+def require_readable(source: SourceFile) -> None:
+    """Raise as `read` does unless a written text is JSON with the keys of a model, or can be read."""
+    from onnxjson.codecs.reading import fast
+
+    text, cuts = _skeleton(source)
+    if not fast.is_document(text):
+        read_bytes(text, file=str(source.path), cuts=cuts)
+
+
+def _skeleton(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
+    return (source.read_at(0, source.size), {}) if source.size < CUT_FROM else cut_base64(source)
 
 
 def read_bytes(
@@ -105,14 +118,14 @@ def read_bytes(
     model = fast.read(text, cuts or {})
     if model is not None:
         return Read(model, "json", (), has_digests)
-    from onnxjson.codecs.reading import exact_reader
+    from onnxjson.codecs.reading import exact_reader, parts
 
     if exact_reader.is_proto_json(text):
         from onnxjson.codecs import protojson, serde
 
         return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
     conflicts: list[Conflict] = []
-    model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=conflicts)
+    model, findings = parts.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts or {}, conflicts=conflicts)
     if not conflicted:
         refuse_conflicts(conflicts, file)
     return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))

@@ -38,7 +38,7 @@ class WireReader(GenericReader):
             d.ValueInfo: self.value_info,
             d.StringStringEntry: self.entry,
         }
-        self._runs = {d.Node: self._nodes}
+        self._runs = {d.Node: self._nodes, d.ValueInfo: self._value_infos}
 
     def _nodes(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.Node], int]:
         """Read consecutive NodeProtos: names by hand, the rest from the remembered parts."""
@@ -272,6 +272,27 @@ class WireReader(GenericReader):
                     return d.ValueInfo(name, type_, None, tuple(metadata))
         value_info: d.ValueInfo = self.message(d.ValueInfo, start, end, depth)
         return value_info
+
+    def _value_infos(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.ValueInfo], int]:
+        """Read consecutive ValueInfoProtos: by hand if they have only a short name and a type that is remembered."""
+        buffer = self._buffer
+        types = self._types
+        names = self._names
+        found = []
+        while True:
+            position, stop = self._inside(position, end)
+            type_ = None
+            if stop - position > 4 and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
+                after = position + 2 + buffer[position + 1]
+                if after + 2 < stop and buffer[after] == 0x12 and buffer[after + 1] == stop - after - 2 < 0x80:
+                    type_ = types.get(buffer[after + 2 : stop])
+            if type_ is None:
+                found.append(self.value_info(position, stop, depth + 1))
+            else:
+                found.append(d.ValueInfo(names[buffer[position + 2 : after]], type_))
+            if stop >= end or buffer[stop] != tag:
+                return found, stop
+            position = stop + 1
 
     def _type(self, raw: bytes, position: int, end: int, depth: int) -> d.Type:
         """Read a TypeProto; one that never nests too deep is remembered by its bytes."""

@@ -7,9 +7,8 @@ newer than the installed onnx.
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple, TypeAlias
-
-from msgspec.structs import astuple
 
 from onnxjson.model import operators
 from onnxjson.model.addresses import attribute_segments, escape
@@ -229,21 +228,26 @@ class _Checker:
 
     def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
         known = values.maps[0]
-        stated = {each.name: dtype_of_type(each.type) for each in graph.value_info}
+
+        @cache
+        def stated() -> dict[str | None, int | None]:
+            values = (*graph.value_info, *(graph.output if isinstance(graph, Graph) else ()))
+            return {each.name: dtype_of_type(each.type) for each in values}
+
         if isinstance(graph, Graph):
-            stated.update([(each.name, dtype_of_type(each.type)) for each in graph.output])
             known.update([(each.name or "", dtype_of_type(each.type)) for each in graph.input])
             known.update([(each.name or "", each.data_type) for each in graph.initializer])
             sparse = [each.values for each in graph.sparse_initializer if each.values is not None]
             known.update([(each.name or "", each.data_type) for each in sparse])
         else:
-            known.update([(name, stated.get(name)) for name in graph.input])
+            known.update([(name, stated().get(name)) for name in graph.input])
         known.pop("", None)
         dtype_of = known.get if len(values.maps) == 1 else values.get
         for position, node in enumerate(graph.node):
-            inputs, outputs, _, op_type, attributes, _, domain, overload, *_ = astuple(node)
+            inputs, outputs = node.input, node.output
             named = tuple(map(bool, inputs)) if "" in inputs else None
-            key = op_type, domain, overload, id(attributes), tuple(map(dtype_of, inputs)), len(outputs), named
+            operator = node.op_type, node.domain, node.overload
+            key = operator, id(node.attribute), tuple(map(dtype_of, inputs)), len(outputs), named
             valid = self._valid.get(key)
             if valid is None:
                 mistakes, valid = self._judge(node, dtype_of)
@@ -254,7 +258,7 @@ class _Checker:
                     self._valid[key] = valid
             for name, dtype in zip(outputs, valid.dtypes, strict=True):
                 if name:
-                    known[name] = dtype or stated.get(name)
+                    known[name] = dtype or stated().get(name)
             if valid.has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
 

@@ -4,8 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-
-from msgspec.structs import astuple
+from functools import cached_property
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.dataflow import producers_among, topological_order
@@ -36,9 +35,12 @@ def check_structure(model: Model) -> tuple[Finding, ...]:
 def check_dims(model: Model) -> tuple[Finding, ...]:
     """Return warnings about dimensions of the main graph whose name is probably meant as an unknown size."""
     found = []
+    plain: set[int] = set()  # types by identity, which many values share
     graph = model.graph or Graph()
     for kind, values in (("input", graph.input), ("output", graph.output), ("value_info", graph.value_info)):
         for position, value in enumerate(values):
+            if id(value.type) in plain:
+                continue
             tensor = None if value.type is None else value.type.tensor_type
             for dim in () if tensor is None or tensor.shape is None else tensor.shape.dim:
                 if dim.dim_param in _NO_NAMES:
@@ -49,6 +51,8 @@ def check_dims(model: Model) -> tuple[Finding, ...]:
                         Finding(severity="warning", code="suspicious-name", address=address, message=message, hint=hint)
                     )
                     break
+            else:
+                plain.add(id(value.type))
     return tuple(found)
 
 
@@ -59,8 +63,17 @@ class _Scope:
         self.outer = outer
         self.known: dict[str, str | int] = {}
         """Values defined before the current node: name -> its producer, a node by its position."""
-        self.later: dict[str, int] = {}
-        """Outputs of nodes: name -> position of the first node with that output."""
+        self.nodes: Sequence[Node] = ()
+
+    @cached_property
+    def later(self) -> dict[str, int]:
+        """Outputs of nodes: name -> position of the first node with that output; only names that are wrong need it."""
+        found: dict[str, int] = {}
+        for position, node in enumerate(self.nodes):
+            for name in node.output:
+                if name:
+                    found.setdefault(name, position)
+        return found
 
     def chain(self) -> "Iterator[_Scope]":
         """Iterate over this scope and those around it, innermost first."""
@@ -148,31 +161,26 @@ class _Checker:
         scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
 
     def _nodes(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
-        for position, node in enumerate(nodes):
-            for name in node.output:
-                if name:
-                    scope.later.setdefault(name, position)
+        scope.nodes = nodes
+        scope.__dict__.pop("later", None)
         late: list[tuple[int, int, str]] = []
         known = scope.known
         clean = self._clean
         domain: str | None = ""
         for position, node in enumerate(nodes):
-            inputs, outputs, _, op_type, attributes, _, node_domain, *_ = astuple(node)
-            for slot, name in enumerate(inputs):
-                if name in known or not name:
-                    continue
-                if name in scope.later:
-                    late.append((position, slot, name))
-                else:
-                    self._outer_name(name, f"{address}/node/{position}/input/{slot}", scope)
-            if not op_type:
+            inputs, node_domain, attributes = node.input, node.domain, node.attribute
+            for name in inputs:
+                if name not in known and name:
+                    late += self._unknown_inputs(inputs, position, address, scope)
+                    break
+            if not node.op_type:
                 self._add("missing-op-type", f"{address}/node/{position}", "a node has no op_type")
             if node_domain != domain or not position:
                 domain = node_domain
                 self._domains.setdefault(domain or "", f"{address}/node/{position}")
             if attributes and id(attributes) not in clean:
                 self._attributes(attributes, f"{address}/node/{position}", scope)
-            for slot, name in enumerate(outputs):
+            for slot, name in enumerate(node.output):
                 if name in known:
                     self._produced_twice(name, known[name], f"{address}/node/{position}/output/{slot}")
                 elif name:
@@ -183,6 +191,17 @@ class _Checker:
         for position, slot, name in late:
             if position not in ring or scope.later[name] not in ring:
                 self._not_sorted(name, scope.later[name], f"{address}/node/{position}/input/{slot}")
+
+    def _unknown_inputs(
+        self, inputs: Sequence[str], position: int, address: str, scope: _Scope
+    ) -> Iterator[tuple[int, int, str]]:
+        """Yield the inputs of a node that later nodes produce: its position, slot and name; report the others."""
+        for slot, name in enumerate(inputs):
+            if name and name not in scope.known:
+                if name in scope.later:
+                    yield position, slot, name
+                else:
+                    self._outer_name(name, f"{address}/node/{position}/input/{slot}", scope)
 
     def _produced_twice(self, name: str, producer: str | int, address: str) -> None:
         who = producer if isinstance(producer, str) else f"an output of node {producer}"

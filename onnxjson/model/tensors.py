@@ -231,7 +231,7 @@ _LAST_BYTES: Final = bytes(range(128))
 
 def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
     """Yield the errors of a tensor: code, message and hint of each finding."""
-    if not _is_plain(tensor):
+    if not is_plain(tensor):
         yield from _mistakes(tensor)
 
 
@@ -240,7 +240,7 @@ def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
     return None if any(dim < 0 for dim in dims) else byte_length(data_type, element_count(dims))
 
 
-def _is_plain(tensor: Tensor) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Whether a tensor has raw bytes, the right number of them, and nothing else, like almost all tensors."""
     dims, dtype, segment, floats, ints, texts, longs, _, raw, doubles, unsigned, _, _, location, *_ = astuple(tensor)
     if raw is None or dtype is None or segment is not None or location is not None:

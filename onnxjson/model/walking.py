@@ -7,6 +7,7 @@ graphs whose change depends on the graphs around them. `stored_tensors` has the 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -26,11 +27,39 @@ Whole = TypeVar("Whole", bound=Record)
 def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
     """Yield every record of a kind in `record`, itself included, the outer before the inner, in the order of fields."""
     pending: list[Record] = [record]
+    barren: dict[int, bool] = {}
     while pending:
         current = pending.pop()
         if isinstance(current, kind):
             yield current
-        pending += reversed(_children(current, fields_leading_to(type(current), kind)))
+        for name, repeated in reversed(fields_leading_to(type(current), kind)):
+            value = getattr(current, name)
+            if repeated and value:
+                pending += reversed(_fertile(value, kind, barren))
+            elif not repeated and value is not None:
+                pending.append(value)
+
+
+def _fertile(members: Sequence[Record], kind: type[Record], barren: dict[int, bool]) -> Sequence[Record]:
+    """Leave out members that cannot have a record of the kind, such as nodes whose attributes have no tensor.
+
+    `barren` remembers lists by identity, since many nodes share their attributes.
+    """
+    fields = fields_leading_to(type(members[0]), kind)
+    if isinstance(members[0], kind) or len(fields) != 1 or not fields[0][1]:
+        return members
+    found = []
+    lists: Iterable[tuple[Record, ...]] = map(attrgetter(fields[0][0]), members)
+    for member, inner in zip(members, lists, strict=True):
+        if inner:
+            is_barren = barren.get(id(inner))
+            if is_barren is None:
+                leading = fields_leading_to(type(inner[0]), kind)
+                is_kind = isinstance(inner[0], kind)
+                is_barren = barren[id(inner)] = not (is_kind or any([_children(each, leading) for each in inner]))
+            if not is_barren:
+                found.append(member)
+    return found
 
 
 def tensors_of(record: Record) -> Iterator[Tensor]:

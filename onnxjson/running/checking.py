@@ -119,9 +119,10 @@ def read_file(
     return sorted(found, key=lambda finding: (finding.line, finding.column)), loaded
 
 
-def of_model(path: Path, loaded: Loaded) -> list[Finding]:
-    """Findings of `check_model`, with their positions if the file is a text."""
-    return located(path, loaded, list(check_model(loaded.model)))
+def of_model(path: Path, loaded: Loaded, *, most: int | None = None) -> list[Finding]:
+    """Findings of `check_model`; if the file is a text, with their positions, of the first `most` if that is given."""
+    found = list(check_model(loaded.model))
+    return [*located(path, loaded, found[:most]), *(() if most is None else found[most:])]
 
 
 def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:

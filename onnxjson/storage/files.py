@@ -247,7 +247,7 @@ def verify(path: Path, form: Format) -> None:
     if source.size == 0:
         return  # the binary of an empty message
     if form != "onnx":
-        text_file.read(source)
+        text_file.require_readable(source)
         return
     with _content(source) as data:
         serde.parse(data, source)

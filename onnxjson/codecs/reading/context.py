@@ -1,6 +1,6 @@
 """Place and Context: the position of a tree in its document, and the collector of findings about it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree
@@ -75,6 +75,8 @@ class Context:
         """The bytes in the table of payloads of the text, by their sha256; None if it has no such table."""
         self.conflicts: tuple[Conflict, ...] = ()
         """The merge conflicts of the document."""
+        self.moved: Sequence[tuple[int, int]] = ()
+        """Lines of the text that are further down in the whole text; see `Lines`."""
         self.remarks: list[Remark] = []
         self._suggestions = _MOST_SUGGESTIONS
 

@@ -56,9 +56,8 @@ def read_document(
             context.error(ROOT, "nesting-too-deep", message, "raise sys.setrecursionlimit")
     if value is not None and not context.remarks and not (scanned and scanned.mistakes):
         return value, ()
-    findings = collect_findings(
-        scanned or _skimmed(text, [remark.place.path for remark in context.remarks]), context.remarks, file
-    )
+    scanned = scanned or _skimmed(text, [remark.place.path for remark in context.remarks])
+    findings = collect_findings(scanned, context.remarks, file, context.moved)
     errors = [finding for finding in findings if finding.severity == "error"]
     if value is None or errors:
         raise DecodeError(summary(errors), findings)
@@ -72,13 +71,15 @@ def read(
     drop_orphans: bool = False,
     cuts: Mapping[str, Payload] | None = None,
     conflicts: list[Conflict] | None = None,
+    moved: Sequence[tuple[int, int]] = (),
 ) -> tuple[Model, tuple[Finding, ...]]:
     """Read the model in a document of the format onnxjson/1 -> the model, and the warnings; errors as `read_document`.
 
     With `drop_orphans`, lines of ``element_metadata`` without an owner are left out. `cuts` are the payloads that were
-    cut out of the text, by their markers; merge conflicts are added to `conflicts`.
+    cut out of the text, by their markers; merge conflicts are added to `conflicts`; `moved` is as for `Lines`.
     """
     context = Context(cuts=cuts, drop_orphans=drop_orphans)
+    context.moved = moved
     model, findings = read_document(text, read_model, context, file=file)
     if conflicts is not None:
         conflicts += context.conflicts
@@ -108,9 +109,11 @@ def summary(errors: Sequence[Finding]) -> str:
     return str(errors[0]) + (f" (and {more:,} more)" if more else "")
 
 
-def collect_findings(scanned: Scan, remarks: Sequence[Remark], file: str) -> tuple[Finding, ...]:
+def collect_findings(
+    scanned: Scan, remarks: Sequence[Remark], file: str, moved: Sequence[tuple[int, int]] = ()
+) -> tuple[Finding, ...]:
     """The mistakes of a scanned text and the remarks about its tree as findings, in the order of the text."""
-    lines = Lines(scanned.text)
+    lines = Lines(scanned.text, moved)
     placed = [(each.offset, _message(each, lines), each.code, each.hint, _ERROR) for each in scanned.mistakes]
     for each in remarks:
         offset = _offset_of(scanned.text, scanned.root, each)

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 import pybase64
 
-from onnxjson.codecs import tensor_text
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.reading import exact, named_values, shapes
 from onnxjson.codecs.reading import tensors as exact_tensors
@@ -50,6 +49,14 @@ _Entries = Mapping[str, tuple[d.StringStringEntry, ...]]
 """Metadata of the elements of one kind, by the name of the element."""
 
 _Metadata = dict[str, dict[str, tuple[d.StringStringEntry, ...]]]
+
+
+def is_document(text: bytes) -> bool:
+    """Whether a text is JSON that has only keys and values of the right types; attributes and numbers may be wrong."""
+    try:
+        return _decode_model(text).format == "onnxjson/1"
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
 
 
 def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
@@ -102,16 +109,9 @@ class _Proof(TextWriter):
         else:
             self._compare(marker)
 
-    def float_tokens(self, batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
-        """See `TextWriter.float_tokens`; not needed here."""
-        return {}
-
-    def tensor_body(self, tensor: d.Tensor, indent: int, tokens: list[bytes] | None) -> tensor_text.Body | None:
-        """See `TextWriter.tensor_body`; values whose layout was compared already are written as they were read."""
-        values = self._values.get(id(tensor))
-        if values is None:
-            return super().tensor_body(tensor, indent, tokens)
-        return tensor_text.Body(b'"values": ' + values, spans_lines=tensor_text.spans_lines(tensor.dims))
+    def small_values(self, batch: Sequence[d.Tensor], indent: int) -> dict[int, bytes]:
+        """See `TextWriter.small_values`; values whose layout was compared already are written as they were read."""
+        return self._values
 
 
 class _Reader:
@@ -259,6 +259,7 @@ class _Reader:
                 text.values is not ABSENT
                 and text.storage is None
                 and shape.skeleton is not None
+                and text.name is not None
                 and not text.has_rare()
             ):
                 raw = bytes(text.values)

@@ -8,6 +8,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from onnxjson.model.limits import TEXT_DEPTH
@@ -137,13 +138,16 @@ def wide_encoding(head: bytes) -> str | None:
 class Lines:
     """Converts offsets in characters to lines and columns, both from 1."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, moved: Sequence[tuple[int, int]] = ()) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._moved = moved
+        """Lines from which on the text is part of a longer one, and how much further down they are there."""
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset; columns count characters."""
         line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+        after = bisect_right(self._moved, line, key=itemgetter(0))
+        return line + (self._moved[after - 1][1] if after else 0), offset - self._starts[line - 1] + 1
 
 
 class Span:
