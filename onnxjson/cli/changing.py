@@ -47,6 +47,7 @@ class Request(NamedTuple):
     weights_from: Path | None
     dry_run: bool
     view: reports.View
+    with_external: bool = False
 
     def check(self) -> None:
         """Raise click.UsageError or OutputError unless the options fit each other."""
@@ -92,7 +93,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
     """Return the request in the options of `request_options`, which are removed from `given`; see `Request.check`."""
     form = given.pop("form", None) or "text"
     view = reports.View(form, color=given.pop("color"), pager=not given.pop("no_pager"))
-    names = ("destination", "in_place", "dry_run", "target", "weights_from")
+    names = ("destination", "in_place", "dry_run", "target", "weights_from", "with_external")
     found = Request(paths=paths, view=view, **{name: given.pop(name, None) for name in names})
     found.check()
     return found
@@ -108,6 +109,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("--dry-run", "Write nothing; show what would change."),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
+        external_data.with_external,
         reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,
     )
@@ -216,7 +218,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
-    moves = external_data.Moves(internalize=brings, externalize=brings)
+    moves = external_data.Moves(internalize=brings, externalize=brings, with_external=request.with_external)
     moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
     with checking.of_failed_writing(path, loaded), moved as ready:
         with output.working(f"writing {place}"):

@@ -30,7 +30,9 @@ class _WithPathsAfter(options.Command):
 @click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
 @options.option("--git", "Compare models in revisions, index and work tree, as `git diff` does.", "in_git")
 @options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
-@options.option("-v, --verbose", "text: show every place with its address, and all details.")
+@options.option(
+    "-v, --verbose", "text: show every place with its address, and all details.", callback=options.be_verbose
+)
 @options.option(
     "--ignore NAME,...", f"Ignore changes of {', '.join(IGNORABLE)}.", multiple=True, type=options.WordList(IGNORABLE)
 )

@@ -40,6 +40,8 @@ def _checked(**values: Any) -> Moves:
     return moves
 
 
+with_external: Final = options.option("--with-external", "Copy weights in other files to the folder of OUT.")
+
 moves_options: Final = options.gathered(
     options.together(
         options.option("--internalize", "Move weights from other files into the model."),
@@ -53,7 +55,7 @@ moves_options: Final = options.gathered(
             "With --externalize: name of the data file; default: that of OUT with .data.",
             "data_name",
         ),
-        options.option("--with-external", "Copy weights in other files to the folder of OUT."),
+        with_external,
         options.trust_links,
         options.option("--allow-sparse", "Read weights even if most of their file is holes."),
     ),
@@ -103,7 +105,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         for location in external_files.left_behind(changed, source, place):
             output.warn(
                 f"weights of the model remain in {output.quoted(location)} next to {source}; "
-                f"copy that file to {place.parent}/, or run `onnxjson convert --with-external`"
+                f"copy that file to {place.parent}/, or add --with-external"
             )
 
 

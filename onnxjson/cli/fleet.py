@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from copy import copy
 from pathlib import Path
@@ -21,7 +21,7 @@ from onnxjson.fleet import engine
 from onnxjson.fleet.listing import Source, list_models
 from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row, check_form
-from onnxjson.fleet.summary import summarise, summary_html, summary_lines, summary_markdown
+from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.errors import OutputError
 from onnxjson.rendering.exact import as_json
 
@@ -44,23 +44,21 @@ _SUMMARIES: Final = {
 """The commands of a fleet; all but two have the name of the command that they run."""
 
 _WRITING: Final = ("convert", "rewrite", "apply", "optimize")
+_IN_PLACE: Final = ("rewrite", "apply", "optimize", "fmt", "check")
 _PAIRING: Final = ("diff", "verify")
-_HERE: Final = frozenset(
-    (
-        "-o",
-        "--output",
-        "-i",
-        "--in-place",
-        "--timeout",
-        "--memory",
-        "--json",
-        "--format",
-        "--trace",
-        "--quiet",
-        "--help",
-    )
+_HERE: Final = (
+    "-o --output -i --in-place --dry-run --timeout --memory --json --format --trace --quiet --help "
+    "--with-external --keep --profile-events --explain"
 )
 """Options that the fleet has itself, or that have no meaning for one model of many."""
+
+_REPORTS: Final[dict[str, Callable[[Summary], Iterable[str]]]] = {
+    ".md": lambda summary: [summary_markdown(summary)],
+    ".html": summary_html,
+    ".json": lambda summary: [as_json(summary._asdict()) + "\n"],
+    ".txt": lambda summary: (f"{line}\n" for line in summary_lines(summary, 120)),
+}
+"""Forms of the summary by the ending of its file."""
 
 _SECONDS_A_LINE: Final = 30.0
 """Seconds between lines about the progress if standard error is not a terminal."""
@@ -98,7 +96,7 @@ class FleetCommand(options.Command):
         folder = options.option("-o, --output DIR", "Write the results to DIR, by their relative paths.", "folder")
         here = options.option("-i, --in-place", "Change the models themselves, and keep a backup of each.")
         traces = options.option("--trace DIR", "Record what each pass changed, in a folder for each model.", "traces")
-        more = [*([folder, here] if name in _WRITING else []), *([traces] if name == "optimize" else [])]
+        more = [folder] * (name in _WRITING) + [here] * (name in _IN_PLACE) + [traces] * (name == "optimize")
         extra = click.command()(options.together(*more)(lambda: None)).params if more else []
         super().__init__(name, params=[*declared.params, *extra], callback=self._run, help=_SUMMARIES[name])
 
@@ -120,8 +118,9 @@ class FleetCommand(options.Command):
         base = self._base(args)
         if base is None or {"-h", "--help"} & set(args):
             return super().parse_args(ctx, args)
+        here = set(_HERE.split())
         own = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        theirs = [each for each in base.params if isinstance(each, click.Option) and _HERE.isdisjoint(each.opts)]
+        theirs = [each for each in base.params if isinstance(each, click.Option) and not here & set(each.opts)]
         for option in own:
             theirs = [each for each in theirs if set(each.opts).isdisjoint(option.opts)]
         # Two commands can use one name for different options, so the parser gets other names.
@@ -208,15 +207,19 @@ class _Fleet:
             values = [words.pop()]
         if name in _PAIRING and len(words) != 2:
             raise click.UsageError(f"name two folders or patterns: onnxjson fleet {name} OLD NEW")
-        if name in _WRITING and (folder is None) == (not given.get("in_place")):
-            raise click.UsageError("choose where the results go: -o DIR, or -i to change the models themselves")
+        in_place = bool(given.get("in_place"))
+        writes = name in _WRITING or "--fix" in tokens or (name == "fmt" and "--check" not in tokens)
+        if writes != (folder is not None or in_place) or (folder is not None and in_place):
+            choices = "-o DIR" * (name in _WRITING), "-i to change the models" * (name in _IN_PLACE)
+            more = {"fmt": "--check", "check": "or neither -i nor --fix"}.get(name, "")
+            raise click.UsageError(f"choose where the results go: {', or '.join(filter(None, (*choices, more)))}")
         if name == "convert":
             tokens = tokens if "--to" in tokens else [*tokens, "--to", "json"]
             ending = ENDINGS.get(tokens[tokens.index("--to") + 1])
         base = {"cost": ["show", "--cost"], "duplicates": [FINGERPRINT], "rewrite": ["rewrite", *before]}.get(name)
-        line = [*(base or [name]), *tokens]
-        if given.get("in_place"):
-            line.append("-i")
+        line = [*(base or [name]), *tokens, *(["-i"] if in_place and name in _WRITING else [])]
+        if folder is not None and "--internalize" not in tokens:
+            line.append("--with-external")
         self.words = words
         where = [*(["-o", str(folder)] if folder is not None else []), *(words[1:] if name in _PAIRING else [])]
         shown = " ".join([*line, *([] if name == "rewrite" else before), *values, *where])
@@ -262,24 +265,37 @@ class _Fleet:
                 sources = self._paired(client, lists, results) if self.name in _PAIRING else _united(lists)
                 self._all(client, [each for each in sources if each.shown not in results.done], self.job, results.add)
             except engine.Interrupted as error:
-                output.warn(f"{error}; to resume, repeat the command with the same --out")
+                output.warn(f"{error}; {self._how_to_resume()}")
                 code = output.INTERRUPTED if str(error) == "interrupted" else 1
+            except KeyboardInterrupt:
+                output.warn(f"stopped at once; {self._how_to_resume()}")
+                raise
             finally:
-                client.run(end_processes)
+                # Processes of a cluster can belong to other runs.
+                client.run(end_processes, all_=self.given["scheduler"] is None, on_error="ignore")
             summary = summarise(results.rows())
             results.finish()
             for line in summary_lines(summary, reports.width()):
                 output.data(line)
-            self._write_report(summary)
+            if (report := self.given["report"]) is not None:
+                reports.save(_REPORTS[report.suffix.lower()](summary), report)
             if self.out is not None:
                 output.wrote(self.out)
             return code or (1 if set(summary.counts) - {"ok"} else 0)
 
+    def _how_to_resume(self) -> str:
+        if self.out is None:
+            return "only a run with --out FILE can be resumed"
+        return "to resume, repeat the command with the same --out"
+
     def _check_places(self, sources: Sequence[Source]) -> None:
         """Raise unless each result has its own file, different from all sources; with -i, sources must be files."""
         report: Path | None = self.given["report"]
-        if report is not None and not report.parent.is_dir():
-            raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
+        if report is not None:
+            if report.suffix.lower() not in _REPORTS:
+                raise click.UsageError(f"{report}: a report has the ending {', '.join(_REPORTS)}")
+            if not report.parent.is_dir():
+                raise OutputError(f"there is no folder {output.quoted(report.parent)} for the report")
         if self.given.get("in_place"):
             for each in sources:
                 if not os.path.lexists(each.model):
@@ -296,27 +312,16 @@ class _Fleet:
                 names = f"{output.quoted(each.shown)} and {output.quoted(other.shown)}"
                 raise OutputError(f"{output.quoted(place)} would be written for {names}; use another folder")
 
-    def _write_report(self, summary: Any) -> None:
-        place: Path | None = self.given["report"]
-        if place is None:
-            return
-        form = reports.form_of(place, ("text", "markdown", "html", "json"))
-        if form == "html":
-            reports.save(summary_html(summary), place)
-        elif form == "markdown":
-            reports.save([summary_markdown(summary)], place)
-        elif form == "json":
-            reports.save([as_json(summary._asdict()) + "\n"], place)
-        else:
-            reports.save((f"{line}\n" for line in summary_lines(summary, 120)), place)
-
     def _all(self, client: Any, sources: Sequence[Source], job: Job, receive: Any) -> None:
-        talked = time.monotonic()
+        talked, told = time.monotonic(), ""
 
         def show(progress: engine.Progress) -> None:
-            nonlocal talked
+            nonlocal talked, told
             text = f"{self.name}: {_shown(progress)}"
             update(text)
+            if progress.stopped != told:
+                told = progress.stopped
+                output.warn(f"{told}; finishing {output.counted(progress.running, 'model')}, ctrl-c stops at once")
             if not output.is_terminal(sys.stderr) and time.monotonic() - talked > _SECONDS_A_LINE:
                 talked = time.monotonic()
                 output.talk(text)
@@ -325,7 +330,7 @@ class _Fleet:
             engine.run(
                 client,
                 sources,
-                job.rows,
+                job.row,
                 receive,
                 show,
                 command=job.command,
@@ -334,7 +339,7 @@ class _Fleet:
 
     def _paired(self, client: Any, lists: Sequence[Sequence[Source]], results: Results) -> list[Source]:
         """Pair the models of two roots by relative path, moved ones by structure; report the others as rows."""
-        old, new = ({each.relative: each for each in found} for found in lists)
+        old, new = (_by_path(found) for found in lists)
         others = {old[name].model: new[name].model for name in old if name in new}
         removed = [each for name, each in old.items() if name not in new]
         added = [each for name, each in new.items() if name not in old]
@@ -369,6 +374,16 @@ class _Fleet:
 
 def _united(lists: Sequence[Sequence[Source]]) -> list[Source]:
     return list({each.model: each for found in lists for each in found}.values())
+
+
+def _by_path(sources: Sequence[Source]) -> dict[str, Source]:
+    """The models of a root by relative path; two with the same one are a UsageError."""
+    found: dict[str, Source] = {}
+    for each in sources:
+        if (other := found.setdefault(each.relative, each)) is not each:
+            names = f"{output.quoted(other.shown)} and {output.quoted(each.shown)}"
+            raise click.UsageError(f"{names} have the same path in their root, so they cannot be paired")
+    return found
 
 
 def _shown(progress: engine.Progress) -> str:

@@ -17,7 +17,7 @@ from onnxjson.fleet.listing import Source
 from onnxjson.fleet.process import Limits, Outcome, run_limited
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import unprintable
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.running.box_syscalls import die_with
 from onnxjson.storage.remote import is_url
 
 FINGERPRINT: Final = "fingerprint"
@@ -50,35 +50,25 @@ class Job(NamedTuple):
     others: dict[str, str] | None = None
     """The second model of a comparison by the name of the first."""
 
-    def rows(self, sources: Sequence[Source]) -> list[Row]:
-        """Run the command on some models, one after the other."""
-        return [self._row(source) for source in sources]
-
-    def _row(self, source: Source) -> Row:
-        with ExitStack() as stack:
-            place, output = source.model, None
-            try:
-                if not is_url(place) and ":" in place and not os.path.lexists(place):
-                    from onnxjson.git.repository import open_revision
-
-                    place = str(stack.enter_context(open_revision(place)).path)
-                words = list(self.words)
-                if self.folder is not None:
-                    output = self._output(source)
-                    words += ["-o", output]
-                if self.traces is not None:
-                    folder = os.path.join(self.traces, *_parts(source))
-                    os.makedirs(os.path.dirname(folder), exist_ok=True)
-                    words += ["--trace", folder]
-                words.append(f"./{place}" if place.startswith("-") else place)
-                if self.others is not None:
-                    words.append(self.others[source.model])
-                words += self.values
-            except (OnnxJsonError, OSError, ValueError) as error:
-                return self._made(
-                    source, status="failed", error=str(error), exit_code=getattr(error, "exit_code", None)
-                )
-            outcome = run_limited("onnxjson.cli.fleet_job", words, self.limits)
+    def row(self, source: Source) -> Row:
+        """Do a model."""
+        name, output = source.model, None
+        is_revision = not is_url(name) and ":" in name and not os.path.lexists(name)
+        words = [name if is_revision else "", *self.words]
+        try:
+            if self.folder is not None:
+                output = self._output(source)
+                words += ["-o", output]
+            if self.traces is not None:
+                folder = os.path.join(self.traces, *_parts(source))
+                os.makedirs(os.path.dirname(folder), exist_ok=True)
+                words += ["--trace", folder]
+        except (OSError, ValueError) as error:
+            return self._made(source, status="failed", error=str(error))
+        words.append(f"./{name}" if name.startswith("-") else name)
+        if self.others is not None:
+            words.append(self.others[source.model])
+        outcome = run_limited("onnxjson.cli.fleet_job", [*words, *self.values], self.limits)
         return self._judged(source, outcome, output)
 
     def _output(self, source: Source) -> str:
@@ -96,7 +86,7 @@ class Job(NamedTuple):
 
     def _judged(self, source: Source, outcome: Outcome, output: str | None) -> Row:
         code = outcome.code
-        facts: dict[str, Any] = {"exit_code": code, "seconds": round(outcome.seconds, 4)}
+        facts: dict[str, Any] = {"exit_code": code, "seconds": round(outcome.seconds, 4), "bytes": outcome.bytes}
         if code not in (0, 1):
             return self._made(source, status="failed", error=outcome.problem or _reason(outcome.stderr), **facts)
         report = None
@@ -112,7 +102,9 @@ class Job(NamedTuple):
     def _made(self, source: Source, **facts: Any) -> Row:
         error = facts.pop("error", None)
         clean = None if error is None else unprintable().sub("?", error)[:_LONGEST]
-        return Row(model=source.shown, command=self.command, bytes=source.size, error=clean, **facts)
+        if source.size is not None:
+            facts["bytes"] = source.size
+        return Row(model=source.shown, command=self.command, error=clean, **facts)
 
 
 def _parts(source: Source) -> tuple[str, ...]:
@@ -129,53 +121,64 @@ def _reason(stderr: str) -> str:
     return text.partition("]: ")[2] if text.startswith("onnxjson: error[") else text
 
 
-def _run(words: Sequence[str]) -> Outcome:
-    """Run a command line in this process."""
+def _run(revision: str, words: Sequence[str]) -> Outcome:
+    """Run a command line in this process; the word `revision`, if it is not empty, names a model in git."""
+    from onnxjson.cli import output
     from onnxjson.cli.group import onnxjson
+    from onnxjson.git.repository import open_revision
     from onnxjson.storage import remote
 
     stdout, stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))
-    code: object = 0
-    with redirect_stdout(stdout), redirect_stderr(stderr):
+    code, place = 0, ""
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(stdout))
+        stack.enter_context(redirect_stderr(stderr))
         try:
+            if revision:
+                place = str(stack.enter_context(open_revision(revision)).path)
+            words = [place if word == revision else word for word in words]
             if words[0] == FINGERPRINT:
                 _print_fingerprint(words[-1])
             else:
-                onnxjson.main(list(words))
+                onnxjson.main(words)
         except SystemExit as error:
-            code = error.code
-        finally:
-            remote.forget()
+            code = error.code if isinstance(error.code, int) else 0 if error.code is None else 70
+        except Exception as error:
+            code = output.report_failure(error)
+    size = next((size for _, _, size in remote.read_so_far()), None)
+    remote.forget()
     texts = []
     for stream in (stdout, stderr):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))
-    return Outcome(code=code if isinstance(code, int) else 0 if code is None else 70, stdout=texts[0], stderr=texts[1])
+        text = stream.buffer.getvalue().decode("utf-8", "replace")
+        texts.append(text.replace(place, revision) if place else text)
+    return Outcome(code=code, stdout=texts[0], stderr=texts[1], bytes=size)
 
 
 def _print_fingerprint(word: str) -> None:
-    from onnxjson.cli import output
     from onnxjson.cli.paths import path_of
     from onnxjson.diffing.fingerprints import fingerprint
     from onnxjson.storage import files
 
-    try:
-        path = path_of(word)
-        found = fingerprint(files.load(path).model, path.parent)
-    except Exception as error:
-        sys.exit(output.report_failure(error))
+    path = path_of(word)
+    found = fingerprint(files.load(path).model, path.parent)
     print(json.dumps(found._asdict()))  # noqa: T201 - it is the answer
 
 
 def serve() -> None:
-    """Run the command lines on standard input, each a JSON list on a line; answer each with an `Outcome` on a line."""
-    memory = int(sys.argv[1])
+    """Run the command lines on standard input, each a JSON list on a line; answer each with an `Outcome` on a line.
+
+    The first word is that of the model if it names one in git, else empty.
+    """
+    parent, memory = map(int, sys.argv[1:])
+    die_with(parent)
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native code prints to standard output
     for line in sys.stdin.buffer:
-        outcome = _run(msgspec.json.decode(line, type=list[str]))
+        revision, *words = msgspec.json.decode(line, type=list[str])
+        outcome = _run(revision, words)
         answers.write(msgspec.json.encode(outcome) + b"\n")
         answers.flush()
 

@@ -116,10 +116,12 @@ class LazyGroup(click.Group):
         """
         try:
             with whole_texts(not output.is_terminal(sys.stdout)), distinct_texts():
-                result: object = super().invoke(ctx)
+                try:
+                    result: object = super().invoke(ctx)
+                finally:
+                    _report_reading(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
-            _report_reading(ctx)
         except BrokenPipeError:
             output.abandon_stdout()
             ctx.exit(output.PIPE_CLOSED)
@@ -141,7 +143,7 @@ class LazyGroup(click.Group):
 def _report_reading(ctx: click.Context) -> None:
     """With ``--verbose``: how much was fetched of each URL."""
     remote = sys.modules.get("onnxjson.storage.remote")
-    if remote is not None and (ctx.meta.get(output.VERBOSE) or ctx.params.get("verbose")):
+    if remote is not None and ctx.meta.get(output.VERBOSE):
         for url, fetched, size in remote.read_so_far():
             output.talk(f"read {fetched:,} of {size:,} bytes of {url}")
 

@@ -121,16 +121,17 @@ _QUIET: Final = click.Option(
 )
 
 
-def _be_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta[output.VERBOSE] = True
+def be_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
+    """Note that ``--verbose`` is given, which also means how much was read of each URL."""
+    ctx.meta[output.VERBOSE] = value
+    return value
 
 
 _VERBOSE: Final = click.Option(
     ["-v", "--verbose"],
     is_flag=True,
     expose_value=False,
-    callback=_be_verbose,
+    callback=be_verbose,
     hidden=True,
     help="Also print how much was read of each URL.",
 )

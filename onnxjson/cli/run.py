@@ -44,7 +44,7 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
     type=FilePath(),
 )
 @options.option("--placement", "Report the execution provider of each node.")
-@options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
+@options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.", callback=options.be_verbose)
 @options.out(
     "Write the outputs to OUT.npz, a single output to OUT.npy or OUT.pb, or inputs and outputs as test data to a "
     "folder."

@@ -27,7 +27,11 @@ from onnxjson.rendering.trace_text import Subject, story_lines, subjects_of, tra
     "Show where these nodes of the result came from, or what became of these nodes of the first model, pass by pass.",
     "selector",
 )
-@options.option("-v, --verbose", "text: also show passes that changed nothing, and every change at every place.")
+@options.option(
+    "-v, --verbose",
+    "text: also show passes that changed nothing, and every change at every place.",
+    callback=options.be_verbose,
+)
 @reports.view_options(
     "text", "json", "markdown", "html", to_file=True, about=" json: onnxjson-trace/1. html: page with drawings."
 )

@@ -7,11 +7,13 @@ at once than the memory of the workers allows. If a worker dies, its models go t
 import importlib
 import logging
 import os
+import queue
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from onnxjson.fleet.listing import Source
@@ -19,15 +21,19 @@ from onnxjson.fleet.results import Row
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError
 
-Work = Callable[[tuple[Source, ...]], list[Row]]
-"""Does some models, on a worker; a function that can be pickled."""
+Work = Callable[[Source], Row]
+"""Does a model, on a worker; a function that can be pickled."""
 
 _AHEAD: Final = 3
 """Batches that are sent to each worker before the first one is done."""
 
 _LARGEST_BATCH: Final = 50
-_BATCHES_A_WORKER: Final = 40
+_SECONDS_A_BATCH: Final = 1.0
+_BATCHES_A_WORKER: Final = 4
+"""Batches into which a worker's share of the waiting models is divided at least, so that all end at the same time."""
+
 _SECONDS_A_LOOK: Final = 0.5
+_SECONDS_WITHOUT_WORKERS: Final = 60.0
 _MEMORY_A_BYTE: Final = 4
 """Bytes of memory that a byte of a model is expected to need."""
 
@@ -42,6 +48,8 @@ class Progress(NamedTuple):
     bytes: int
     """Of the models that are done."""
     seconds: float
+    stopped: str = ""
+    """Why no more models are begun."""
 
     @property
     def rate(self) -> float:
@@ -71,6 +79,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"}
     settings |= {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    settings |= {"distributed.worker.profile.enabled": False}
     with dask.config.set(settings):
         if scheduler is not None:
             try:
@@ -80,33 +89,18 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
             return
-        with ExitStack() as stack:
-            with _ignoring_interrupts():
-                cluster = stack.enter_context(
-                    distributed.LocalCluster(
-                        n_workers=jobs,
-                        threads_per_worker=1,
-                        memory_limit=0,
-                        # Others on this machine can reach its ports; without a key, they could run code as this user.
-                        security=distributed.Security.temporary(),
-                        dashboard_address="127.0.0.1:0",
-                        silence_logs=logging.CRITICAL,
-                    )
-                )
-            yield stack.enter_context(distributed.Client(cluster))
-
-
-@contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Start processes that ignore ctrl-c, which a terminal sends to all: workers finish what they do."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        cluster = distributed.LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            memory_limit=0,
+            preload="onnxjson.fleet.process",
+            # Others on this machine can reach its ports; without a key, they could run code as this user.
+            security=distributed.Security.temporary(),
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+        with cluster, distributed.Client(cluster) as client:
+            yield client
 
 
 def run(
@@ -119,85 +113,116 @@ def run(
     command: str,
     most_failures: int | None,
 ) -> None:
-    """Do all models; call `receive` with rows as they come.
+    """Do all models; call `receive` with rows as they come, and `show` now and then.
 
     Raises:
         Interrupted: ctrl-c, or more than `most_failures` models failed; no new model was begun after that.
+        KeyboardInterrupt: ctrl-c again.
     """
-    as_completed = importlib.import_module("distributed").as_completed
-    count = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    waiting = _batches(sources, count)
+    known = list(client.scheduler_info(n_workers=-1)["workers"].values())
+    count = max(1, sum(each["nthreads"] for each in known))
+    # Workers without a limit are expected on machines like this one.
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = sum(each["memory_limit"] for each in known) or machine * len({each["host"] for each in known})
+    name = uuid.uuid4().hex
+    waiting, alone = list(reversed(sources)), list[Source]()
     running: dict[Any, tuple[Source, ...]] = {}
-    completed = as_completed([], raise_errors=False)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
     done = failed = size = 0
-    begin = time.monotonic()
-    stopped = ""
+    begin, seconds, stopped = time.monotonic(), 0.0, ""
+
+    def needed(batch: Sequence[Source]) -> float:
+        """Bytes of memory for a batch; a model of unknown size is expected to need the share of a worker."""
+        return max([memory / count if each.size is None else _MEMORY_A_BYTE * each.size for each in batch])
 
     def submit() -> None:
-        while waiting and len(running) < _AHEAD * count:
-            needed = _needed(waiting[-1])
-            if running and needed + sum(map(_needed, running.values())) > memory:
+        while (waiting or alone) and len(running) < _AHEAD * count:
+            fast = int(_SECONDS_A_BATCH * done / seconds) if seconds else done
+            length = 1 if alone else max(1, min(_LARGEST_BATCH, fast, len(waiting) // (_BATCHES_A_WORKER * count)))
+            place = alone or waiting
+            batch = tuple(place[: -length - 1 : -1])
+            if running and needed(batch) + sum(map(needed, running.values())) > memory:
                 return
-            batch = waiting.pop()
-            future = client.submit(work, batch, pure=False)
+            del place[-length:]
+            future = client.submit(_do, name, work, batch, pure=False)
             running[future] = batch
-            completed.add(future)
+            future.add_done_callback(finished.put)
 
-    def finish() -> Iterator[None]:
-        nonlocal done, failed, size
+    def finish(future: Any) -> list[Row]:
+        batch = running.pop(future)
+        try:
+            rows: list[Row] = future.result()  # waits if its worker ended meanwhile and another one does it again
+        except Exception as error:
+            if len(batch) == 1:
+                return [_lost(batch[0], command, error)]
+            alone.extend(batch)  # one of them ends workers
+            return []
+        return rows
+
+    with _interrupts() as interrupts:
+        submit()
+        seen = time.monotonic()
         while running:
-            submit()
-            future = next(completed)
-            batch = running.pop(future)
-            if future.status == "finished":
-                rows = future.result()
-            elif len(batch) > 1:  # one of them ends workers; each is tried alone
-                waiting.extend((each,) for each in batch)
-                continue
-            else:
-                rows = [_lost(batch[0], command, future.exception())]
+            try:
+                rows = finish(finished.get(timeout=_SECONDS_A_LOOK))
+            except queue.Empty:
+                rows = []
+                if client.scheduler_info(n_workers=-1)["workers"]:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > _SECONDS_WITHOUT_WORKERS:
+                    raise FileError("all workers ended, and no other one came") from None
             receive(rows)
             done += len(rows)
             failed += sum(row.status == "failed" for row in rows)
             size += sum(row.bytes or 0 for row in rows)
-            yield
-
-    submit()
-    steps = finish()
-    last = 0.0
-    while True:
-        try:
-            next(steps)
-        except StopIteration:
-            break
-        except KeyboardInterrupt:
+            seconds += sum(row.seconds for row in rows)
+            if not stopped and (interrupts or (most_failures is not None and failed > most_failures)):
+                stopped = "interrupted" if interrupts else f"more than {most_failures:,} models failed (--failures)"
+                client.run(_stop, name, on_error="ignore")
             if stopped:
-                raise
-            stopped, steps = "interrupted", finish()
-            waiting.clear()
-        if most_failures is not None and failed > most_failures and not stopped:
-            stopped = f"more than {most_failures:,} models failed (--failures)"
-            waiting.clear()
-        if time.monotonic() - last > _SECONDS_A_LOOK:
-            last = time.monotonic()
+                waiting.clear()
+                alone.clear()
+            submit()
             begun = sum(map(len, running.values()))
-            show(Progress(done, failed, min(begun, count), len(sources), size, last - begin))
+            show(Progress(done, failed, min(begun, count), len(sources), size, time.monotonic() - begin, stopped))
     if stopped:
         raise Interrupted(stopped)
 
 
-def _batches(sources: Sequence[Source], count: int) -> list[tuple[Source, ...]]:
-    """Models in batches, the next one last: single ones, and small ones together if there are very many."""
-    length = min(_LARGEST_BATCH, max(1, len(sources) // (count * _BATCHES_A_WORKER)))
-    found = [tuple(sources[start : start + length]) for start in range(0, len(sources), length)]
-    return found[::-1]
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Provide a list that is empty until ctrl-c; the second one raises KeyboardInterrupt."""
+    found: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if found:
+            signal.default_int_handler(number, frame)
+        found.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield found
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def _needed(batch: Sequence[Source]) -> int:
-    return _MEMORY_A_BYTE * max([each.size or 0 for each in batch])
+_stopped: Final[set[str]] = set()
+"""The runs of which this worker begins no other model."""
 
 
-def _lost(source: Source, command: str, error: BaseException | None) -> Row:
-    text = f"its worker ended twice: {visible(str(error), 200)}"
+def _stop(name: str) -> None:
+    _stopped.add(name)
+
+
+def _do(name: str, work: Work, batch: Sequence[Source]) -> list[Row]:
+    """Do some models on a worker, unless their run is stopped."""
+    return [work(each) for each in batch if name not in _stopped]
+
+
+def _lost(source: Source, command: str, error: Exception) -> Row:
+    reason = "its worker ended twice" if type(error).__name__ == "KilledWorker" else "its worker could not do it"
+    text = f"{reason}: {visible(str(error), 200)}"
     return Row(model=source.shown, command=command, status="failed", error=text, bytes=source.size)

@@ -3,7 +3,9 @@
 import glob
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +18,7 @@ from onnxjson.storage.remote import failures, file_system, is_url, shown
 ENDINGS: Final = (".onnx", ".onnx.json", ".onnxjson")
 """The endings of models in folders, and in patterns that name no ending."""
 
+_ENDING: Final = re.compile(r"\.onnx(\.?json)?$", re.IGNORECASE)
 _MAGIC: Final = re.compile(r"[*?\[]")
 _LISTED: Final = re.compile(rb"[0-9]+ blob [0-9a-f]+ +([0-9]+)\t(.*)", re.DOTALL)
 
@@ -28,7 +31,7 @@ class Source(msgspec.Struct, frozen=True):
     relative: str
     """Its path below the folder or pattern that named it."""
     size: int | None = None
-    """Bytes, if the listing has them."""
+    """Bytes, with the data files that have its name, if the listing tells them."""
 
     @property
     def shown(self) -> str:
@@ -48,22 +51,26 @@ def list_models(words: Iterable[str]) -> tuple[Source, ...]:
         MissingInputError: a word names nothing.
         AccessDeniedError, FileError: a listing cannot be read.
     """
+    _names.cache_clear()
     found: dict[str, Source] = {}
     for word in words:
-        named = list(_named_by(word))
-        for source in named:
+        for source in _named(word):
             found.setdefault(source.model, source)
-        if not named:
-            raise MissingInputError(
-                f"{visible(shown(word), None)} names no model; models end with {', '.join(ENDINGS)}"
-            )
     return tuple(found.values())
 
 
-def _named_by(word: str) -> Iterator[Source]:
+def _named(word: str, is_line: bool = False) -> list[Source]:
+    found = list(_named_by(word, is_line))
+    if not found:
+        raise MissingInputError(f"{visible(shown(word), None)} names no model; models end with {', '.join(ENDINGS)}")
+    return found
+
+
+def _named_by(word: str, is_line: bool) -> Iterator[Source]:
+    """The models that a word names; `is_line`: a line of a manifest."""
     if is_url(word):
         yield from _objects(word)
-    elif word.endswith(".txt"):
+    elif word.endswith(".txt") and not is_line:
         yield from _manifest(Path(word))
     elif ":" in word and not os.path.lexists(word):
         yield from _tree(word)
@@ -84,10 +91,24 @@ def _named_by(word: str) -> Iterator[Source]:
 
 
 def _file(path: str, relative: str) -> Source:
+    """A file, whose size includes files next to it that have its name and more, such as m.onnx.data and m_data."""
+    folder, name = os.path.split(path)
     try:
-        return Source(path, relative, os.stat(path).st_size)
+        size = os.stat(path).st_size
+        names, start = _names(folder), _ENDING.sub("", name)
+        for other in names[bisect_left(names, start) :]:
+            if not other.startswith(start):
+                break
+            if other[len(start) : len(start) + 1] in (".", "_", "-") and not other.lower().endswith(ENDINGS):
+                size += os.stat(os.path.join(folder, other)).st_size
     except OSError:
         return Source(path, relative)
+    return Source(path, relative, size)
+
+
+@lru_cache(maxsize=1)
+def _names(folder: str) -> list[str]:
+    return sorted(os.listdir(folder or "."))
 
 
 def _root(pattern: str) -> str:
@@ -106,11 +127,18 @@ def _manifest(path: Path) -> Iterator[Source]:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise MissingInputError(f"the manifest {visible(str(path), None)} cannot be read: {error}") from error
+    found: list[Source] = []
     for line in lines:
         word = line.strip()
         if word and not word.startswith("#"):
             plain = _plain(word)
-            yield from _named_by(word) if not plain.endswith(ENDINGS) or _MAGIC.search(plain) else [_one(word)]
+            found += [_one(word)] if plain.endswith(ENDINGS) and not _MAGIC.search(plain) else _named(word, True)
+    # Relative paths are those below the folder that all models of the manifest have in common.
+    models = [each.model for each in found]
+    names = [os.path.normpath(_plain(each)) if is_url(each) else os.path.abspath(each)[1:] for each in models]
+    root = os.path.commonpath(map(os.path.dirname, names))
+    for source, name in zip(found, names, strict=True):
+        yield msgspec.structs.replace(source, relative=name[len(root) :].lstrip("/"))
 
 
 def _plain(word: str) -> str:
@@ -120,7 +148,7 @@ def _plain(word: str) -> str:
 
 def _one(word: str) -> Source:
     """A model that a manifest names; whether it exists is found out when it is read."""
-    return Source(word, _plain(word).rpartition("/")[2]) if is_url(word) else _file(word, os.path.basename(word))
+    return Source(word, "") if is_url(word) else _file(word, "")
 
 
 def _objects(url: str) -> Iterator[Source]:

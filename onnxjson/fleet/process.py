@@ -34,17 +34,23 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     """Why there is no exit code."""
     seconds: float = 0.0
+    bytes: int | None = None
+    """Size of the model, if it was read from a URL."""
 
 
-_processes: Final[dict[str, subprocess.Popen[bytes]]] = {}
-"""The idle process of this worker by its program."""
+_idle: Final[dict[tuple[str, int], list[subprocess.Popen[bytes]]]] = {}
+"""The processes of this worker that wait, by program and memory limit; a worker has several if it has threads."""
+
+_busy: Final[set[subprocess.Popen[bytes]]] = set()
 
 
 def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     """Run a command line in the process of this worker; `program` is the module that serves it (see `serve`)."""
-    process = _processes.pop(program, None)
-    if process is None or process.poll() is not None:
+    idle = _idle.setdefault((program, limits.memory), [])
+    process = idle.pop() if idle else _started(program, limits)
+    if process.poll() is not None:
         process = _started(program, limits)
+    _busy.add(process)
     begin = time.monotonic()
     line = b""
     try:
@@ -55,14 +61,20 @@ def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     except OSError:
         line = b""
     seconds = time.monotonic() - begin
+    _busy.discard(process)
     if line.endswith(b"\n"):
-        _processes[program] = process
+        idle.append(process)
         return msgspec.structs.replace(msgspec.json.decode(line, type=Outcome), seconds=seconds)
     is_late = seconds >= limits.seconds
     _end(process)
     status = process.returncode
     reason = f"it was ended after {limits.seconds:g} s (--timeout)" if is_late else _reason(status)
     return Outcome(code=None, problem=reason, seconds=seconds)
+
+
+def dask_setup(_worker: object) -> None:
+    """Make a worker of this machine ignore ctrl-c, which a terminal sends to all processes; Dask calls it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _reason(status: int) -> str:
@@ -73,7 +85,7 @@ def _reason(status: int) -> str:
 
 def _started(program: str, limits: Limits) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", program, str(limits.memory)],
+        [sys.executable, "-m", program, str(os.getpid()), str(limits.memory)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -107,7 +119,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def end_processes() -> None:
-    """End the idle processes of this worker."""
-    while _processes:
-        _end(_processes.popitem()[1])
+def end_processes(*, all_: bool) -> None:
+    """End the processes of this worker that wait, or all."""
+    for process in _busy if all_ else ():
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for processes in _idle.values():
+        while processes:
+            _end(processes.pop())

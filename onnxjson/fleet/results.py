@@ -45,7 +45,7 @@ _PARQUET: Final = ".parquet"
 class Results:
     """The rows of one command in a file, JSON lines or Parquet; rows that are in the file already are kept.
 
-    Parquet is written at the end; until then the rows are in a file of JSON lines next to it.
+    Parquet is written at the end; until then, and when a run goes on, the rows are in JSON lines next to it.
     """
 
     def __init__(self, path: Path, command: str, *, retry_failed: bool = False) -> None:
@@ -57,6 +57,9 @@ class Results:
         """
         self.path = path
         self._lines = path.with_name(path.name + ".jsonl") if path.suffix == _PARQUET else path
+        if path.suffix == _PARQUET and path.exists() and not self._lines.exists():
+            data = b"".join(msgspec.json.encode(row) + b"\n" for row in self._of(command, _rows_of(path)))
+            save_file(self._lines, lambda sink: sink.write(data), replace=False)
         if self._lines.exists() and not self._lines.is_file():
             raise OutputError(f"{visible(str(self._lines), None)} is not a regular file")
         with system_errors(f"{visible(str(self._lines), None)} cannot be written"):
@@ -87,14 +90,17 @@ class Results:
             except msgspec.DecodeError as error:
                 name = visible(str(self._lines), None)
                 raise DecodeError(f"{name} is not a file of results: {error}; name another file for --out") from error
-            if row.command != command:
-                raise OutputError(
-                    f"{visible(str(self._lines), None)} has results of `{visible(row.command, 200)}`; name another "
-                    "file for --out, or remove it"
-                )
             end += len(line)
-            yield row
+            yield from self._of(command, [row])
         self._file.truncate(end)
+
+    def _of(self, command: str, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row.command != command:
+                name = visible(str(self.path), None)
+                text = f"{name} has results of `{visible(row.command, 200)}`; name another file for --out"
+                raise OutputError(f"{text}, or remove it")
+            yield row
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows; they are in the file when this returns."""
@@ -149,6 +155,15 @@ def _pyarrow() -> Any:
     except ImportError as error:
         raise MissingInputError("Parquet needs the package pyarrow; pip install pyarrow") from error
     return parquet
+
+
+def _rows_of(path: Path) -> list[Row]:
+    """The rows in a Parquet file."""
+    try:
+        columns = _pyarrow().read_table(path).to_pylist()
+        return [msgspec.convert(row | {"report": row["report"] and json.loads(row["report"])}, Row) for row in columns]
+    except (OSError, ValueError, LookupError) as error:
+        raise DecodeError(f"{visible(str(path), None)} is no file of results: {visible(str(error), 200)}") from error
 
 
 def _table(columns: Mapping[str, Sequence[Any]]) -> Any:

@@ -226,7 +226,12 @@ def copy_files(
     for location, owner, target in missing:
         for parent in reversed(target.relative_to(destination).parents[:-1]):
             make_folder(Path(destination, parent))
-        save_file(target, writer_of([(0, _whole_file(resolver, location, owner))]), replace=False)
+        data = _whole_file(resolver, location, owner)
+        try:
+            save_file(target, writer_of([(0, data)]), replace=False)
+        except OutputError:  # another process may have written the same file
+            if not _is_copied(target, location, there, data):
+                raise
     return tuple(target for _, _, target in missing)
 
 

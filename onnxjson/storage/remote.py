@@ -383,7 +383,10 @@ def _remove_oldest() -> None:
     if _limited:
         return
     _limited.append(True)
-    limit = int(os.environ.get("ONNXJSON_CACHE_BYTES", "") or CACHE_BYTES)
+    given = os.environ.get("ONNXJSON_CACHE_BYTES", "") or str(CACHE_BYTES)
+    if not given.isdecimal():
+        raise OnnxJsonError(f"the variable ONNXJSON_CACHE_BYTES is {visible(given, 100)!r}; set a number of bytes")
+    limit = int(given)
     found = []
     with suppress(OSError):
         for folder in _folder().iterdir():

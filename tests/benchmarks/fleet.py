@@ -4,6 +4,7 @@
 """
 
 import argparse
+import asyncio
 import importlib
 import logging
 import os
@@ -13,58 +14,83 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from onnxjson.cli.fleet_job import Job
 from onnxjson.fleet import engine
-from onnxjson.fleet.listing import Source
+from onnxjson.fleet.listing import Source, list_models
+from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row
 from tests.fleet.conftest import make_models
 
 
-def stub(batch: tuple[Source, ...]) -> list[Row]:
+def stub(source: Source) -> Row:
     """Do nothing."""
-    return [Row(model=each.model, command="stub", status="ok", bytes=each.size) for each in batch]
+    return Row(model=source.model, command="stub", status="ok", bytes=source.size)
 
 
-def simulate(count: int, workers: int) -> None:
-    """Print rate and memory of the engine with workers that have nothing to do."""
+async def be_workers(address: str, count: int) -> None:
+    """Be some workers, until the scheduler ends."""
+    dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
+    # What 200 machines do beside the work is too much for one.
+    quiet = {"worker.profile.enabled": False, "admin.tick.interval": "1h", "admin.system-monitor.interval": "1h"}
+    dask.config.set({f"distributed.{name}": value for name, value in quiet.items()})
+    found = [await distributed.Worker(address, nthreads=1, memory_limit=0) for _ in range(count)]
+    for each in found:
+        await each.finished()
+
+
+def simulate(count: int, workers: int, processes: int = 8) -> None:
+    """Print rate and memory of the engine with workers that have nothing to do, some in each of a few processes."""
     distributed: Any = importlib.import_module("distributed")
-    sources = [Source(f"s3://hub/{number // 1000}/model{number}.onnx", "m.onnx", 1000) for number in range(count)]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=False,
-            memory_limit=0,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+        cluster = stack.enter_context(
+            distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", **quiet)
+        )
+        words = [sys.executable, "-m", "tests.benchmarks.fleet", "--be-workers", cluster.scheduler_address]
+        for place in range(processes):
+            number = len(range(place, workers, processes))
+            line = [*words, "--workers", str(number)]
+            stack.callback(subprocess.Popen(line, stderr=subprocess.DEVNULL).wait)
+        client = stack.enter_context(distributed.Client(cluster))
+        client.wait_for_workers(workers)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sources = [Source(f"s3://hub/{number // 1000}/model{number}.onnx", "m.onnx", 1000) for number in range(count)]
+        listed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         results = Results(Path(folder, "rows.jsonl"), "stub")
-        begin = time.monotonic()
-        engine.run(client, sources, stub, results.add, lambda _: None, command="stub", most_failures=None)
-        seconds = time.monotonic() - begin
+        begin, cpu = time.monotonic(), time.process_time()
+        engine.run(client, sources, stub, results.add, _print_progress, command="stub", most_failures=None)
+        seconds, cpu = time.monotonic() - begin, time.process_time() - cpu
         results.close()
-        assert sum(1 for _ in results.rows()) == count
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(
-        f"{count:,} stub models, {workers} workers in this process: {seconds:.1f} s, {count / seconds:,.0f} a second,"
-    )
-    print(
-        f"{grown:,.0f} MB for scheduler, workers and rows; {len(sources) * 300 / 1e6:,.0f} MB of it the list of models"
-    )
+        assert len({row.model for row in results.rows()}) == count
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - listed
+        client.shutdown()
+    print(f"{count:,} stub models, {workers} workers: {seconds:.1f} s, {count / seconds:,.0f} a second")
+    print(f"engine and scheduler: {cpu:.1f} s of CPU, {grown / 1024:,.0f} MB; list: {(listed - before) / 1024:,.0f} MB")
 
 
-def fleet_seconds(folder: Path, jobs: int) -> float:
-    """Seconds of the rows and of the whole run."""
-    begin = time.monotonic()
-    words = ["fleet", "check", str(folder), "--jobs", str(jobs), "--out", str(folder / f"rows{jobs}.jsonl")]
-    subprocess.run([sys.executable, "-m", "onnxjson", *words], check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begin
+def _print_progress(progress: engine.Progress) -> None:
+    print(f"\r{progress.done:,} done, {progress.rate:,.0f} a second", end="\n" * (progress.done == progress.total))
+
+
+def fleet_seconds(sources: Sequence[Source], jobs: int) -> tuple[float, float]:
+    """Seconds of a run of `check` once its processes are started, and those of the models one after the other."""
+    job = Job("check", ("check", "--json"), has_report=True, limits=Limits())
+    rows: list[Row] = []
+    with engine.workers(jobs, None) as client:
+        for some in (sources[: 4 * jobs], sources):
+            rows.clear()
+            begin = time.monotonic()
+            engine.run(client, some, job.row, rows.extend, lambda _: None, command="check", most_failures=None)
+            seconds = time.monotonic() - begin
+        client.run(end_processes, all_=True)
+    assert len(rows) == len(sources)
+    return seconds, sum(row.seconds for row in rows)
 
 
 def main() -> None:
@@ -74,7 +100,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2500)
     parser.add_argument("--stubs", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=200)
+    parser.add_argument("--be-workers", metavar="ADDRESS", help="used by the simulation itself")
     given = parser.parse_args()
+    if given.be_workers:
+        asyncio.run(be_workers(given.be_workers, given.workers))
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         if given.models is None:
@@ -85,16 +115,13 @@ def main() -> None:
                 place = folder / f"{number // 100}" / f"{number}.onnx"
                 place.parent.mkdir(exist_ok=True)
                 shutil.copy(found[number % len(found)], place)
-        empty = folder / "none"
-        make_models(empty, 1)
-        start = fleet_seconds(empty, 1)
-        shutil.rmtree(empty)
-        times = {jobs: fleet_seconds(folder, jobs) - start for jobs in (1, 2)}
-        work = sum(row.seconds for row in Results(folder / "rows1.jsonl", "check").rows())
-        print(f"{given.count:,} models, `check`, without the start of {start:.1f} s ({os.cpu_count()} cores)")
-        print(f"one worker {times[1]:.1f} s, two workers {times[2]:.1f} s: efficiency {times[1] / times[2] / 2:.0%}")
-        print(f"beyond the work: {(times[1] - work) / given.count * 1000:.1f} ms a model")
-    simulate(given.stubs, given.workers)
+        sources = list_models([str(folder)])
+        (one, work), (two, _) = (fleet_seconds(sources, jobs) for jobs in (1, 2))
+        print(f"{len(sources):,} models, `check`, {os.cpu_count()} cores")
+        print(f"one worker {one:.1f} s, two workers {two:.1f} s: efficiency {one / two / 2:.0%}")
+        print(f"beyond the work: {(one - work) / len(sources) * 1000:.1f} ms a model")
+    if given.stubs:
+        simulate(given.stubs, given.workers)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,28 @@ import http.server
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from onnxjson.fleet.listing import list_models
+from onnxjson.cli.fleet_job import Job
+from onnxjson.fleet import engine
+from onnxjson.fleet.listing import Source, list_models
+from onnxjson.fleet.process import Limits, end_processes, run_limited
+from onnxjson.fleet.results import Row
 from onnxjson.model.errors import MissingInputError
-from tests.cli.running import Result, command_line, run
+from tests.cli.running import Result, run
+from tests.cli.terminal import Terminal
 from tests.fleet.conftest import make_models
 
 
@@ -102,6 +110,21 @@ def test_what_failed_is_done_again_if_asked(cluster: Any, models: Path, tmp_path
     assert len(rows_of(out)) == 13
 
 
+def save_endless(path: Path) -> None:
+    """A model whose loop never ends."""
+    trips = helper.make_tensor("trips", TensorProto.INT64, [], [1 << 60])
+    go_on = helper.make_tensor("go_on", TensorProto.BOOL, [], [True])
+    i, x, v, w, y = (helper.make_tensor_value_info(name, TensorProto.INT64, [1] * (name != "i")) for name in "ixvwy")
+    c, d = (helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in "cd")
+    nodes = [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"])]
+    loop = helper.make_node(
+        "Loop", ["trips", "go_on", "x"], ["y"], body=helper.make_graph(nodes, "b", [i, c, v], [d, w])
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    graph = helper.make_graph([loop], "g", [x], [y], [trips, go_on])
+    onnx.save(helper.make_model(graph, opset_imports=opsets), path)
+
+
 def test_one_hostile_model_costs_only_its_own_row(cluster: Any, models: Path, tmp_path: Path) -> None:
     """A model that cannot be read, one that runs for ever, and one that needs too much memory, among others."""
     (models / "broken.onnx").write_bytes(b"\x08\x07" * 50)
@@ -110,24 +133,7 @@ def test_one_hostile_model_costs_only_its_own_row(cluster: Any, models: Path, tm
     grown = helper.make_node("Expand", ["x", "sizes"], ["big"])
     y = helper.make_tensor_value_info("big", TensorProto.INT64, [1 << 17, 1 << 17])
     onnx.save(helper.make_model(helper.make_graph([grown], "g", [x], [y], [sizes])), models / "memory.onnx")
-    trips = helper.make_tensor("trips", TensorProto.INT64, [], [1 << 60])
-    go_on = helper.make_tensor("go_on", TensorProto.BOOL, [], [True])
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"])],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, []),
-            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v", TensorProto.INT64, [1]),
-        ],
-        [
-            helper.make_tensor_value_info("d", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("w", TensorProto.INT64, [1]),
-        ],
-    )
-    loop = helper.make_node("Loop", ["trips", "go_on", "x"], ["y"], body=body)
-    y = helper.make_tensor_value_info("y", TensorProto.INT64, [1])
-    onnx.save(helper.make_model(helper.make_graph([loop], "g", [x], [y], [trips, go_on])), models / "endless.onnx")
+    save_endless(models / "endless.onnx")
     out = tmp_path / "rows.jsonl"
     begin = time.monotonic()
     result = fleet(cluster, "run", models, "--out", out, "--timeout", "6")
@@ -153,23 +159,41 @@ def test_a_killed_worker_loses_nothing_and_does_nothing_twice(cluster: Any, tmp_
     victim.start()
     result = fleet(cluster, "check", folder, "--deep", "--out", out)
     victim.join()
-    assert result.exit_code == 0, result
+    assert result.exit_code == 0, [row for row in rows_of(out) if row["status"] != "ok"]
     assert sorted(row["model"] for row in rows_of(out)) == sorted(map(str, folder.rglob("*.onnx")))
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
-    folder, out = make_models(tmp_path / "zoo", 200), tmp_path / "rows.jsonl"
-    words = command_line("fleet", "check", folder, "--deep", "--out", out, "--jobs", "1")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        while not (out.exists() and out.stat().st_size):
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "to resume, repeat the command" in stderr
-    done = len(rows_of(out))
-    assert 0 < done < 200
+    folder, out = make_models(tmp_path / "zoo", 300), tmp_path / "rows.jsonl"
+    with Terminal("fleet", "check", folder, "--deep", "--out", out, "--jobs", "1") as terminal:
+        terminal.expect("3 of 300 done")
+        terminal.answer("\x03")
+        shown, exit_code = terminal.until_end()
+    assert (exit_code, "finishing 1 model" in shown, "to resume, repeat" in shown) == (130, True, True), shown
+    assert 0 < len(rows_of(out)) < 300
+    assert {row["status"] for row in rows_of(out)} == {"ok"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("text", ["1 running", ""])
+def test_ctrl_c_stops_at_once(tmp_path: Path, text: str) -> None:
+    """Pressed twice while a model never ends, and once while the workers start; no process is left."""
+    save_endless(tmp_path / "endless.onnx")
+    with Terminal("fleet", "run", tmp_path / "endless.onnx", "--jobs", "1") as terminal:
+        if text:
+            terminal.expect(text)
+            terminal.answer("\x03")
+            terminal.expect("ctrl-c stops at once")
+        else:
+            time.sleep(1.5)
+        begin = time.monotonic()
+        terminal.answer("\x03")
+        shown, exit_code = terminal.until_end()
+    assert (exit_code, "interrupted" in shown) == (130, True), shown
+    assert time.monotonic() - begin < 20
+    found = subprocess.run(["ps", "-eo", "sid,args"], capture_output=True, text=True, check=True).stdout
+    alive = [line.split() for line in found.splitlines() if "<defunct>" not in line]
+    assert not [words for words in alive if words[0] == str(terminal.process.pid) or str(tmp_path) in words]
 
 
 def test_a_log_gets_a_line_now_and_then(
@@ -268,6 +292,19 @@ def test_results_as_parquet(cluster: Any, models: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.jsonl"))
 
 
+def test_a_run_goes_on_with_a_parquet_file(cluster: Any, models: Path, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    out = tmp_path / "rows.parquet"
+    assert fleet(cluster, "check", models / "part0", "--out", out).exit_code == 0
+    result = fleet(cluster, "check", models, "--out", out)
+    assert "4 models done before" in result.stderr
+    assert len(set(parquet.read_table(out).column("model").to_pylist())) == parquet.read_table(out).num_rows == 12
+    before = out.read_bytes()
+    assert fleet(cluster, "cost", models, "--out", out).exit_code == 73
+    assert (out.read_bytes(), list(tmp_path.glob("*.jsonl"))) == (before, [])
+
+
 def test_a_full_disk_for_results(cluster: Any, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Full(io.FileIO):
         def write(self, data: Any) -> int:
@@ -284,6 +321,11 @@ def test_a_full_disk_for_results(cluster: Any, models: Path, monkeypatch: pytest
     assert 0 < len(rows_of(out)) < 12  # what is there is whole
     assert fleet(cluster, "check", models, "--out", out).exit_code == 0
     assert len({row["model"] for row in rows_of(out)}) == len(rows_of(out)) == 12
+
+
+def test_a_report_of_an_unknown_form_is_refused(models: Path, tmp_path: Path) -> None:
+    result = run("fleet", "show", models, "--report", tmp_path / "report.pdf")
+    assert (result.exit_code, ".md, .html, .json, .txt" in result.stderr) == (2, True), result.stderr
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "txt", "json"])
@@ -330,16 +372,41 @@ def test_a_tree_of_git(cluster: Any, models: Path, monkeypatch: pytest.MonkeyPat
     with cluster.get_client() as client:
         client.run(os.chdir, models)
     assert fleet(cluster, "check", "HEAD:part1", "--out", out).exit_code == 0
+    out.unlink()
+    (models / "part1/m001.onnx").write_bytes(b"\x01")
+    assert fleet(cluster, "show", "HEAD:part1", "HEAD:part0", "--out", out).exit_code == 0
+    (models / "part1/m001.onnx").unlink()
+    subprocess.run(["git", "add", "."], cwd=models, check=True)
+    result = fleet(cluster, "show", "nothing:part0")
+    assert (result.exit_code, "nothing:part0" in result.stderr) == (66, True), result.stderr
     with cluster.get_client() as client:
         client.run(os.chdir, "/")
-    assert len(rows_of(out)) == 4
+    assert {row["status"] for row in rows_of(out)} == {"ok"}
+    assert len(rows_of(out)) == 8
+    for words in (["rewrite", "set-doc", "HEAD:part1", "--text", "hi"], ["fmt", "HEAD:part1"]):
+        result = fleet(cluster, *words, "-i")
+        assert (result.exit_code, "is not a file" in result.stderr) == (73, True), result.stderr
 
 
 def test_listings(models: Path, tmp_path: Path) -> None:
     assert len(list_models([str(models)])) == 12
     assert len(list_models([f"{models}/part[01]/*.onnx"])) == 8
-    (models / "notes.txt").write_text(f"# a comment\n{models}/part0/m000.onnx\n\n{models}/part1\n")
-    assert len(list_models([str(models / "notes.txt")])) == 5
+    notes = models / "notes.txt"
+    notes.write_text(f"# a comment\n{models}/part0/m000.onnx\n\n{models}/part1\n")
+    listed = list_models([str(notes)])
+    assert [each.relative for each in listed][:2] == ["part0/m000.onnx", "part1/m001.onnx"]
+    assert len(listed) == 5
+    notes.write_text("s3://zoo/a/m.onnx\nhttps://host/b/m.onnx?key=1\n")
+    assert [each.relative for each in list_models([str(notes)])] == ["s3:/zoo/a/m.onnx", "https:/host/b/m.onnx"]
+    notes.write_text(f"{notes}\n{models}/part0\n")  # a line is no manifest
+    assert len(list_models([str(notes)])) == 5
+    notes.write_text(f"{models}/part0\n{models}/none\n")
+    with pytest.raises(MissingInputError, match="none names no model"):
+        list_models([str(notes)])
+    notes.unlink()
+    (models / "part0/m000.data").write_bytes(bytes(1000))
+    sizes = {each.relative: each.size or 0 for each in list_models([str(models)])}
+    assert sizes["part0/m000.onnx"] > 1000 > sizes["part0/m003.onnx"]
     assert [each.relative for each in list_models([f"{models}/**/m00[0-1].onnx"])] == [
         "part0/m000.onnx",
         "part1/m001.onnx",
@@ -354,6 +421,10 @@ def test_wrong_words(models: Path) -> None:
         (["convert", models], "choose where the results go"),
         (["find", models], "the pattern"),
         (["diff", models], "two folders"),
+        (["fmt", models], "-i to change the models, or --check"),
+        (["check", models, "--fix"], "-i to change the models"),
+        (["check", models, "-i"], "neither -i nor --fix"),
+        (["convert", models, "-i"], "-i"),
         (["rewrite", "no-such-edit", models, "-o", "x"], "no-such-edit"),
         (["check", models, "--nonsense"], "--nonsense"),
         (["optimize", models, "-p", "nonsense", "-o", "x"], "nonsense"),
@@ -373,10 +444,9 @@ def test_no_source_and_no_other_result_is_overwritten(cluster: Any, models: Path
         [a, b, "--text", "hi", "-o", b],
         [a, b, "--text", "hi", "-o", tmp_path / "new"],
         [a, "--text", "hi", "-o", a],
-        ["HEAD:models", "--text", "hi", "-i"],
     )
     for words in cases:
-        assert fleet(cluster, "rewrite", "set-doc", *words).exit_code in (66, 73), words
+        assert fleet(cluster, "rewrite", "set-doc", *words).exit_code == 73, words
     assert (b / "m.onnx").read_bytes() == before
     assert not (tmp_path / "new").exists()
 
@@ -407,3 +477,110 @@ def test_secrets_of_a_url_are_in_no_row_and_no_summary(cluster: Any, tmp_path: P
     result = fleet(cluster, "show", manifest, "--out", out)
     for word in ("anna", "pw0rd9", "hidd3n"):
         assert word not in result.stdout + result.stderr + out.read_text()
+
+
+def test_weights_in_other_files_come_along(cluster: Any, tmp_path: Path) -> None:
+    zoo = tmp_path / "zoo"
+    for part in ("a", "b"):
+        (zoo / part).mkdir(parents=True)
+        weights = numpy_helper.from_array(np.full([100, 100], ord(part), np.float32), "w")
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 100]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="n")], "g", [x], [y], [weights])
+        for name in ("m.onnx", "same.onnx"):  # two models with one data file
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+            (zoo / part / "m.data").unlink(missing_ok=True)
+            onnx.save(model, zoo / part / name, save_as_external_data=True, location="m.data", size_threshold=100)
+    script = tmp_path / "script.json"
+    script.write_text('{"format": "onnxjson-rewrite/1", "edits": [{"edit": "set-doc", "text": "applied"}]}')
+    commands: tuple[list[str | Path], ...] = (
+        ["rewrite", "set-doc", zoo, "--text", "hi"],
+        ["apply", script, zoo],
+        ["convert", zoo, "--to", "onnx"],
+        ["optimize", zoo, "-p", "prune"],
+    )
+    for words in commands:
+        new = tmp_path / str(words[0])
+        assert fleet(cluster, *words, "-o", new).exit_code == 0, words
+        for part in ("a", "b"):
+            for name in ("m.onnx", "same.onnx"):
+                assert numpy_helper.to_array(onnx.load(new / part / name).graph.initializer[0])[0, 0] == ord(part)
+    assert fleet(cluster, "verify", zoo, tmp_path / "rewrite", "--samples", "1").exit_code == 0
+    (zoo / "a/m.data").unlink()
+    out = tmp_path / "rows.jsonl"
+    assert fleet(cluster, "rewrite", "set-doc", zoo, "--text", "hi", "-o", tmp_path / "x", "--out", out).exit_code == 1
+    rows = {row["model"].removeprefix(str(zoo)): row for row in rows_of(out)}
+    assert {name: row["status"] for name, row in rows.items() if "/m.onnx" in name} == {
+        "/a/m.onnx": "failed",
+        "/b/m.onnx": "ok",
+    }
+    assert "m.data" in rows["/a/m.onnx"]["error"]
+    assert not (tmp_path / "x/a/m.onnx").exists()
+
+
+def test_manifests_are_paired_by_the_paths_below_their_common_folder(
+    cluster: Any, models: Path, tmp_path: Path
+) -> None:
+    for part in range(3):
+        (models / f"part{part}/m.onnx").write_bytes((models / f"part{part}/m00{part}.onnx").read_bytes())
+    other, out = tmp_path / "other", tmp_path / "rows.jsonl"
+    shutil.copytree(models, other)
+    for root in (models, other):
+        names = sorted(root.rglob("m.onnx"))
+        (tmp_path / f"{root.name}.txt").write_text("".join(f"{each}\n" for each in names))
+    assert fleet(cluster, "diff", tmp_path / "zoo.txt", tmp_path / "other.txt", "--out", out).exit_code == 0
+    assert len(rows_of(out)) == 3
+    doubled = tmp_path / "doubled.txt"
+    doubled.write_text("http://127.0.0.1:9/m.onnx?a\nhttp://127.0.0.1:9/m.onnx?b\n")
+    result = fleet(cluster, "diff", doubled, models)
+    assert (result.exit_code, "cannot be paired" in result.stderr) == (2, True), result.stderr
+
+
+def test_the_size_of_an_object_is_known_once_it_is_read(cluster: Any, models: Path, tmp_path: Path) -> None:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    manifest, out = tmp_path / "models.txt", tmp_path / "rows.jsonl"
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(models))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        manifest.write_text(f"http://127.0.0.1:{server.server_port}/part0/m000.onnx\n")
+        assert fleet(cluster, "show", manifest, "--out", out).exit_code == 0
+        server.shutdown()
+    assert rows_of(out)[0]["bytes"] == (models / "part0/m000.onnx").stat().st_size
+
+
+def test_an_object_that_changes_after_the_listing(s3: Any, tmp_path: Path) -> None:
+    """The row is about the object that is there, and whole; that of an object that is gone has failed."""
+    folder = make_models(tmp_path / "zoo", 6)
+    s3.put(str(folder / "part1/m001.onnx"), "zoo/changing/m.onnx")
+    s3.put(str(folder / "part1/m001.onnx"), "zoo/changing/gone.onnx")
+    sources = {each.relative: each for each in list_models(["s3://zoo/changing"])}
+    s3.put(str(folder / "part0/m000.onnx"), "zoo/changing/m.onnx")
+    s3.rm("zoo/changing/gone.onnx")
+    job = Job("show", ("show", "--json"), has_report=True, limits=Limits())
+    row, gone = job.row(sources["m.onnx"]), job.row(sources["gone.onnx"])
+    end_processes(all_=False)
+    assert (row.status, [each["op_type"] for each in row.report["operators"]]) == ("ok", ["Abs"])
+    assert (gone.status, gone.exit_code) == ("failed", 66)
+
+
+def hostile_row(source: Source) -> Row:
+    """Do a model in the program of `tests.fleet.hostile`; runs on a worker."""
+    outcome = run_limited("tests.fleet.hostile", [source.model], Limits(seconds=3.0, memory=8 << 30))
+    return Row(model=source.model, command="x", status="ok" if outcome.code == 0 else "failed", error=outcome.problem)
+
+
+def test_a_crash_a_hang_and_an_allocation_among_200_cost_three_rows(cluster: Any) -> None:
+    sources = [Source(f"m{number}", "", 1) for number in range(200)]
+    for place, name in ((50, "crash"), (51, "hang"), (150, "allocation")):
+        sources[place] = Source(name, "", 1)
+    rows: list[Row] = []
+    with cluster.get_client() as client:
+        engine.run(client, sources, hostile_row, rows.extend, lambda _: None, command="x", most_failures=None)
+        client.run(end_processes, all_=False)
+    assert sorted(row.model for row in rows) == sorted(each.model for each in sources)
+    assert {row.model: row.error for row in rows if row.status == "failed"} == {
+        "crash": "its process crashed (SIGSEGV)",
+        "hang": "it was ended after 3 s (--timeout)",
+        "allocation": "its process ended with the code 1",
+    }

@@ -118,8 +118,10 @@ def test_a_server_without_ranges(served: tuple[str, Path]) -> None:
 
 def test_how_much_was_read_is_said_with_v(memory: Any, tmp_path: Path) -> None:
     memory.pipe("/m.onnx", saved(tmp_path).read_bytes())
-    assert "bytes of memory://m.onnx" in run("show", "-v", "memory://m.onnx").stderr
-    remote.forget()
+    url = "memory://m.onnx"
+    for words in (["show"], ["check"], ["find", url, "MatMul"], ["diff", tmp_path / "m.onnx"], ["run", "--dim", "n=1"]):
+        assert f"bytes of {url}" in run(*words, "-v", *([url] * (url not in words))).stderr, words
+        remote.forget()
     assert "bytes of" not in run("show", "memory://m.onnx").stderr
 
 
@@ -174,6 +176,15 @@ def test_copies_are_kept_and_their_bytes_are_limited(served: tuple[str, Path], t
     assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 2
     run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
     assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 1
+
+
+def test_a_limit_of_the_cache_that_is_no_number(served: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = served
+    saved(folder)
+    result = run_process(
+        "show", f"{url}/m.onnx", more={"XDG_CACHE_HOME": str(tmp_path / "cache"), "ONNXJSON_CACHE_BYTES": "10G"}
+    )
+    assert (result.exit_code, "set a number of bytes" in result.stderr) == (65, True), result.stderr
 
 
 def test_without_a_url_nothing_can_use_the_network(tmp_path: Path) -> None:
