@@ -144,7 +144,7 @@ def _reshape(call: Call) -> Outputs:
         raise BlockedError(COMPUTED_SHAPE)
     if not any(map(has_batch, axes)):
         if any([isinstance(each, tuple) and has_batch(each) for each in shape]):
-            raise BlockedError("its shape follows the batch, and its input does not")
+            raise BlockedError("its shape follows the batch, but its input does not")
         return [[None] * len(shape)]
     is_open = -1 in shape
     sizes = _filled_in(call, axes, shape, sizes)

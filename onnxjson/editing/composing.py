@@ -243,7 +243,7 @@ def split_at(model: Model, values: Sequence[str], folder: Path | None = None) ->
     for place in sorted(range(len(names)), key=lambda each: len(ancestors[each])):
         group = ancestors[place] - taken
         if not group:
-            raise EditError(f'the piece that ends at "{visible(names[place])}" would have no nodes but constant ones')
+            raise EditError(f'the piece that ends at "{visible(names[place])}" would have only constant nodes')
         groups.append(sorted(group))
         taken |= group
     rest = [position for position in range(len(main.graph.node)) if position not in taken | constant]

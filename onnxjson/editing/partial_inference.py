@@ -234,9 +234,9 @@ def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) 
         group = numbers.get("group") or 1
         weights = second[1]
         if isinstance(weights, int) and _differ(first[1], weights * group):
-            return f"it expects {weights * group} channels, and its input has {first[1]}"
+            return f"it expects {weights * group} channels, but its input has {first[1]}"
     if node.op_type in ("LSTM", "GRU", "RNN") and len(first) == len(second) == 3 and _differ(first[2], second[2]):
-        return f"it expects {second[2]} features, and its input has {first[2]}"
+        return f"it expects {second[2]} features, but its input has {first[2]}"
     return None
 
 

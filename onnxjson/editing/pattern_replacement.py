@@ -61,7 +61,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         str | None, Role("nodes"), Meta(description="Replace only matches whose last node is one of these.")
     ] = None
     keep: Annotated[bool, Meta(description="Keep nodes of a match whose outputs are used elsewhere.")] = False
-    where_possible: Annotated[bool, Meta(description="Leave matches as they are that cannot be replaced.")] = False
+    where_possible: Annotated[bool, Meta(description="Leave matches that cannot be replaced as they are.")] = False
     prove: Annotated[
         bool, Meta(description="Run both sides of each replacement on the same random inputs; refuse differences.")
     ] = False
@@ -114,7 +114,7 @@ def _apart(found: Sequence[Match]) -> list[Match]:
 def _check_names(bound: Mapping[str, bool], replacement: ValuePattern, edit: str) -> None:
     for part in parts(replacement):
         if isinstance(part, Call) and part.name and (part is not replacement or bound.get(part.name, True)):
-            raise ParameterError(f"{edit}: as ${part.name} is no value of the pattern that a whole call replaces")
+            raise ParameterError(f"{edit}: as ${part.name} is not a value of the pattern that a whole call replaces")
         if isinstance(part, Bound) and bound.get(part.name, True):
             what = "is an attribute, not a value" if part.name in bound else "is not in the pattern"
             raise ParameterError(f"{edit}: ${part.name} of the replacement {what}")

@@ -202,12 +202,12 @@ class _Correction:
         if dims is not None and tensor is not None and tensor.shape is None:
             shape = TensorShape(dim=(Dimension(),) * len(dims))
             value = with_type(value, Type(tensor_type=replace(tensor, shape=shape)))
-            assumed = "; that it still has this rank is assumed"
+            assumed = "; the rank is assumed to be the same"
         there = self.difference.twins.get(scope)
         old = there.types.get(name) if there is not None and name in there.output_names else stated.type
         if name in self.decided[scope] and old is not None and value.type is not None and old != value.type:
             now, was = (visible(format_type(each) or "another type") for each in (value.type, old))
-            note = f'the output "{visible(name)}" is {now} now, and was {was} before{assumed}'
+            note = f'the output "{visible(name)}" changed from {was} to {now}{assumed}'
             cause = self.causes.get((scope, name))
             self._notes.append(f"{note}; not all of it is known after {cause}" if cause is not None else note)
         return value

@@ -338,7 +338,7 @@ def _settings(place: InstallTarget, settings: dict[str, str], python: str) -> Ob
     if other:
         what = f"the {place.scope} settings of git start another Python or are of another version"
         return Observation(False, f"{what}: {', '.join(other)}{again}")
-    return Observation(True, f"all {place.scope} settings of git are there")
+    return Observation(True, f"all {place.scope} settings of git are set")
 
 
 def _attributes(git: Git) -> Iterator[Observation]:

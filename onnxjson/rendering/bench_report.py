@@ -210,10 +210,9 @@ def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
 
 
 LEGEND: Final = (
-    "ms: median of a run, start: to open a session, offline: the same where the model was optimised before; all in "
-    "milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: of an element to the original, "
-    "of max: as a share of the greatest element; "
-    "verified: the same values, close within the tolerance, or not."
+    "ms: median of the runs. start: time to open a session; offline: the same for a model optimised in advance. All "
+    "are milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: largest difference of an element "
+    "from the original; of max: its share of the largest element. verified: same values, close, or different."
 )
 
 

@@ -199,10 +199,10 @@ def _placement_lines(placement: Placement, width: int, *, every_node: bool) -> I
         yield (Span(f"  {counted(count, 'node')} on {provider}"),)
     made = sum(each.address is None for each in placement.nodes)
     yield (Span(f"  {counted(placement.cuts, 'value')} from one provider to another"),)
-    yield (Span(f"  the basic optimizations removed {placement.removed:,} nodes and made {made:,}", "quiet"),)
+    yield (Span(f"  the basic optimizations removed {placement.removed:,} nodes and added {made:,}", "quiet"),)
     if placement.kept_off:
         off = ", ".join([f"{visible(name)} {count}" for name, count in placement.kept_off.items()])
-        yield from paragraph(f"not on the provider that comes first: {off}", width, "quiet")
+        yield from paragraph(f"not on the first provider: {off}", width, "quiet")
     for each in placement.nodes if every_node else ():
         yield (Span(f"  {each.provider}  {visible(each.operator)} {visible(each.name)}"),)
 

@@ -173,7 +173,7 @@ class Inputs:
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):
             if time.monotonic() > until:
-                raise LimitError(f"making values for {len(self.inputs):,} inputs exceeds the limit of time (--timeout)")
+                raise LimitError(f"random values for {len(self.inputs):,} inputs exceed the time limit (--timeout)")
             draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]))
             value = next((given[name] for name in each.names if name is not None and name in given), None)
             if value is None:

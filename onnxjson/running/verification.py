@@ -341,7 +341,7 @@ class Verifier:
         interface = self.models.interface
         for one, other in interface.inputs:
             if one is None:
-                yield f'only the target has the input "{visible(str(other))}"; it got random values'
+                yield f'only the target has the input "{visible(str(other))}"; it gets random values'
             elif other is None:
                 yield f'only the base has the input "{visible(one)}"'
         for name in interface.added:

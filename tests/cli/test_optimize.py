@@ -200,8 +200,11 @@ def test_several_models_go_on_after_one_that_fails(binary: Path, rename: Path) -
         ((), "no pass is named; add -p NAME, such as -p onnxsim"),
         (("-p", "onnxsimm"), 'there is no pass "onnxsimm"; did you mean "onnxsim"'),
         (("-p", "onnxsim{fodl=1}"), 'onnxsim has no option "fodl"; did you mean "fold"?'),
-        (("-p", "onnxsim", "a=1"), "quote the braces, so that the shell leaves them: -p 'NAME{a=1}'"),
-        (("-p", "onnxsimfold=true", "onnxsimcheck=1"), "quote the braces, so that the shell leaves them: -p 'onnxsim{"),
+        (("-p", "onnxsim", "a=1"), "quote the braces, so that the shell does not expand them: -p 'NAME{a=1}'"),
+        (
+            ("-p", "onnxsimfold=true", "onnxsimcheck=1"),
+            "quote the braces, so that the shell does not expand them: -p 'onnxsim{",
+        ),
         (("-p", "prune", "--skip", "prun"), "--skip: 'prun' is not one of the passes; did you mean \"prune\"?"),
         (("-p", "prune", "--until", "x"), "--until: 'x' is not one of the passes; the passes are prune"),
         (("-p", "prune", "--skip", "prune"), "all passes are skipped; nothing is left to run"),

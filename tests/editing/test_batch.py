@@ -281,7 +281,7 @@ def test_inputs_without_the_batch_are_named_and_can_be_chosen() -> None:
     assert _types(after) == ["float32[3,4]", "float32[4,3]", "float32[3,4]"]
     alone = run(before, SetBatchSize(size=3))
     assert alone.outcomes[0].notes == (
-        'the output "y" is float32[3,4] now, and was float32[1,4] before',
+        'the output "y" changed from float32[1,4] to float32[3,4]',
         '"state" is assumed to have no batch',
     )
     with pytest.raises(SelectorError):

@@ -108,7 +108,7 @@ def test_constant_nodes_are_in_every_piece_that_needs_them_and_join_to_one(tmp_p
     assert [piece.inputs for piece in pieces.pieces] == [("x",), ("b", "r")]
     require_same(whole, joined(pieces, tmp_path))
     assert graph_of(joined(pieces, tmp_path)).node == graph_of(whole).node
-    with pytest.raises(EditError, match='"v" would have no nodes but constant ones'):
+    with pytest.raises(EditError, match='"v" would have only constant nodes'):
         split_at(whole, ["v"])
 
 
@@ -156,7 +156,7 @@ def test_nodes_without_constants_and_subgraphs_are_pieces_too(tmp_path: Path) ->
         (["nope"], 'nothing is called "nope"'),
         (["x"], '"x" is not the output of a node of the main graph'),
         (["b"], '"b" is not the output of a node of the main graph'),
-        (["a", "a"], 'the piece that ends at "a" would have no nodes'),
+        (["a", "a"], 'the piece that ends at "a" would have only constant nodes'),
     ],
 )
 def test_cuts_that_mean_nothing_are_refused(values: list[str], message: str) -> None:

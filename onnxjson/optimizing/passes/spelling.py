@@ -94,7 +94,7 @@ def quote_the_braces(word: str) -> str:
     names = [name for name in all_names() if word.startswith(name)]
     name = max(names, key=len, default="")
     option = visible(word[len(name) :])
-    return f"quote the braces, so that the shell leaves them: -p '{name or 'NAME'}{{{option}}}'"
+    return f"quote the braces, so that the shell does not expand them: -p '{name or 'NAME'}{{{option}}}'"
 
 
 def all_names() -> list[str]:

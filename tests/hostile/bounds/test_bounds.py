@@ -98,7 +98,7 @@ def test_the_limit_of_time_includes_the_making_of_values(
     inputs(tmp_path, 3_000)
     result = run(*command, "--timeout", "0.1")
     assert result.exit_code == 71
-    assert "making values for 3,000 inputs exceeds the limit of time (--timeout)" in result.stderr
+    assert "random values for 3,000 inputs exceed the time limit (--timeout)" in result.stderr
 
 
 def test_many_inputs_run_in_a_time_that_grows_with_their_number(
