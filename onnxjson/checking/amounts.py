@@ -1,7 +1,7 @@
 """Amounts that depend on dimensions without a size: sums of products such as ``4096*N + 12*N*S``."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final, TypeAlias
 
 Term: TypeAlias = tuple[str, ...]
@@ -21,7 +21,7 @@ class Amount:
 
     def __init__(self, terms: Mapping[Term, int]) -> None:
         """Keep the terms that are not zero."""
-        self.terms = {term: factor for term, factor in terms.items() if factor}
+        self.terms = terms if all(terms.values()) else {term: factor for term, factor in terms.items() if factor}
         if len(self.terms) > _MOST_TERMS:
             raise UnknownAmountError(f"a formula of more than {_MOST_TERMS} terms")
 
@@ -32,24 +32,32 @@ class Amount:
         return hash(frozenset(self.terms.items()))
 
     def __add__(self, other: "Size") -> "Amount":
-        total = Counter(self.terms)
+        if isinstance(other, int) and not other:
+            return self
+        total = dict(self.terms)
         for term, factor in as_amount(other).terms.items():
-            total[term] += factor
+            total[term] = total.get(term, 0) + factor
         return Amount(total)
 
     __radd__ = __add__
 
     def __mul__(self, other: "Size") -> "Amount":
-        total = Counter[Term]()
+        if isinstance(other, int):
+            return self if other == 1 else Amount({term: factor * other for term, factor in self.terms.items()})
+        total: dict[Term, int] = {}
         for one, factor in self.terms.items():
-            for another, by in as_amount(other).terms.items():
-                total[tuple(sorted(one + another))] += factor * by
+            for another, by in other.terms.items():
+                term = tuple(sorted(one + another))
+                total[term] = total.get(term, 0) + factor * by
         return Amount(total)
 
     __rmul__ = __mul__
 
     def __sub__(self, other: "Size") -> "Amount":
-        return self + as_amount(other) * -1
+        rest = dict(self.terms)
+        for term, factor in as_amount(other).terms.items():
+            rest[term] = rest.get(term, 0) - factor
+        return Amount(rest)
 
     def __rsub__(self, other: "Size") -> "Amount":
         return self * -1 + other
@@ -74,6 +82,7 @@ def as_amount(size: Size) -> Amount:
     return size if isinstance(size, Amount) else Amount({(): size})
 
 
+@cache
 def named(name: str) -> Amount:
     """Return the size of a dimension that has only a name; an expression such as ``2*N`` is put in parentheses."""
     return Amount({(name if name.isidentifier() else f"({name})",): 1})
@@ -84,6 +93,18 @@ def plain(size: Size) -> int | str:
     if isinstance(size, int):
         return size
     return size.terms.get((), 0) if not any(size.terms) else str(size)
+
+
+def sum_sizes(sizes: Iterable[Size]) -> Size:
+    """Return the sum of sizes."""
+    number, terms = 0, dict[Term, int]()
+    for size in sizes:
+        if isinstance(size, int):
+            number += size
+        else:
+            for term, factor in size.terms.items():
+                terms[term] = terms.get(term, 0) + factor
+    return Amount(terms) + number if terms else number
 
 
 def product(sizes: Iterable[Size]) -> Size:
@@ -98,7 +119,8 @@ def is_at_least(one: Size, other: Size) -> bool:
     """Whether an amount is at least another one, whatever sizes the dimensions have."""
     if isinstance(one, int) and isinstance(other, int):
         return one >= other
-    return all([factor >= 0 for factor in as_amount(one - other).terms.values()])
+    left, right = as_amount(one).terms, as_amount(other).terms
+    return all([left.get(term, 0) >= right.get(term, 0) for term in (*left, *right)])
 
 
 def largest(candidates: Iterable[Size]) -> list[Size]:

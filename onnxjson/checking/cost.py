@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, largest, named, plain
+from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, is_at_least, largest, named, plain, sum_sizes
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
 from onnxjson.model.constants import find_constant, is_constant_node
 from onnxjson.model.dataflow import consumed_names
@@ -92,7 +92,9 @@ class Cost(msgspec.Struct, frozen=True):
     """The nodes that need operations or were not counted in the main graph, in the order of the file."""
 
 
-def cost_of(model: Model, folder: Path | None = None, dims: Mapping[str, int] | None = None) -> Cost:
+def cost_of(
+    model: Model, folder: Path | None = None, dims: Mapping[str, int] | None = None, *, details: bool = True
+) -> Cost:
     """Compute the cost of a model.
 
     Types that the model does not state are inferred in a guarded process, after its functions are inlined.
@@ -101,6 +103,7 @@ def cost_of(model: Model, folder: Path | None = None, dims: Mapping[str, int] | 
         model: is not modified.
         folder: the folder of small external data.
         dims: sizes of dimensions by name.
+        details: also list operators, scopes and nodes.
 
     Raises:
         ParameterError: the model has no dimension of such a name.
@@ -109,12 +112,12 @@ def cost_of(model: Model, folder: Path | None = None, dims: Mapping[str, int] | 
     check_dims(dims, model)
     sized = with_dimension_names(model, dims) if dims else model
     typed, notes = _with_types(sized, folder)
-    return _Costs(typed, is_original=not model.functions or typed is sized).total(model, dims, notes)
+    return _Costs(typed, is_original=not model.functions or typed is sized).total(model, dims, notes, details=details)
 
 
 def check_dims(dims: Mapping[str, int], *models: Model) -> None:
     """Raise `ParameterError` unless each name is that of a dimension of some model."""
-    known = {name for model in models for name in _dimensions(model)}
+    known = {name for model in models for name in _dimensions(model)} if dims else ()
     for name in dims:
         if name not in known:
             names = listed([f'"{visible(each)}"' for each in sorted(known)], 5)
@@ -128,7 +131,7 @@ def _dimensions(model: Model) -> set[str]:
 
 def known_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
     """Return the sizes of the dimensions that a model has."""
-    names = _dimensions(model)
+    names = _dimensions(model) if dims else ()
     return {name: size for name, size in dims.items() if name in names}
 
 
@@ -223,16 +226,18 @@ class _Costs:
         self._unsized = 0
         self._shapes: dict[tuple[int, str], Shape | None] = {}
 
-    def total(self, model: Model, dims: Mapping[str, int], notes: Sequence[str]) -> Cost:
+    def total(self, model: Model, dims: Mapping[str, int], notes: Sequence[str], *, details: bool) -> Cost:
         main = self._index.main
         refs = [] if main is None else _nodes(main)
         works = [self._work(ref) for ref in refs]
-        used: set[tuple[str, str]] = set()
-        weights = [sum(_new_weights(ref, used)) for ref in refs]
         sizes = {} if main is None else self._sizes(main)
         produced, peaks = (0, [(0, None)]) if main is None else self._activations(main, sizes)
         whole = sum_work(works)
         macs, flops = texts(whole)
+        if not details:
+            refs, works = [], []
+        used: set[tuple[str, str]] = set()
+        weights = [sum(_new_weights(ref, used)) for ref in refs]
         tensors = [each.tensor for each in stored_tensors(index_of(model)) if each.is_weight]
         return Cost(
             macs=macs,
@@ -253,10 +258,10 @@ class _Costs:
 
     def _node(self, ref: NodeRef, work: Work, sizes: Mapping[str, Size | None]) -> NodeCost:
         stored = [sizes.get(name) for name in ref.node.output if name]
-        total = None if None in stored else plain(sum([each for each in stored if each is not None]))
+        made = None if None in stored else plain(sum_sizes([each for each in stored if each is not None]))
         macs, flops = texts(work)
         address = ref.address if self._is_original else ""
-        return NodeCost(address, ref.node.name or "", _name_of(ref), macs, flops, total)
+        return NodeCost(address, ref.node.name or "", _name_of(ref), macs, flops, made)
 
     def _work(self, ref: NodeRef) -> Work:
         node = ref.node
@@ -346,20 +351,21 @@ class _Costs:
             ends.setdefault(position, []).append(name)
         self._unsized += sum([size is None for size in sizes.values()])
         known = {name: size for name, size in sizes.items() if size is not None}
-        alive: Size = sum([known.get(name, 0) for name in scope.inputs])
+        alive: Size = sum_sizes([known.get(name, 0) for name in scope.inputs])
         if is_inner:
             known = {name: size for name, size in known.items() if name not in scope.inputs}
             alive = 0
-        total = alive
+        produced: list[Size] = [alive]
         peaks: list[tuple[Size, str | None]] = [(alive, None)]
         for position, node in enumerate(nodes):
-            made: Size = sum([known.get(name, 0) for name in dict.fromkeys(node.output)])
-            alive, total = alive + made, total + made
+            made = [known.get(name, 0) for name in dict.fromkeys(node.output)]
+            produced += made
+            alive = sum_sizes([alive, *made])
             inside = self._inside(NodeRef(scope, position))
             peaks = _with_peak(peaks, alive + inside, f"{scope.address}/node/{position}")
             for name in ends.get(position, ()):
                 alive = alive - known.get(name, 0)
-        return total, peaks
+        return sum_sizes(produced), peaks
 
     def _inside(self, ref: NodeRef) -> Size:
         """Return the peak in the subgraphs of a node, the largest of them."""
@@ -377,11 +383,9 @@ def _peak(sizes: Sequence[Size]) -> Number | None:
 
 
 def _with_peak(peaks: list[tuple[Size, str | None]], size: Size, at: str) -> list[tuple[Size, str | None]]:
-    if len(peaks) > _MOST_PEAKS:
+    if len(peaks) > _MOST_PEAKS or any([is_at_least(each, size) for each, _ in peaks]):
         return peaks
     kept = largest([*[each for each, _ in peaks], size])
-    if size not in kept or size in [each for each, _ in peaks]:
-        return peaks
     return [each for each in peaks if each[0] in kept] + [(size, at)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.checking.amounts import Size, UnknownAmountError, plain, product
+from onnxjson.checking.amounts import Size, UnknownAmountError, plain, product, sum_sizes
 
 Shape: TypeAlias = tuple[Size, ...]
 
@@ -313,11 +313,8 @@ def work_of(key: tuple[str, str], call: Call) -> Work:
 
 def sum_work(works: Iterable[Work]) -> Work:
     """Return the sum of operations."""
-    macs: Size = 0
-    other: Size = 0
-    for work in works:
-        macs, other = macs + work.macs, other + work.other
-    return Work(macs, other)
+    listed = list(works)
+    return Work(sum_sizes([each.macs for each in listed]), sum_sizes([each.other for each in listed]))
 
 
 def texts(work: Work) -> tuple[int | str, int | str]:

@@ -58,7 +58,8 @@ class GateResult(NamedTuple):
 
 def with_cost(judged: Judged, policy: Policy) -> Judged:
     """Return a model with its cost, which reports show even without a budget."""
-    return replace(judged, cost=cost_of(judged.model, judged.folder, known_dims(policy.dims, judged.model)))
+    dims = known_dims(policy.dims, judged.model)
+    return replace(judged, cost=cost_of(judged.model, judged.folder, dims, details=False))
 
 
 def judge_change(

@@ -64,7 +64,7 @@ def judged(policy: Policy, path: str, model: Model, folder: Path | None, file_by
     """Return a model with the cost that the budgets of a policy need; see `measure` for the others."""
     needs_cost = bool(OF_COST & policy.budgets.keys())
     dims = known_dims(policy.dims, model)
-    return Judged(path, model, folder, file_bytes, cost_of(model, folder, dims) if needs_cost else None)
+    return Judged(path, model, folder, file_bytes, cost_of(model, folder, dims, details=False) if needs_cost else None)
 
 
 def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tuple[Judged, list[str]]:

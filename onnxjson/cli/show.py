@@ -1,7 +1,7 @@
 """``onnxjson show``: a model, a node or a tensor in detail."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -64,7 +64,13 @@ class _ShowCommand(options.Command):
 @options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
 @options.option("--shapes", "Infer types and shapes; list those of all outputs of nodes.", "with_shapes")
 @options.dims
-@options.option("--overlay FILE", "In a page: times or placement from `run --json`.", type=click.Path(path_type=Path))
+@options.option(
+    "--overlay FILE",
+    "In a page: JSON of `run`, `verify --locate` or `diff`; may be repeated.",
+    "overlays",
+    type=click.Path(path_type=Path),
+    multiple=True,
+)
 @options.weights_from
 @reports.view_options("text", "json", "html", "explorer", to_file=True)
 @click.pass_context
@@ -77,7 +83,7 @@ def show_command(
     with_cost: bool,
     with_shapes: bool,
     dims: dict[str, int],
-    overlay: Path | None,
+    overlays: tuple[Path, ...],
     weights_from: Path | None,
     view: reports.View,
 ) -> None:
@@ -102,7 +108,7 @@ def show_command(
     is_page = view.form in ("html", "explorer")
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError(f"--format {view.form} applies to one whole model")
-    if overlay is not None and view.form != "html":
+    if overlays and view.form != "html":
         raise click.UsageError("--overlay is for a page: -o m.html")
     if dims and not (with_cost or with_shapes or is_page):
         raise click.UsageError("--dim is for --cost, --shapes and pages")
@@ -112,7 +118,7 @@ def show_command(
             opened.append(_open(path, weights_from))
     if is_page:
         with output.working(f"drawing {paths[0]}"):
-            view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], view.form, dims, overlay))
+            view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], view.form, dims, overlays))
         return
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
@@ -191,7 +197,7 @@ def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple
     return joined, lines
 
 
-def _page(opened: _Opened, form: str, dims: dict[str, int], overlay: Path | None) -> Iterable[str]:
+def _page(opened: _Opened, form: str, dims: dict[str, int], files_of_overlays: Sequence[Path]) -> Iterable[str]:
     """Return the whole model as a page, or as a graph for Model Explorer."""
     from onnxjson.checking.cost import cost_of, known_dims
     from onnxjson.rendering import model_page
@@ -199,7 +205,9 @@ def _page(opened: _Opened, form: str, dims: dict[str, int], overlay: Path | None
 
     if form == "explorer":
         return [as_json(model_page.explorer_data(opened.path.name, opened.index), indent=None) + "\n"]
-    overlays = {} if overlay is None else model_page.overlays_of(overlay, opened.index)
+    overlays: dict[str, Mapping[str, float | str]] = {}
+    for each in files_of_overlays:
+        overlays |= model_page.overlays_of(each, opened.index, opened.path.name)
     try:
         inputs = opened.model.graph.input if opened.model.graph is not None else ()
         named = {name: 2 for each in inputs for name in each.shape or () if isinstance(name, str)}

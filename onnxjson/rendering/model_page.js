@@ -93,11 +93,12 @@ function list() {
   };
   for (const graph of graphs) add(graph, 0);
 }
+const weight = amount => typeof amount === "string" ? 1 : amount || 0;
 function total(part) {
   if (typeof part === "number") return amounts[part];
   if (part.sums !== amounts) {
     part.sums = amounts;
-    part.sum = part.parts.reduce((sum, each) => sum + (Number(total(each)) || 0), 0);
+    part.sum = part.parts.reduce((sum, each) => sum + weight(total(each)), 0);
   }
   return part.sum || undefined;
 }
@@ -212,7 +213,7 @@ function look() {
 search.addEventListener("input", look);
 overlay.addEventListener("change", () => {
   amounts = data.overlays[overlay.value] ?? null;
-  most = amounts ? graphs.reduce((sum, graph) => sum + (total(graph) || 0), 0) : 0;
+  most = amounts ? graphs.reduce((sum, graph) => sum + weight(total(graph)), 0) : 0;
   draw();
 });
 tree.addEventListener("scroll", draw);

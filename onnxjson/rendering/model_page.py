@@ -6,6 +6,7 @@ page as text. All texts of the model are made visible first.
 
 import json
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -131,21 +132,51 @@ def _attribute(attribute: Attribute) -> str:
     return text if text is not None else "a tensor" if attribute.t is not None else "a graph or other value"
 
 
-def overlays_of(path: Path, index: Index) -> Overlays:
-    """Return times and execution providers of nodes from a report of ``onnxjson run --json``.
+def overlays_of(path: Path, index: Index, model: str) -> Overlays:
+    """Return what a report in JSON says about nodes.
+
+    Times and execution providers are from ``run``, errors from ``verify --locate``, differences from ``diff``.
+
+    Args:
+        path: the report.
+        index: the index of the model.
+        model: the name of its file.
 
     Raises:
         DecodeError: the file is no such report.
     """
+    found: dict[str, dict[str, float | str]] = {}
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        times = [(each["name"], each["seconds"] * 1e3) for each in report["profile"]]
-        places = [(each["name"], str(each["provider"])) for each in (report.get("placement") or {}).get("nodes", ())]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise DecodeError(f"{visible(str(path), None)}: not a report of `onnxjson run --json`: {error}") from error
-    named = {name: refs[0].address for name, _ in (*times, *places) if (refs := index.nodes_with("name", name))}
-    titled = {"time in ms": times, "provider": places}
-    return {title: {named[name]: value for name, value in found if name in named} for title, found in titled.items()}
+        if report["format"] == "onnxjson-verification/1":
+            side = "target" if Path(str(report["target"])).name == model else "base"
+            places = [(address, each) for each in report["location"]["places"] for address in each[side]]
+            found["largest error"] = {
+                address: _number(each["max_abs"]) or _words(each["problem"] or "differs") for address, each in places
+            }
+        elif report["format"] == "onnxjson-diff/1":
+            side = "target" if report["summary"]["target_nodes"] == len(index.node_refs) else "base"
+            members = [(each["kind"], member[side]) for each in report["events"] for member in each["members"]]
+            found["difference"] = {address: _words(kind) for kind, addresses in members for address in addresses}
+        else:
+            placed = (report.get("placement") or {}).get("nodes", ())
+            found["provider"] = {each["address"]: _words(each["provider"]) for each in placed}
+            times = [(each["name"], each["seconds"] * 1e3) for each in report["profile"]]
+            known = {name: refs[0].address for name, _ in times if (refs := index.nodes_with("name", name))}
+            found["time in ms"] = {known.get(name, ""): _number(value) for name, value in times}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        commands = "`run`, `verify --locate` or `diff` with --json"
+        raise DecodeError(f"{visible(str(path), None)}: not a report of {commands}: {error}") from error
+    return found
+
+
+def _number(value: float | None) -> float | str:
+    """Return a number for the page; "" for none, and words for one that JSON does not have."""
+    return "" if value is None else value if isfinite(value) else str(value)
+
+
+def _words(text: object) -> str:
+    return visible(str(text), _LONGEST)
 
 
 def explorer_data(name: str, index: Index) -> dict[str, Any]:

@@ -53,18 +53,31 @@ def test_no_text_of_a_model_leaves_its_place(tmp_path: Path) -> None:
     assert "\x1b" not in page
 
 
-def test_report_of_a_run_is_an_overlay(tmp_path: Path) -> None:
+def test_reports_are_overlays(tmp_path: Path) -> None:
     onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
-    report = {"profile": [{"name": "/conv", "seconds": 0.25}], "placement": {"nodes": [
-        {"name": "/fc", "provider": "CPUExecutionProvider"}]}}  # fmt: skip
-    (tmp_path / "run.json").write_text(json.dumps(report))
-    overlays = data_of(page_of(tmp_path / "m.onnx", "--overlay", tmp_path / "run.json"))["overlays"]
+    new = tmp_path / "new.onnx"
+    run("rewrite", "set-attribute", tmp_path / "m.onnx", "op:LeakyRelu", "alpha", "0.3", "-o", new)
+    reports = {
+        "verify": run("verify", tmp_path / "m.onnx", new, "--locate", "--json").stdout,
+        "diff": run("diff", tmp_path / "m.onnx", new, "--json").stdout,
+        "run": json.dumps({"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": 0.25}],
+            "placement": {"nodes": [{"address": "/graph/node/4", "provider": "CPU\x1b[31m"}]}}),
+        "bad": json.dumps({"format": "onnxjson-run/1"}),
+        "strange": json.dumps({"format": "onnxjson-run/1", "profile": [], "placement": {"nodes": [[]]}}),
+        "nan": '{"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": Infinity}]}',
+    }  # fmt: skip
+    for name, text in reports.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    given = [word for name in ("verify", "diff", "run") for word in ("--overlay", tmp_path / f"{name}.json")]
+    overlays = data_of(page_of(new, *given))["overlays"]
     assert overlays["time in ms"] == {"0": 250.0}
-    assert overlays["provider"] == {"4": "CPUExecutionProvider"}
-    (tmp_path / "run.json").write_text("{}")
-    assert (
-        run("show", tmp_path / "m.onnx", "-o", tmp_path / "p.html", "--overlay", tmp_path / "run.json").exit_code == 65
-    )
+    assert overlays["provider"]["4"].startswith("CPU")
+    assert "\x1b" not in overlays["provider"]["4"]
+    assert overlays["difference"] == {"1": "attribute-changed"}
+    assert overlays["largest error"]["1"] > 0.01
+    assert data_of(page_of(new, "--overlay", tmp_path / "nan.json"))["overlays"]["time in ms"] == {"0": "inf"}
+    for name in ("bad", "strange"):
+        assert run("show", new, "-o", tmp_path / "p.html", "--overlay", tmp_path / f"{name}.json").exit_code == 65
 
 
 @pytest.mark.parametrize("name", ["branches_ts", "encoder_dynamo"])
