@@ -60,8 +60,8 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
     "Tools": (
-        Entry("lsp", "Serve model texts to editors (Language Server Protocol)."),
-        Entry("mcp", "Serve models to coding agents (Model Context Protocol)."),
+        Entry("lsp", "Serve model texts to editors (Language Server Protocol).", "serving"),
+        Entry("mcp", "Serve models to coding agents (Model Context Protocol).", "serving"),
         Entry("doctor", "Check the protections of this machine against native code.", "program"),
         Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
         Entry("completion", "Print the completion script for a shell.", "program"),

@@ -274,7 +274,7 @@ def _own_node_names(ones: Index, second: Model, prefix: str, shared: set[str]) -
 
     def change(scope: Scope, graph: Body) -> Body:
         # Every function has its own node names.
-        return graph if list(scope.chain())[-1].kind == "function" else with_nodes(graph, own)
+        return graph if scope.root.kind == "function" else with_nodes(graph, own)
 
     model = rebuild(index, change) if taken else second
     return model, [f"nodes of the second that have names of the first: {_map(renames)}"] if renames else []

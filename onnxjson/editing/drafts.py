@@ -202,10 +202,8 @@ class Draft:
         """File of the text."""
         self.origin = origin
         """None for a file outside the folder of drafts."""
-        self.addresses = () if origin is None else origin.addresses
-        """Addresses of the blocks in it; none for the text of a whole model."""
-        self.ways = () if origin is None else origin.ways
-        """Landmarks of each node of the blocks, to find it after nodes moved."""
+        self.addresses, self.ways = ((), ()) if origin is None else (origin.addresses, origin.ways)
+        """See `Origin`."""
         self.places: Mapping[str, str] | None = None
         """Current address of each block in the edited model; None if not determined yet."""
 

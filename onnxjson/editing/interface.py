@@ -112,8 +112,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         return Outcome(len(found), tuple(notes))
 
     def _add(self, workspace: Workspace, scope: Scope, name: str) -> list[str]:
-        top = [*scope.chain()][-1]
-        if top.kind != "main" or scope.kind == "training":
+        if scope.root.kind != "main":
             raise EditError(f'"{visible(name)}" belongs to {scope.address}, whose values cannot be outputs')
         main = workspace.main
         if scope is main:

@@ -111,15 +111,8 @@ class Difference:
                 for position, node in enumerate(scope.graph.node):
                     if operator_key(node) in changed:
                         self._add(scope, position)
-                        if isinstance(graph := root_of(scope).graph, Function):
+                        if isinstance(graph := scope.root.graph, Function):
                             changed.add(function_key(graph))
-
-
-def root_of(scope: Scope) -> Scope:
-    """Return the main graph, function or training step that a graph is in."""
-    while scope.owner is not None:
-        scope = scope.owner.scope
-    return scope
 
 
 def _twins(old: Index, new: Index) -> dict[Scope, Scope]:

@@ -167,21 +167,13 @@ def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: st
 
 def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
     main = workspace.main
-    inputs, outputs = set(main.inputs) - set(main.initializers), {name for name in main.output_names if name}
+    of_main = dict.fromkeys(main.output_names, "output")
+    of_main |= dict.fromkeys(main.inputs.keys() - main.initializers.keys(), "input")
     names: dict[Scope, dict[str, str]] = {}
     for scope in workspace.index.scopes:
-        if scope.kind != "subgraph" and scope is not main:
-            continue
-        top = next(each for each in scope.chain() if each.outer is None)
-        if top is not main:
-            continue
-        mapping = names[scope] = {}
-        for name in scope.defined_names:
-            kind = "tensor"
-            if scope is main:
-                kind = "input" if name in inputs else "output" if name in outputs else "tensor"
-            if kind in kinds:
-                mapping[name] = prefix + name
+        if scope.root is main:
+            its = of_main if scope is main else {}
+            names[scope] = {name: prefix + name for name in scope.defined_names if its.get(name, "tensor") in kinds}
     return _renamed_values(workspace, names)
 
 

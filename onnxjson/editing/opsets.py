@@ -118,9 +118,7 @@ def _refuse_elsewhere(nodes: Sequence[NodeRef], domain: str, old: int, version: 
         ("function", "bodies of functions", "inline them first (inline-functions)"),
         ("training", "training steps", "convert a model without training_info"),
     ):
-        # A training step sees the main graph, but is not part of it.
-        roots = [next(each for each in ref.scope.chain() if each.kind != "subgraph") for ref in nodes]
-        inside = [ref for ref, root in zip(nodes, roots, strict=True) if root.kind == kind]
+        inside = [ref for ref in nodes if ref.scope.root.kind == kind]
         if inside:
             reason = f"{_operators(inside)} changed {change}, in {words}, which the converter ignores"
             raise EditError(f"{reason}; {advice}", inside[0].address)

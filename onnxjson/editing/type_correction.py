@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.editing.model_difference import Difference, root_of
+from onnxjson.editing.model_difference import Difference
 from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, size_conflict
 from onnxjson.editing.type_relations import (
     Dims,
@@ -171,7 +171,7 @@ class _Correction:
             return InferredPart({}, {"": str(error)})
 
     def _restated(self, scope: Scope, graph: Body) -> Body:
-        root, types = root_of(scope), self.types[scope]
+        root, types = scope.root, self.types[scope]
         if root.kind != "main":
             is_called = isinstance(root.graph, Function) and function_key(root.graph) in self.calls
             is_other = is_called or self.difference.around[root]

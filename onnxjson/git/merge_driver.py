@@ -17,9 +17,9 @@ from onnxjson.codecs.text_file import is_other_json
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
-from onnxjson.model.payloads import CHUNK, SourceFile
+from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.running.server_process import scratch_folder
-from onnxjson.storage.identity import StreamHash, open_source, sha256_of
+from onnxjson.storage.identity import open_source, sha256_of
 
 if TYPE_CHECKING:
     from onnxjson.storage import files
@@ -158,7 +158,7 @@ def _version(path: Path, what: str) -> _Version:
     source = open_source(path)
     wanted = lfs_pointer(source.read_at(0, min(source.size, POINTER_BYTES)))
     if wanted is None:
-        return _Version(what, path, path, _sha256_of(source), is_pointer=False, is_empty=not source.size)
+        return _Version(what, path, path, _content(source).sha256, is_pointer=False, is_empty=not source.size)
     store = _lfs_storage()
     stored = lfs_file(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
@@ -166,12 +166,9 @@ def _version(path: Path, what: str) -> _Version:
     return _Version(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
 
 
-def _sha256_of(source: SourceFile) -> str:
+def _content(source: SourceFile) -> FileSlice:
     # By offsets: if /dev/fd leads to the same descriptor, all readers share one position in the file.
-    digest = StreamHash()
-    for start in range(0, source.size, CHUNK):
-        digest.update(source.read_at(start, min(CHUNK, source.size - start)))
-    return digest.hexdigest()
+    return FileSlice(source, 0, source.size)
 
 
 def _lfs_storage() -> Path:
@@ -216,13 +213,12 @@ def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | N
 
 def _replace(path: Path, content: Path) -> None:
     """Replace the content of the result file of git, and check that it is complete."""
-    source = open_source(content)
+    wanted = _content(open_source(content))
     with path.open("wb") as target:
-        for start in range(0, source.size, CHUNK):
-            target.write(source.read_at(start, min(CHUNK, source.size - start)))
+        target.writelines(wanted.chunks())
         target.flush()
         os.fsync(target.fileno())
-    if sha256_of(path) != _sha256_of(source):
+    if sha256_of(path) != wanted.sha256:
         raise FileError("the disk returned other bytes than were written; check the disk")
 
 
@@ -230,8 +226,8 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
     """Add a file to the local store of Git LFS; return the file of its pointer."""
     from onnxjson.storage.saving import make_folder, save_file
 
-    source = open_source(content)
-    sha256, size = _sha256_of(source), source.size
+    found = _content(open_source(content))
+    sha256 = found.sha256
     store = _lfs_storage()
     place = store / "objects" / sha256[:2] / sha256[2:4] / sha256
     if not place.is_file():
@@ -239,11 +235,11 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
             make_folder(folder)
 
         def written(sink: "Sink") -> None:
-            for start in range(0, size, CHUNK):
-                sink.write(source.read_at(start, min(CHUNK, size - start)))
+            for piece in found.chunks():
+                sink.write(piece)
 
         save_file(place, written)
-    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n", "ascii")
+    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(found)}\n", "ascii")
     return pointer
 
 

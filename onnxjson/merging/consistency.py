@@ -168,7 +168,7 @@ class Consistency:
             users = [
                 ref
                 for ref in self.index.node_refs
-                if plain_domain(ref.node.domain) == domain and list(ref.scope.chain())[-1].kind != "function"
+                if plain_domain(ref.node.domain) == domain and ref.scope.root.kind != "function"
             ]
             if users:
                 imports = enumerate(self._models[0].opset_import)

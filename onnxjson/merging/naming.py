@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 from onnxjson.merging.records import Origins
-from onnxjson.merging.sides import FunctionKey, Side, interface_names, with_function_names, with_node_names, written_key
+from onnxjson.merging.sides import FunctionKey, Side, interface_names, relabelled, with_node_names, written_key
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at, value_at
@@ -61,9 +61,7 @@ def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapp
     if found is None:
         return value
     model, place = found
-    if functions:
-        model = rebuild(Index(model), lambda _, body: with_node_names(body, {}, functions))
-        model = with_function_names(model, functions)
+    model = relabelled(model, functions)
     if names:
         index = Index(model)
         # A graph also defines its own names; the model around it is only a wrapper.
@@ -147,16 +145,12 @@ class Restored:
         ]
         self._index = merged
         self._functions = self._function_names(merged.model)
-        self._nodes = self._node_names()
+        nodes = self._node_names()
         self._values: dict[Scope, dict[str, str]] = {}
         self._final: dict[Scope, set[str]] = {}
         for scope in self._index.scopes:
             self._name_values(scope)
-        model = merged.model
-        if self._nodes or self._functions:
-            nodes = self._nodes
-            model = rebuild(merged, lambda scope, graph: with_node_names(graph, nodes.get(scope, {}), self._functions))
-            model = with_function_names(model, self._functions)
+        model = relabelled(merged.model, self._functions, nodes)
         names = {scope.address: mapping for scope, mapping in self._values.items() if mapping}
         if names:
             index = Index(model)
@@ -183,8 +177,8 @@ class Restored:
                 found[key] = (new[0], new[1], new[2])
         return found
 
-    def _node_names(self) -> dict[Scope, dict[int, str | None]]:
-        found: dict[Scope, dict[int, str | None]] = {}
+    def _node_names(self) -> dict[str, dict[int, str | None]]:
+        found: dict[str, dict[int, str | None]] = {}
         for ref in self._index.node_refs if any(side.nodes for side in self._sides) else ():
             address, _ = self._origins.of_node(ref)
             if address is not None:
@@ -192,7 +186,7 @@ class Restored:
                 mine, its = [side.nodes.get(address, old) for side in self._sides]
                 new = self._choice(old, mine, its, f"{ref.address}/name")
                 if new != old:
-                    found.setdefault(ref.scope, {})[ref.position] = new
+                    found.setdefault(ref.scope.address, {})[ref.position] = new
         return found
 
     def _name_values(self, scope: Scope) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from onnxjson.merging.defects import Defects, fitting_place, in_topological_order, is_consumed_before, is_misplaced
 from onnxjson.merging.naming import is_name_of_value, scope_around, with_names
-from onnxjson.merging.sides import FunctionKey, with_function_names, with_node_names, written_key
+from onnxjson.merging.sides import FunctionKey, relabelled, written_key
 from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.display import listed, visible
@@ -17,7 +17,6 @@ from onnxjson.model.document import Function, Model, Node, Record
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, SelectorError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import collisions, renamed
-from onnxjson.model.walking import rebuild
 
 R = TypeVar("R", bound=Record)
 
@@ -130,10 +129,7 @@ class _ChosenNames:
         """Return the model with the names, wherever they are used."""
         if not self.resolved:
             return self._model
-        model = renamed(self._index, self._values)
-        if self._functions:
-            model = rebuild(Index(model), lambda _, graph: with_node_names(graph, {}, self._functions))
-        return with_function_names(model, self._functions)
+        return relabelled(renamed(self._index, self._values), self._functions)
 
     def _followed(self, conflict: Conflict) -> Conflict:
         """Return a remaining conflict with the new names in the values of its sides."""

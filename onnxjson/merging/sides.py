@@ -7,6 +7,7 @@ taken get fresh names. `onnxjson.merging.naming` restores the names in the resul
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -195,11 +196,23 @@ def _with_plain_nodes(side: Side, model: Model) -> Model:
             if nodes[position].name != its[there].name:
                 side.nodes[f"{pair.base.address}/node/{position}"] = its[there].name
                 names.setdefault(pair.target.address, {})[there] = nodes[position].name
-    if not names and not functions:
-        return model
+    return relabelled(model, functions, names)
 
-    plain = rebuild(Index(model), lambda scope, body: with_node_names(body, names.get(scope.address, {}), functions))
-    return with_function_names(plain, functions)
+
+def relabelled(
+    model: Model,
+    functions: Mapping[FunctionKey, FunctionKey],
+    nodes: Mapping[str, Mapping[int, str | None]] = MappingProxyType({}),
+) -> Model:
+    """Return a model with new names of functions, in their calls too, and of nodes by graph address and position."""
+    if not functions and not nodes:
+        return model
+    model = rebuild(Index(model), lambda scope, graph: with_node_names(graph, nodes.get(scope.address, {}), functions))
+    changed = list(model.functions)
+    for position, each in enumerate(changed):
+        if (new := functions.get(written_key(each))) is not None:
+            changed[position] = msgspec.structs.replace(each, domain=new[0], name=new[1], overload=new[2])
+    return msgspec.structs.replace(model, functions=tuple(changed))
 
 
 def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Mapping[FunctionKey, FunctionKey]) -> Body:
@@ -214,17 +227,6 @@ def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Map
         if (called := plain.get(operator_key(node))) is not None:
             nodes[position] = msgspec.structs.replace(node, domain=called[0], op_type=called[1], overload=called[2])
     return msgspec.structs.replace(graph, node=tuple(nodes))
-
-
-def with_function_names(model: Model, functions: Mapping[FunctionKey, FunctionKey]) -> Model:
-    """Return a model with new names of its functions; calls stay as they are."""
-    if not functions:
-        return model
-    changed = list(model.functions)
-    for position, each in enumerate(changed):
-        if (new := functions.get(written_key(each))) is not None:
-            changed[position] = msgspec.structs.replace(each, domain=new[0], name=new[1], overload=new[2])
-    return msgspec.structs.replace(model, functions=tuple(changed))
 
 
 def written_key(function: Function) -> FunctionKey:

@@ -354,8 +354,7 @@ def ir_version_for(domain: str, opset: int) -> int:
     """Return the lowest IR version that a model with this operator set may have; 1 if unknown."""
     from onnx import helper
 
-    known = {(name, version): ir for (name, version), ir in helper.OP_SET_ID_VERSION_MAP.items()}
-    return int(known.get((plain_domain(domain) or "ai.onnx", opset), 1))
+    return int(helper.OP_SET_ID_VERSION_MAP.get((plain_domain(domain) or "ai.onnx", opset), 1))
 
 
 _TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")

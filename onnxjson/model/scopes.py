@@ -113,6 +113,11 @@ class Scope:
             yield scope
             scope = scope.outer
 
+    @property
+    def root(self) -> "Scope":
+        """The main graph, function or training step that this graph is in."""
+        return self if self.owner is None else self.owner.scope.root
+
     @cached_property
     def inputs(self) -> dict[str, int]:
         """Inputs: name -> position."""

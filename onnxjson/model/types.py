@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec.structs import astuple
+
 from onnxjson.model import document as d
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.model.limits import LARGEST_DIM, TYPE_DEPTH
@@ -104,15 +106,7 @@ class _UnrepresentableError(Exception):
 def _format(value: d.Type, depth: int) -> str:
     if value.denotation is not None or value.unknown_fields or depth > TYPE_DEPTH:
         raise _UnrepresentableError
-    kinds = (
-        value.tensor_type,
-        value.sequence_type,
-        value.map_type,
-        value.opaque_type,
-        value.sparse_tensor_type,
-        value.optional_type,
-    )
-    present = [kind for kind in kinds if kind is not None]
+    present = [kind for kind in astuple(value) if isinstance(kind, d.Record)]
     if len(present) != 1 or present[0].unknown_fields:
         raise _UnrepresentableError
     match present[0]:

@@ -8,7 +8,7 @@ import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import ELLIPSIS, counted, visible
-from onnxjson.model.document import Attribute, Function, Graph, Model, OperatorSetId, SparseTensor, Tensor, Type
+from onnxjson.model.document import Attribute, Function, Graph, Model, SparseTensor, Tensor, Type
 from onnxjson.model.dtypes import STRING, float32_text
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.index import Index, NodeRef
@@ -71,10 +71,8 @@ class NodeView(msgspec.Struct, frozen=True):
 
 def opset_of(model: Model, ref: NodeRef) -> int | None:
     """Return the opset version for a node; None if its domain is not imported."""
-    outermost = [*ref.scope.chain()][-1].graph
-    imports: Sequence[OperatorSetId] = (
-        outermost.opset_import if isinstance(outermost, Function) and outermost.opset_import else model.opset_import
-    )
+    graph = ref.scope.root.graph
+    imports = (graph.opset_import if isinstance(graph, Function) else ()) or model.opset_import
     wanted = plain_domain(ref.node.domain)
     return next((each.version for each in imports if plain_domain(each.domain) == wanted), None)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from onnxjson.model.document import Graph, Model, ValueInfo
-from onnxjson.model.index import Index, Kind, Scope
+from onnxjson.model.index import Index, Kind
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import stored_tensors
@@ -146,7 +146,8 @@ _Counts = Counter[tuple[Kind, str, str, str]]
 def _node_counts(index: Index) -> _Counts:
     counts: _Counts = Counter()
     for scope in index.scopes:
-        kind = _kind(scope)
+        # Subgraphs of functions and of training steps count as such.
+        kind = scope.kind if scope.root.kind == "main" else scope.root.kind
         names = Counter([(node.domain, node.op_type, node.overload) for node in scope.graph.node])
         for (domain, op_type, overload), number in names.items():
             counts[kind, domain or "", op_type or "", overload or ""] += number
@@ -156,12 +157,6 @@ def _node_counts(index: Index) -> _Counts:
 def _of_kinds(counts: Counter[Kind]) -> tuple[int, int, int, int]:
     """Return the counts in the order of the fields of `Graphs` and of `Operator`."""
     return counts["main"], counts["subgraph"], counts["function"], counts["training"]
-
-
-def _kind(scope: Scope) -> Kind:
-    """Return the kind of a graph; subgraphs of functions and training count as such."""
-    outermost = [each for each in scope.chain() if each.kind in ("function", "training")]
-    return outermost[0].kind if outermost else scope.kind
 
 
 def _opsets(model: Model, counts: _Counts) -> tuple[Opset, ...]:

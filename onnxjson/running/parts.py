@@ -160,8 +160,8 @@ def _fresh_names(nodes: Sequence[d.Node], count: int) -> list[str]:
 
 def _opsets(model: d.Model, scope: Scope) -> tuple[d.OperatorSetId, ...]:
     """Return the operator sets of a graph; those of a function override those of the model."""
-    *_, outermost = scope.chain()
-    own = outermost.graph.opset_import if isinstance(outermost.graph, d.Function) else ()
+    graph = scope.root.graph
+    own = graph.opset_import if isinstance(graph, d.Function) else ()
     known = {plain_domain(each.domain) for each in own}
     return (*own, *[each for each in model.opset_import if plain_domain(each.domain) not in known])
 
