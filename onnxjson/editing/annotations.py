@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.opsets import domain_text
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.pinned_addresses import unpinned
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model import document as d
 from onnxjson.model.addresses import find_element
@@ -73,7 +74,7 @@ def _selected(
         return dict([annotated_record(workspace.tensor(edit.tensor), what)])
     if edit.graph is not None:
         address = workspace.scope(edit.graph.removeprefix("@")).address
-    found = find_element(workspace.model, address.removeprefix("@"))
+    found = find_element(workspace.model, unpinned(workspace.model, address).removeprefix("@"))
     if not isinstance(found.value, Documented):
         kinds = "a graph, function, node, attribute, tensor or value"
         raise EditError(f"{visible(found.address, 200)} has no doc string; name {kinds} by its address", address)

@@ -199,7 +199,10 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
     if found and not workspace.is_forced:
         what = f"these nodes cannot have the shapes: {listed([*found.values()], _SHOWN, '; ')}"
-        raise EditError(f"{what}; changes that belong together can be made in one script", next(iter(found)))
+        hint = "changes that belong together can be made in one script"
+        if workspace.examples:
+            hint = "set-batch-size also changes the constants that fix a batch"
+        raise EditError(f"{what}; {hint}", next(iter(found)))
     return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()])
 
 

@@ -1,7 +1,7 @@
 """Edits of attributes: set-attribute and remove-attribute."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -15,11 +15,16 @@ from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.addresses import attribute_segments
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Node
+from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operator_checks import dtype_attribute
 from onnxjson.model.operators import attribute_types, known_attributes
+
+DTYPE_ATTRIBUTES: Final = frozenset({"to", "dtype", "output_dtype", "output_datatype", "stash_type"})
+"""Integer attributes of operators of ONNX that are numbers of dtypes."""
+_INT: Final = 2
 
 
 class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
@@ -154,10 +159,15 @@ def attribute_of(
 ) -> Attribute:
     """Convert the JSON value of an attribute, as in a document; `edit` and `where` are names for messages.
 
+    For integers that are dtypes, such as `to` of Cast, the name of the dtype is accepted too.
+
     Raises:
         ParameterError: the value has another type, or an unknown one.
     """
     context = Context()
+    # Operator set 5 of ONNX has texts in capitals here.
+    if name in DTYPE_ATTRIBUTES and table and isinstance(value, str) and value.islower():
+        value = DATA_TYPES.get(value, value) if table.get(name, _INT) == _INT else value
     found = read_attributes({name: value}, table, ROOT, context, op_type=op_type)
     if context.remarks or not found:
         remark = context.remarks[0]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from onnxjson.codecs.wire_writing import message_size
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.pinned_addresses import unpinned
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import visible
@@ -198,7 +199,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
         if self.below is None:
             workspace.replace_equivalent(stripper.stripped(model))
         else:
-            address = self.below.removeprefix("@")
+            address = unpinned(workspace.model, self.below).removeprefix("@")
             element = find_element(model, address)
             if not isinstance(element.value, Record):
                 raise EditError(

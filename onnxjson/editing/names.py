@@ -56,7 +56,9 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     ] = None
     parts: Annotated[bool, Meta(description="Replace every occurrence of `from` within names.")] = False
     within: Annotated[
-        str | None, Meta(description="The address of the only graph to change, such as /graph or /functions/0.")
+        str | None,
+        Role("graph"),
+        Meta(description="The address of the only graph to change, such as /graph or /functions/0."),
     ] = None
 
     def change(self, workspace: Workspace) -> Outcome:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from onnxjson.editing.pinned_addresses import unpinned
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor
 from onnxjson.model.errors import EditError, SelectorError, UntrustedError
@@ -118,7 +119,9 @@ class Workspace:
         Raises:
             SelectorError: it is not valid or matches nothing; the message suggests similar names.
         """
-        return selector.refs if isinstance(selector, Chosen) else select_nodes(self._model, self.index, selector)
+        if isinstance(selector, Chosen):
+            return selector.refs
+        return select_nodes(self._model, self.index, unpinned(self._model, selector))
 
     def one(self, selector: str) -> NodeRef:
         """Return the only node that a selector matches.
@@ -126,7 +129,7 @@ class Workspace:
         Raises:
             SelectorError: it is not valid, or does not match exactly one node.
         """
-        return select_nodes(self._model, self.index, selector, one=True)[0]
+        return select_nodes(self._model, self.index, unpinned(self._model, selector), one=True)[0]
 
     def tensor(self, selector: str) -> TensorRef:
         """Return the only tensor that a selector matches: a constant, an input, or an output of a node.
@@ -134,7 +137,7 @@ class Workspace:
         Raises:
             SelectorError: it is not valid, or does not match exactly one tensor.
         """
-        return select_tensor(self._model, self.index, selector)
+        return select_tensor(self._model, self.index, unpinned(self._model, selector))
 
     def value(self, selector: str) -> tuple[Scope, str]:
         """Return the only value that a selector matches: the graph that defines it, and its name there.
@@ -152,7 +155,7 @@ class Workspace:
 
         Constants, inputs and outputs of the model are left out where several match.
         """
-        refs = select_tensors(self._model, self.index, selector)
+        refs = select_tensors(self._model, self.index, unpinned(self._model, selector))
         if len(refs) == 1:
             scope, name = self.value(selector)
             return [(scope.address, name)]
@@ -172,6 +175,7 @@ class Workspace:
         Raises:
             SelectorError: there is none.
         """
+        address = unpinned(self._model, address)
         found = self.index.by_address.get(address)
         if found is None:
             addresses = [scope.address for scope in self.index.scopes]

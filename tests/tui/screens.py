@@ -16,7 +16,7 @@ from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
 
 TERMINAL = Terminal(False, "unicode", "onnxjson", True)
-ASCII = Terminal(True, "ascii", "ansi-dark", False)
+ASCII = Terminal(True, "ascii", "onnxjson-ansi", False)
 
 NAMES = {" ": "space"}
 """Keys that are not called by their character."""

@@ -442,6 +442,29 @@ def test_the_command_that_is_copied_adds_such_a_node() -> None:
             assert parse_line(spell_line(edit)) == edit
 
 
+def test_a_required_attribute_must_be_filled_in_and_a_dtype_is_given_by_name(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 8)
+        await found.press("o")
+        await found.type("Cast")
+        await found.press("ctrl+s")
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        assert "to has no value" in found.text
+        assert not found.session.is_changed
+        control = next(each for each in screen._controls if each.name == "attribute")
+        control.focus()
+        await found.press("tab", *"float16")
+        assert "to=float16" in found.text
+        await found.press("enter", "ctrl+s")
+        assert found.app.screen is found.bench, found.text
+        assert "to=float16" in commands(found)[0]
+        at_cast = next(node for node in nodes(found) if node.op_type == "Cast")
+        assert at_cast.attribute[0].i == 10
+
+    on_model(tmp_path, flow)
+
+
 def test_inputs_and_outputs_are_edited_from_their_list(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("i")

@@ -5,8 +5,10 @@ from pathlib import Path
 import onnx
 from onnx import parser
 
+from onnxjson.model.document import Model
 from onnxjson.patterns.rule_files import read_rules
 from onnxjson_tui.screens.form import FormScreen
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 from tests.tui.test_form_screen import until
@@ -84,7 +86,7 @@ def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> N
     async def flow(found: Bench) -> None:
         await found.press("f", *"op:Ad")
         assert 'did you mean "Add"' in found.text
-        assert len(found.bench.nodes.rows) == 4
+        assert len(found.bench.nodes.rows) == 0
         await found.press("d")
         assert len(found.bench.nodes.rows) == 2
         await found.press("escape")
@@ -107,6 +109,12 @@ def test_filter_that_finds_nothing_is_asked_again_with_what_was_typed(tmp_path: 
         assert found.bench.prompt.is_asking
         assert found.bench.prompt.input.value == "op:Cov"
         assert "no node has op:Cov" in found.text
+        assert len(found.bench.nodes.rows) == 0
+        await found.press("escape")
+        assert found.bench.filter == ""
+        assert len(found.bench.nodes.rows) == 4
+        await found.press("f", *"Relu", "backspace", "backspace", "backspace", "backspace", *"op:", "escape")
+        assert found.bench.filter == ""
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -219,3 +227,54 @@ def test_constants_of_a_pattern_are_opened_one_by_one(tmp_path: Path) -> None:
         assert len(found.bench.nodes.rows) == 2
 
     run_small(path, flow)
+
+
+def test_search_and_filter_go_to_another_graph_if_only_that_has_matches(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", subgraph_model())
+
+    async def flow(found: Bench) -> None:
+        await found.press("/", *"inner")
+        assert "enter goes to another graph" in found.footer
+        await found.press("enter")
+        assert found.session.places.cursor == "/graph/node/1/attribute/then_branch/g/node/0"
+        await found.press("ctrl+o")
+        await found.press("f")
+        await found.type("op:Neg")
+        assert found.bench.here is not None
+        assert found.bench.here.node.op_type == "Neg"
+        assert "of filter op:Neg" in found.lines[0]
+
+    run_small(path, flow)
+
+
+def test_leaving_a_function_returns_to_the_call_that_was_entered(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.nodes.move_to(1)
+        await found.press("g", "s")
+        assert found.session.places.cursor == "/functions/0/node/0"
+        await found.press("-")
+        assert found.session.places.cursor == "/graph/node/1"
+
+    run_small(saved(tmp_path / "m.onnx", function_model()), flow)
+
+
+def subgraph_model() -> Model:
+    return model_of(
+        """g (bool c, float[2] x) => (float[2] y) {
+        a = Relu(x)
+        y = If (c) <then_branch = t () => (float[2] t1) { ["inner"] t1 = Neg(a) },
+                    else_branch = e () => (float[2] e1) { e1 = Relu(a) }>
+        }"""
+    )
+
+
+def function_model() -> Model:
+    return model_of(
+        """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+        g (float[2] x) => (float[2] y) {
+        a = local.twice(x)
+        y = local.twice(a)
+        }
+        <domain: "local", opset_import: ["" : 20]>
+        twice (p) => (q) { q = Add(p, p) }"""
+    )

@@ -14,6 +14,7 @@ from onnxjson.editing.applying import run as made
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError
+from onnxjson.model.tensors import to_numpy
 from onnxjson.storage.external_files import externalize, internalize
 from onnxjson_tui.pages.changes import HistoryRows
 from onnxjson_tui.screens.saving import offer_recovery
@@ -339,6 +340,23 @@ def test_the_edits_are_exported_as_a_script_and_make_the_same(path: Path) -> Non
         assert model == expected
 
     run(path, flow)
+
+
+def test_an_exported_script_edits_the_constant_that_was_meant_in_another_order(tmp_path: Path) -> None:
+    text = """g (float[2] x) => (float[2] y) <float[2] v = {1, 1}, float[2] w = {1, 2}> {
+        a = Add(x, v)
+        y = Add(a, w)
+    }"""
+    with opened(saved(tmp_path / "m.onnx", model_of(text))) as session:
+        session.edit(
+            edits.SetTensor(tensor="@/graph/initializer/1", value=[7, 8]), edits.SetDoc(node="@/graph/node/1", text="d")
+        )
+        script = session.export_script().script
+    turned = text.replace("float[2] v = {1, 1}, float[2] w = {1, 2}", "float[2] w = {1, 2}, float[2] v = {1, 1}")
+    graph = edits.apply(model_of(turned), script).graph
+    assert graph is not None
+    assert [(each.name, to_numpy(each).tolist()) for each in graph.initializer] == [("w", [7, 8]), ("v", [1, 1])]
+    assert [node.doc_string for node in graph.node] == [None, "d"]
 
 
 def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) -> None:

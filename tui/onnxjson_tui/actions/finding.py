@@ -6,8 +6,8 @@ from typing import Final
 
 from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
-from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError
-from onnxjson.model.index import Scope
+from onnxjson.model.errors import EditError, NoMatchError, OnnxJsonError
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patterns.cutting import constants_of, pattern_of
 from onnxjson.patterns.generalising import generalise
 from onnxjson.patterns.selector_terms import parse
@@ -47,10 +47,15 @@ class _Search:
         found = step(places, self._origin - 1, 1, 1)
         if found is None:
             self._bench.nodes.move_to(self._origin)
-            self._bench.say(f"no node matches {what.shown}", "bad", keep=False)
+            self._bench.finder.with_elsewhere(what, lambda ref: self._elsewhere(what, ref))
         else:
             self._bench.nodes.move_to(found.number)
             self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
+
+    def _elsewhere(self, what: Wanted, ref: NodeRef | None) -> None:
+        if what == wanted(self._typed) and self._bench.prompt.is_asking:
+            no = f"no node of this graph matches {what.shown}"
+            self._bench.say(no if ref is None else f"{no}; enter goes to another graph", "bad", keep=False)
 
     def done(self, typed: str | None) -> None:
         """Stay at the match after enter; go back after escape (None)."""
@@ -100,12 +105,18 @@ def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
     def there(places: Sequence[int]) -> None:
         found = step(places, number, count, direction)
         if found is None:
-            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}", "bad")
+            bench.finder.with_elsewhere(what, elsewhere)
             return
         if bench.here is not None and found.number != bench.nodes.cursor:
             bench.session.places.jumps.leave(bench.here.address)
         bench.nodes.move_to(found.number)
         bench.say(f"{what.shown}: {_match(places, found.number, found.wrapped, direction)}")
+
+    def elsewhere(ref: NodeRef | None) -> None:
+        if ref is None:
+            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}", "bad")
+        elif bench.go(ref.address):
+            bench.say(f"{what.shown}: first match in another graph; ctrl+o goes back")
 
     bench.finder.with_places(what, there)
 
@@ -113,6 +124,14 @@ def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
 def _match(places: Sequence[int], number: int, wrapped: bool, direction: Direction) -> str:
     where = ", continued from the top" if direction == 1 else ", continued from the end"
     return f"match {places.index(number) + 1:,} of {len(places):,}{where if wrapped else ''}"
+
+
+class ElsewhereError(NoMatchError):
+    """Only another graph has such nodes."""
+
+    def __init__(self, refs: Sequence[NodeRef]) -> None:
+        super().__init__(f"no node of this graph; {counted(len(refs), 'node')} in other graphs, enter goes there")
+        self.scope = refs[0].scope
 
 
 _WITH_MEANING: Final = re.compile(r"[*?\s]")  # characters with a meaning of their own in the value of a term
@@ -135,14 +154,16 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
         positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
         if positions:
             return f"name:*{typed}*", positions
+        if elsewhere := [ref for ref in index.node_refs if typed in (ref.node.name or "")]:
+            raise ElsewhereError(elsewhere)
         if not is_complete:
-            raise SelectorError(f'no node of this graph has "{visible(typed)}" in its name')
+            raise NoMatchError(f'no node of this graph has "{visible(typed)}" in its name')
     if name is not None and PATTERN.search(typed) and not index.nodes_with("name", typed):
         typed = f"match:'{typed}'"
     refs = select_nodes(session.model, index, typed)
     positions = filtered(refs, scope)
     if not positions:
-        raise SelectorError(f"no node of this graph; {counted(len(refs), 'node')} in other graphs")
+        raise ElsewhereError(refs)
     return typed, positions
 
 
@@ -196,7 +217,11 @@ class _Filter:
         if not self._bench.prompt.is_asking or typed != self._typed:
             return
         if isinstance(found, OnnxJsonError):
-            # More letters may correct it.
+            # More letters may correct it. What is not a selector yet leaves the list as it was before.
+            if isinstance(found, NoMatchError):
+                self._show(typed, [])
+            elif (self._bench.filter, self._bench.chosen) != self._before[:2]:
+                self._bench.show_only(*self._before[:2])
             self._bench.say(error_text(found), "bad", keep=False)
         elif isinstance(found, BaseException):
             self._bench.failed(found)
@@ -224,7 +249,7 @@ class _Filter:
             bench.focus_pane(self._pane)
             return
         bench.focus_pane("nodes")
-        filter_by(bench, typed)
+        filter_by(bench, typed, self)
 
 
 def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
@@ -237,27 +262,37 @@ def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
     _Filter(bench).ask()
 
 
-def filter_by(bench: Bench, selector: str) -> None:
-    """List the nodes that a selector finds; ask again if it finds none."""
+def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None:
+    """List the nodes that a selector finds, in another graph if this one has none; ask again if it finds none."""
     scope, typed = bench.scope, selector.strip()
     if scope is None or not typed:
         clear_filter(bench)
         return
     graph = scope
 
-    def found(shown: tuple[str, list[int]]) -> None:
-        bench.finder.selector = shown[0]
-        searched, pattern = bench.finder.searched, pattern_in(shown[0])
+    def found(shown: tuple[str, list[int], Scope]) -> None:
+        text, positions, other = shown
+        if other is not graph:
+            bench.go(f"{other.address}/node/{positions[0]}")
+        bench.finder.selector = text
+        searched, pattern = bench.finder.searched, pattern_in(text)
         if pattern and (searched is None or searched[1] != pattern):
             bench.finder.searched = bench.session.model, pattern
-        bench.show_only(*shown)
-        bench.say(f"{counted(len(shown[1]), 'node')}; esc shows all again")
+        bench.show_only(text, positions)
+        where = "" if other is graph else " of another graph, - leaves it"
+        bench.say(f"{counted(len(positions), 'node')}{where}; esc shows all again")
 
     def failed(error: BaseException) -> None:
-        _Filter(bench).ask(selector)
+        (asked or _Filter(bench)).ask(selector)
         bench.failed(error)
 
-    bench.compute("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
+    def find() -> tuple[str, list[int], Scope]:
+        try:
+            return *filter_positions(bench.session, graph, typed), graph
+        except ElsewhereError as error:
+            return *filter_positions(bench.session, error.scope, typed), error.scope
+
+    bench.compute("filter", "filtering", find, found, failed)
 
 
 async def _find_alike(bench: Bench, arguments: Arguments) -> None:

@@ -152,8 +152,11 @@ async def _leave(bench: Bench, arguments: Arguments) -> None:
         if main is None or not bench.go(main.address):
             bench.say("nothing calls this function, and there is no main graph")
         return
-    chosen: str | None = calls[0].address
-    if len(calls) > 1:
+    # The call that the user came from, else the only one.
+    addresses = {ref.address for ref in calls}
+    visited = [each for each in bench.session.places.jumps if each in addresses]
+    chosen: str | None = (visited or [calls[0].address])[-1]
+    if len(calls) > 1 and not visited:
         choices = [Choice(ref.address, _called(ref), visible(ref.node.name or "", _LONGEST)) for ref in calls]
         chosen = await bench.choose(f"{counted(len(calls), 'node')} call it", choices)
     if chosen is not None:

@@ -166,6 +166,7 @@ def _to_inspector(bench: Bench, arguments: Arguments) -> None:
 
 
 _PORT_ACTIONS: Final = (
+    ("batch", "set the batch size, in all constants that fix it too"),
     ("shape", "set the shape"),
     ("dimension", "set the size of a dimension"),
     ("rename", "rename"),
@@ -201,6 +202,8 @@ async def _edit_port(bench: Bench, kind: str, name: str) -> None:
         return
     words = model_value_selector(bench.session.index, scope, name)
     match action:
+        case "batch":
+            await fill_in(bench, "set-batch-size", focus="size")
         case "shape":
             await fill_in(bench, "set-shape", {"tensor": words, "shape": _shape(scope, name)}, focus="shape")
         case "dimension":

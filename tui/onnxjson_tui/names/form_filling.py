@@ -93,8 +93,11 @@ class Filling:
         texts = self.given().get(name)
         if texts is None:
             return ""
+        field = next(field for field in self.fields if field.name == name)
+        if field.shape.form == "mapping" and (empty := [each[:-1] for each in texts if each.endswith("=")]):
+            return f'{empty[0]} has no value; "" is an empty text'
         try:
-            parse_value(next(field for field in self.fields if field.name == name), texts)
+            parse_value(field, texts)
         except ValueMistakeError as mistake:
             path = "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake.path])
             return f"{path}: {mistake}".removeprefix(": ")

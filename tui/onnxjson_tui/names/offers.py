@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from onnxjson.editing.attributes import DTYPE_ATTRIBUTES
 from onnxjson.editing.operator_checks import Known, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Parameter
 from onnxjson.editing.type_relations import refine_type
@@ -80,6 +81,8 @@ class Offers:
                 return self.attributes(texts.get("node", ""))
             case "attribute-value":
                 return self._attribute_values(filling)
+            case "" if field.name == "attribute":
+                return self._attributes_of_operator(texts.get("op_type", ""), texts.get("domain", ""))
             case "operator":
                 return self.operators(texts.get("domain", ""))
             case "domain":
@@ -173,6 +176,20 @@ class Offers:
                 default = "required" if each.required else f"default {each.default}" if each.default is not None else ""
                 yield _plain(each.name, f"{ATTRIBUTE_TYPE_NAMES[each.type]}  {default}".strip())
 
+    def _attributes_of_operator(self, operator: str, domain: str) -> Iterator[Choice]:
+        """Yield the attributes of an operator, those for a dtype with each dtype, as the beginning of a line."""
+        wanted = plain_domain(domain)
+        model = self._session.model
+        opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
+        found = operator_signature(wanted, operator, opset) if opset is not None else None
+        for each in found.attributes.values() if found is not None else ():
+            kind = ATTRIBUTE_TYPE_NAMES[each.type]
+            is_dtype = each.name in DTYPE_ATTRIBUTES and kind == "INT"
+            values = [name for number, name in DATA_TYPE_NAMES.items() if number] if is_dtype else [""]
+            detail = "required" if each.required else f"default {each.default}" if each.default is not None else ""
+            for value in values:
+                yield Choice(f"{each.name}={value}", visible(f"{each.name}={value}"), f"{kind}  {detail}".strip())
+
     def _attribute_values(self, filling: Filling) -> Iterator[Choice]:
         """Yield the values of the attribute in nodes with the same operator, and its default."""
         name, refs = filling.texts.get("attribute", ""), self._selected(filling.texts.get("node", ""))
@@ -184,6 +201,9 @@ class Offers:
             for attribute in ref.node.attribute:
                 if attribute.name == name and (text := attribute_text(attribute)) is not None:
                     values[text] += 1
+        if name in DTYPE_ATTRIBUTES:
+            yield from [_plain(each, "dtype") for number, each in DATA_TYPE_NAMES.items() if number]
+            return
         default = attribute_defaults(node.domain, node.op_type, opset_of(self._session.model, refs[0])).get(name)
         if default is not None and (text := attribute_text(default)) is not None:
             yield _plain(text, "the default")

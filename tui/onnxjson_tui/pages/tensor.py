@@ -22,6 +22,7 @@ from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.tables import Line, Span, cells, padded, shortened
 from onnxjson.rendering.tensor import statistics_rows, string_rows
+from onnxjson_tui.names.editable_names import model_value_selector
 from onnxjson_tui.rows.tensor_description import (
     BINS,
     histogram_lines,
@@ -239,7 +240,8 @@ class TensorPage(Page[Bench]):
         ref = self.ref
         if ref is None or not isinstance(ref.tensor, Tensor):
             return ""
-        start = f"set-tensor {shlex.quote('@' + ref.address)} "
+        words = "" if ref.scope is None else model_value_selector(self.bench.session.index, ref.scope, ref.name)
+        start = f"set-tensor {shlex.quote(words or '@' + ref.address)} "
         if self._grid is None or element_count(self._grid.tensor.dims) > _EDITED_IN_PLACE:
             return start + "--file "
         return start + _as_json(self._grid.tensor)

@@ -279,7 +279,8 @@ class FormScreen(Dialog[Preview | None]):
 
     def _take(self, field: Parameter, control: AnyControl, chosen: str) -> None:
         if isinstance(control, LinesControl):
-            control.put_line(item_line(chosen) if field.shape.form == "list" else f"{chosen}=")
+            is_whole = field.shape.form == "list" or field.name == "attribute"
+            control.put_line(item_line(chosen) if is_whole else f"{chosen}=")
         elif field.role == "shape":
             before = control.field_text.rpartition(",")[0]
             control.put(f"{before},{chosen}" if before else chosen)

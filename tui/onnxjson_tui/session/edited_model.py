@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onnxjson.editing.applying import Change, Result, run
+from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
+from onnxjson.editing.pinned_addresses import portable
 from onnxjson.editing.script import Script
+from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AccessDeniedError, EditError, Finding, OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef
@@ -267,16 +269,27 @@ class EditedModel:
         parts: list[tuple[Edit, ...]] = []
         left_out: list[str] = []
         model = self._model
-        is_plain = all(step.edits for step in self.history.made)
         for step in reversed(self.history.made):
-            before = model if is_plain else step.backward.apply(model)
+            before = step.backward.apply(model)
             found, reason = step.edits, ""
             if not found:
                 found, reason, _ = expressed(before, model)
+            found = self._portable(before, found)
             parts.append(found)
             left_out += [f"{step.title}: {reason}"] if reason else []
             model = before
         return Exported(Script(tuple([edit for found in reversed(parts) for edit in found])), tuple(left_out[::-1]))
+
+    def _portable(self, before: Model, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """Return edits of one step that select by names, or by addresses with digests."""
+        workspace = Workspace(before)
+        workspace.model_folder = self.opened.folder
+        found: list[Edit] = []
+        for number, edit in enumerate(edits):
+            found.append(portable(workspace.model, edit))
+            if number + 1 < len(edits):
+                apply_changes(workspace, edit, self.edits_folder)
+        return tuple(found)
 
 
 def expressed(before: Model, after: Model) -> "Expressed":

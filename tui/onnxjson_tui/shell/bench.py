@@ -9,6 +9,7 @@ from textual import events
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, wrapped
 from onnxjson_tui.rows.choices import NodeText, Wanted
@@ -85,14 +86,27 @@ class Finder:
             if self._places_of == (what, id(text)):
                 then(self._places)
             else:
-                bench.compute("search", "searching", lambda: self._all(what, text), keep)
+                bench.compute("search", "searching", lambda: self._all(what, text, bench.scope), keep)
 
         self.with_text(look)
 
-    def _all(self, what: Wanted, text: NodeText) -> list[int]:
+    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
+        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
+        bench = self._bench
+
+        def first() -> NodeRef | None:
+            for scope in bench.session.index.scopes if not bench.filter else ():
+                places = self._all(what, NodeText(scope), scope) if scope is not bench.scope else ()
+                if places:
+                    return NodeRef(scope, places[0])
+            return None
+
+        bench.compute("search", "searching the other graphs", first, then)
+
+    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
         if what.kind != "match":
             return text.all(what)
-        session, scope = self._bench.session, self._bench.scope
+        session = self._bench.session
         found = find(session.model, what.text, overlapping=True, index=session.index)
         places = {match.root.position for match in found if match.root.scope is scope}
         return [number for number, position in enumerate(text.positions) if position in places]

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "on", "off"]
 
+DARK: Final = "onnxjson"
+LIGHT: Final = "onnxjson-light"
+ANSI: Final = "onnxjson-ansi"
+"""Names of the themes: for a dark and a light background, and with only the colours of the terminal itself."""
+
 _PLAIN_TERMINALS = frozenset({"linux", "dumb", "vt100", "vt220", "ansi"})
 """Values of TERM of terminals whose fonts lack most of the line characters."""
 
@@ -44,8 +49,17 @@ def detect(
     term = found.get("TERM", "")
     if ascii_only is None:
         ascii_only = term in _PLAIN_TERMINALS or not _is_unicode(found)
-    few_colours = is_remote or "NO_COLOR" in found or term in _PLAIN_TERMINALS
-    return Terminal(is_remote, "ascii" if ascii_only else "unicode", "ansi-dark" if few_colours else "onnxjson", mouse)
+    few_colours = is_remote or "NO_COLOR" in found or not _has_many_colours(found)
+    is_light = found.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+    theme = ANSI if few_colours else LIGHT if is_light else DARK
+    return Terminal(is_remote, "ascii" if ascii_only else "unicode", theme, mouse)
+
+
+def _has_many_colours(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal has 256 colours or more, as Rich decides it."""
+    return environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit") or environment.get(
+        "TERM", ""
+    ).rpartition("-")[2] in ("256color", "kitty")
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:

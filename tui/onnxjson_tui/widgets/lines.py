@@ -52,11 +52,13 @@ class StyledWidget(Widget):
         if name not in self._span_styles:
             background = self.background_colors[1]
             color = Color.parse(self.app.theme_variables[_COLORS[name]])
-            shown = background + (color.with_alpha(_QUIET) if name == "quiet" else color)
+            is_dim = name == "quiet" and color.ansi is not None
+            shown = background + (color.with_alpha(_QUIET) if name == "quiet" and not is_dim else color)
             self._span_styles[name] = RichStyle(
                 color=shown.rich_color,
                 bgcolor=background.rich_color,
                 bold=name in ("title", "bad") or None,
+                dim=is_dim or None,
                 reverse=name == "cursor" or None,
             )
         return self._span_styles[name]

@@ -1,6 +1,7 @@
 """The Textual program: terminal, theme, the workbench, and the screen for what was opened."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -8,7 +9,7 @@ from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from onnxjson.storage.remote import is_url
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
@@ -20,22 +21,48 @@ from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import KeyOrder, opened
-from onnxjson_tui.shell.terminal import Terminal, detect, driver_class
+from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, Terminal, detect, driver_class
 from onnxjson_tui.workbench.catalogue import ACTIONS
 
-_THEME = Theme(
-    name="onnxjson",
-    primary="#7aa2c8",
-    secondary="#8fa3b0",
-    accent="#c8a96a",
-    warning="#d0a85c",
-    error="#d27a7a",
-    success="#86b58a",
-    foreground="#d4d8dc",
-    background="#16191d",
-    surface="#1b1f24",
-    panel="#23282e",
-    dark=True,
+_THEMES = (
+    Theme(
+        name=DARK,
+        primary="#7aa2c8",
+        secondary="#8fa3b0",
+        accent="#c8a96a",
+        warning="#d0a85c",
+        error="#d27a7a",
+        success="#86b58a",
+        foreground="#d4d8dc",
+        background="#16191d",
+        surface="#1b1f24",
+        panel="#23282e",
+        dark=True,
+        variables={"frame": "#3b434c"},
+    ),
+    Theme(
+        name=LIGHT,
+        primary="#1f5f99",
+        secondary="#5b6b78",
+        accent="#8a6100",
+        warning="#8a5a00",
+        error="#b03030",
+        success="#2e7031",
+        foreground="#22272e",
+        background="#fbfbf9",
+        surface="#f2f2ee",
+        panel="#e4e4de",
+        dark=False,
+        variables={"frame": "#c4c4bc"},
+    ),
+    # Only colours of the terminal: readable on any background, and the fewest bytes.
+    replace(
+        BUILTIN_THEMES["ansi-dark"],
+        name=ANSI,
+        primary="ansi_cyan",
+        accent="ansi_magenta",
+        variables={**BUILTIN_THEMES["ansi-dark"].variables, "frame": "ansi_bright_black"},
+    ),
 )
 
 
@@ -66,8 +93,12 @@ class WorkbenchApp(App[int], inherit_bindings=False):
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
         self.terminal = terminal or detect()
         self._first = first
-        super().__init__(driver_class=driver_class(self.terminal.glyphs))
-        self.register_theme(_THEME)
+        # Without colours, Textual would turn those of the terminal, which it does not know, into black.
+        super().__init__(
+            driver_class=driver_class(self.terminal.glyphs), ansi_color=True if self.terminal.theme == ANSI else None
+        )
+        for theme in _THEMES:
+            self.register_theme(theme)
         self.theme = self.terminal.theme
         self.animation_level = "none"
         self.sessions: list[Session] = []
