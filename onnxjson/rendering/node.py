@@ -134,7 +134,7 @@ def _value(attribute: Attribute) -> object:
 def _short(value: object) -> object:
     match value:
         case Tensor():
-            return {"tensor": values.tensor_type_text(value), "values": _few_values(value)}
+            return {"tensor": values.tensor_type_text(value), "values": few_values(value)}
         case SparseTensor():
             inner = None if value.values is None else values.tensor_type_text(value.values)
             return {"sparse_tensor": inner}
@@ -146,7 +146,7 @@ def _short(value: object) -> object:
             return value
 
 
-def _few_values(tensor: Tensor) -> list[object] | None:
+def few_values(tensor: Tensor) -> list[object] | None:
     """Return the elements of a small tensor; None for others and for invalid ones."""
     count = element_count(tensor.dims)
     if count > _MOST_VALUES or is_external(tensor) or tensor.data_type is None:
@@ -249,6 +249,11 @@ def attribute_value_text(attribute: AttributeView) -> str:
     if attribute.reference:
         return f"the attribute {visible(attribute.reference)} of the function"
     return visible(_text(attribute.value), _MOST_CHARACTERS)
+
+
+def values_text(values: Sequence[object]) -> str:
+    """Return a few elements as text: one alone, several in brackets."""
+    return _text(values[0]) if len(values) == 1 else _text([*values])
 
 
 def _text(value: object) -> str:

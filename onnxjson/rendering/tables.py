@@ -12,8 +12,11 @@ from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 
-Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
-"""Style of a span: effects of events, and good or bad for verified results."""
+Style = Literal[
+    "plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad",
+    "compute", "activation", "norm", "shaping", "control",
+]  # fmt: skip
+"""Style of a span: effects of events, good or bad for verified results, families of operators."""
 
 
 class Span(NamedTuple):

@@ -16,7 +16,7 @@ from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, V
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
+from onnxjson_tui.rows.nodes import NodeRows, filtered, node_spans
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.session.session import Session
 from tests.benchmarks.report import table
@@ -87,11 +87,11 @@ def rows_of_lists(model: Model) -> list[tuple[str, str]]:
     scope = Index(model).scopes[0]
     assert scope.types
     rows = NodeRows(scope)
-    digits = len(str(len(rows)))
+    columns = rows.columns(120)
 
     def page(start: int) -> object:
         numbers = range(start, min(start + 45, len(rows)))
-        return [node_line(rows.row(each), 120, digits=digits, lanes=rows.lanes_width) for each in numbers]
+        return [[*node_spans(rows.row(each), rows.short_name(each, columns.name), columns)] for each in numbers]
 
     outline = Outline(model.graph.node)
     places = iter(range(0, len(rows), max(len(rows) // 7, 1)))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from onnxjson_tui.session.selection import Jumps
 from tests.editing.graphs import model_of
 from tests.tui.benches import WIDE, Bench, run_small
 from tests.tui.sessions import saved
@@ -100,10 +101,14 @@ def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
         await found.press("0", "g", "d")
         assert "v is an input of the function" in found.footer
         await found.press("-")
+        assert place(found) == "/graph/node/1"
+        found.session.places.jumps = Jumps()
+        found.bench.go("/functions/0/node/0", remember=False)
+        await found.press("-")
         assert "2 nodes call it" in found.text
         await found.press("down", "enter")
         assert place(found) == "/graph/node/2"
-        await found.press("'", "'", "j", "g", "s")
+        await found.press("g", "g", "g", "s")
         assert "calls no function" in found.footer
 
     run_small(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)

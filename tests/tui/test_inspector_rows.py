@@ -7,6 +7,7 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.types import parse_type
 from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
+from tests.editing.graphs import model_of
 
 NORM = "/layers.10/norm/LayerNormalization"
 
@@ -38,37 +39,51 @@ def _lines(width: int, was: Node | None = None) -> list[str]:
 
 def test_where_there_is_room_everything_is_said_in_full() -> None:
     assert _lines(80) == [
-        "op LayerNormalization",
+        "LayerNormalization",
         f"name {NORM}",
-        "in[0] input x  float32[N,8,24]",
-        f"out[0] {NORM}_output_0  float32[N,8,24]",
-        "  -> MatMul in[0] /layers.10/attention/MatMul",
-        "  -> LayerNormalization in[0] /layers.10/attention/first",
-        "  -> Relu in[0] 3",
+        "in 0 input f32[N,8,24] x",
+        f"out 0 f32[N,8,24] {NORM}_output_0",
+        " → 1 MatMul             in 0 /layers.10/attention/MatMul",
+        " → 2 LayerNormalization in 0 /layers.10/attention/first",
+        " → 3 Relu               in 0",
     ]
 
 
 def test_names_keep_their_layer_and_their_end_where_there_is_little_room() -> None:
     assert _lines(31) == [
-        "op LayerNormalization",
+        "LayerNormalization",
         "name /layers.10…erNormalization",
-        "in[0] x  float32[N,8,24]",
-        "out[0] /layers.10…on_output_0 …",
-        "  -> in[0] /layers.10…MatMul",
-        "  -> LayerNor… in[0] /la…/first",
-        "  -> Relu in[0] 3",
+        "in 0 input f32[N,8,24] x",
+        "out 0 f32[N,8,24] /lay…utput_0",
+        " → 1 MatMul             in 0",
+        " → 2 LayerNormalization in 0",
+        " → 3 Relu               in 0",
     ]
-
-
-def test_a_type_is_cut_before_the_name_that_it_belongs_to() -> None:
-    assert _lines(44)[3] == "out[0] /layers.10…ion_output_0  floa…N,8,24]"
 
 
 def test_what_was_saved_is_seen_where_there_is_little_room() -> None:
     was = Node(("before",), (f"{NORM}_output_0",), "/layers.10/norm/other", "LayerNormalization")
     found = _lines(31, was)
-    assert found[1] == "name /la…ization  (was…m/other)"
-    assert found[2] == "in[0] x  float32…  (was before)"
+    assert found[1] == "name /l…tion  (was …norm/other)"
+    assert found[2] == "in 0 x  (was before)"
+
+
+def test_an_input_says_first_where_it_comes_from() -> None:
+    model = model_of(
+        """g (float[4] x) => (float[4] y) <float s = {0.5}, float[100] w = {%s}, int64[2] v = {1, -1}> {
+            a = Relu(x)
+            y = local.f(a, s, w, v, x)
+        }""".replace("%s", ", ".join(["1"] * 100))
+    )
+    index = Index(model)
+    rows = inspected(model, index, NodeRef(index.scopes[0], 1))
+    assert [plain(rows.line(number, 40)).rstrip() for number in range(2, 7)] == [
+        "in 0 ← 0 Relu                  a",
+        "in 1 = 0.5            f32[]    s",
+        "in 2 weight 400 bytes f32[100] w",
+        "in 3 = [1, -1]        i64[2]   v",
+        "in 4 input            f32[4]   x",
+    ]
 
 
 @pytest.mark.parametrize("width", [4, 12, 20, 33, 57, 90])

@@ -256,7 +256,7 @@ def test_values_are_edited_in_place_as_one_step(tmp_path: Path) -> None:
         found.bench.go("/graph/node/1")
         await found.press("t", "e")
         prompt = found.bench.prompt
-        assert prompt.input.value == "set-tensor @/graph/initializer/0 '[1.0, 2.0, 3.0, 4.0]'"
+        assert prompt.input.value == "set-tensor w '[1.0, 2.0, 3.0, 4.0]'"
         prompt.input.value = prompt.input.value.replace("3.0", "7.5")
         await found.press("enter")
         assert _shown(found)[-1] == " [0]    1    2  7.5    4"

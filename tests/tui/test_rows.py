@@ -11,19 +11,11 @@ from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Value
 from onnxjson.model.index import Index, Scope
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.nodes import (
-    LONGEST,
-    MOST_CONSUMERS,
-    MOST_LANES,
-    Glyphs,
-    Lanes,
-    NodeRows,
-    drawn,
-    filtered,
-    node_line,
-)
+from onnxjson.rendering.tables import cells, plain
+from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn, hidden
+from onnxjson_tui.rows.nodes import NodeRows, filtered, node_spans, shared_prefix
 from onnxjson_tui.rows.outline import Outline, outline_line
+from onnxjson_tui.rows.short_types import short_type
 from tests.editing.graphs import EXPORTED, exported, model_of
 from tests.editing.random_models import random_model
 
@@ -39,7 +31,14 @@ def _node(operator: str, inputs: str, outputs: str, name: str = "") -> Node:
 
 def _lines(scope: Scope, width: int = 60, glyphs: Glyphs = "unicode") -> list[str]:
     rows = NodeRows(scope, glyphs=glyphs)
-    return [node_line(rows.row(each), width, digits=2, lanes=rows.lanes_width).rstrip() for each in range(len(rows))]
+    return [_line(rows, each, width).rstrip() for each in range(len(rows))]
+
+
+def _line(rows: NodeRows, number: int, width: int) -> str:
+    columns = rows.columns(width)
+    row = rows.row(number, columns.lanes // 2)
+    name = rows.short_name(number, columns.name) if columns.name else ""
+    return f"{row.position:>{columns.digits}} " + plain(tuple(node_spans(row, name, columns)))
 
 
 RESIDUAL = (
@@ -54,17 +53,17 @@ RESIDUAL = (
 
 def test_a_residual_is_drawn_beside_what_it_skips() -> None:
     assert _lines(_scope(*RESIDUAL)) == [
-        " 0 ●     Relu                 a",
-        " 1 ├─●   Neg                  b",
-        " 2 │ ●   Abs                  c",
-        " 3 ●─┘   Add                  d",
-        " 4 ●─┐   Split                e",
-        " 5 ○─┘   Mul                  g",
+        "0 ●     Relu  a",
+        "1 ├─●   Neg   b",
+        "2 │ ●   Abs   c",
+        "3 ●─┘   Add   d",
+        "4 ●─┐   Split e",
+        "5 ○─┘   Mul   g",
     ]
 
 
 def test_lanes_have_characters_for_terminals_without_boxes() -> None:
-    lanes = [line[3:7].rstrip() for line in _lines(_scope(*RESIDUAL), glyphs="ascii")]
+    lanes = [line[2:6].rstrip() for line in _lines(_scope(*RESIDUAL), glyphs="ascii")]
     assert lanes == ["*", "+-*", "| *", "*-'", "*-.", "o-'"]
 
 
@@ -77,7 +76,7 @@ def test_a_lane_that_only_passes_is_crossed_and_not_joined() -> None:
         _node("Add", "b d", "e"),
         _node("Relu", "a e", "f"),
     )
-    assert [line[3:12].rstrip() for line in _lines(scope)] == [
+    assert [line[2:11].rstrip() for line in _lines(scope)] == [
         "●       R",
         "│ ●     N",
         "│ │ ●   A",
@@ -98,7 +97,7 @@ def test_what_a_subgraph_takes_is_needed_until_its_node() -> None:
         }"""
     )
     scope = Index(model).scopes[0]
-    assert [line[3:7].rstrip() for line in _lines(scope)] == ["●", "│ ●", "● │", "○─┘"]
+    assert [line[2:6].rstrip() for line in _lines(scope)] == ["●", "│ ●", "● │", "○─┘"]
     rows = Lanes(scope)
     assert rows.row(2).consumed == (0,)
 
@@ -120,12 +119,23 @@ def test_lanes_beyond_the_most_are_counted() -> None:
     nodes = [_node("Relu", "x", f"a{each}") for each in range(count)]
     nodes.append(_node("Concat", " ".join(f"a{each}" for each in range(count)), "y"))
     scope = _scope(*nodes)
-    texts = [drawn(Lanes(scope).row(each)) for each in range(count + 1)]
-    assert texts[MOST_LANES - 1].endswith("●")
-    assert texts[MOST_LANES].endswith(" +1")
-    assert texts[-1].endswith(" +5")
-    rows = NodeRows(scope)
-    assert max(cells(text) for text in texts) <= rows.lanes_width
+    rows = [Lanes(scope).row(each) for each in range(count + 1)]
+    assert drawn(rows[MOST_LANES - 1]).endswith("●")
+    assert [hidden(rows[each], MOST_LANES) for each in (MOST_LANES - 1, MOST_LANES, count)] == [0, 1, 5]
+    listed = NodeRows(scope)
+    for width in (40, 80, 120):
+        columns = listed.columns(width)
+        assert columns.lanes + columns.hidden <= width // 5
+        # Operators are below one another, whatever is beside them.
+        assert len({_line(listed, each, width).find("Relu") for each in range(count)}) == 1
+        assert f"+{count - columns.lanes // 2} " in _line(listed, count, width)
+
+
+def test_constants_have_no_lane_and_no_circle() -> None:
+    scope = _scope(
+        _node("Relu", "x", "a"), _node("Constant", "", "k"), _node("Neg", "k", "n"), _node("Add", "a n", "y")
+    )
+    assert [line[2:5].rstrip() for line in _lines(scope)] == ["●", "│", "│", "○"]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -197,7 +207,7 @@ def test_hostile_names_are_shown_on_one_line_of_the_right_width(name: str) -> No
     scope = _scope(Node((name,), (name,), name, name, domain=name), Node((name,), ("y",), f"{name}/z", "Relu"))
     rows = NodeRows(scope)
     outline = Outline(scope.graph.node)
-    lines = [node_line(rows.row(each), 60, digits=4, lanes=rows.lanes_width) for each in range(2)]
+    lines = [_line(rows, each, 60) for each in range(2)]
     folded = outline.rows()
     lines += [outline_line(row, 60) for row in outline.rows({row.key for row in folded})]
     for line in lines:
@@ -209,14 +219,48 @@ def test_hostile_names_are_shown_on_one_line_of_the_right_width(name: str) -> No
 def test_lines_have_the_width_that_is_asked_for(width: int) -> None:
     rows = NodeRows(Index(exported("mobile_ts.onnx")).scopes[0])
     for number in range(0, len(rows), 7):
-        assert cells(node_line(rows.row(number), width, digits=4, lanes=rows.lanes_width)) == width
+        assert cells(_line(rows, number, width)) == max(width, 15 + 2 * (width >= 10))
 
 
 def test_names_in_a_narrow_list_keep_the_number_of_their_layer() -> None:
     name = "/m/encoder/layer.4/self/query/MatMul"
     rows = NodeRows(_scope(Node(("x",), ("y",), name, "MatMul")))
-    lines = [node_line(rows.row(0), width, digits=1, lanes=0, operators=6).rstrip() for width in (26, 36, 60)]
-    assert lines == ["0 MatMul …layer.4…MatMul", "0 MatMul …layer.4/self/query/MatMul", f"0 MatMul {name}"]
+    found = [rows.short_name(0, width) for width in (16, 26, 60)]
+    assert found == ["…layer.4…MatMul", "…layer.4/self/query/MatMul", name]
+
+
+def test_names_of_a_list_leave_out_what_they_share_and_never_look_the_same() -> None:
+    names = [f"/m/encoder/layer.{layer}/{part}/Constant" for layer in range(3) for part in ("self", "output", "inner")]
+    rows = NodeRows(_scope(*[_node("Constant", "", f"k{place}", name) for place, name in enumerate(names)]))
+    assert rows.prefix == "/m/encoder/"
+    for width in (12, 16, 20, 30, 60):
+        short = [rows.short_name(each, width) for each in range(len(names))]
+        assert len(set(short)) == len(names) or width < 16
+        assert all(cells(each) <= width for each in short)
+    assert [rows.short_name(each, 60) for each in (0, 4)] == ["layer.0/self/Constant", "layer.1/output/Constant"]
+
+
+def test_a_prefix_is_not_left_out_if_names_would_look_like_others() -> None:
+    assert shared_prefix(["node_a", "node_b", "node_c", "other"]) == "node_"
+    assert shared_prefix(["node_a", "node_b", "node_c", "b"]) == ""
+    assert shared_prefix(["/m/a/x", "/m/b/x", "/m/c", "/n/d"]) == "/m/"
+    assert shared_prefix(["model.layers.0.q", "model.layers.1.k", "model.layers.2.v"]) == "model.layers."
+    assert shared_prefix([]) == shared_prefix(["a/b"]) == shared_prefix(["", "", ""]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "widths"),
+    [
+        ("float32[1,16,32]", {None: "f32[1,16,32]", 11: "f32[1,…,32]", 10: "f32 3d", 4: "f32…"}),
+        ("bfloat16[N,4,8,16]", {None: "bf16[N,4,8,16]", 13: "bf16[N,…,16]", 7: "bf16 4d"}),
+        ("float8e4m3fn[2,2]", {None: "f8e4m3fn[2,2]"}),
+        ("bool[]", {None: "bool[]"}),
+        ("seq(int64[int8,float32])", {None: "seq(i64[int8,float32])"}),
+        ("string[3]", {None: "string[3]"}),
+    ],
+)
+def test_types_are_short_and_lose_their_dtype_last(text: str, widths: dict[int | None, str]) -> None:
+    assert {width: short_type(text, width) for width in widths} == widths
 
 
 def test_a_cyclic_graph_and_undefined_inputs_have_rows() -> None:
@@ -224,8 +268,7 @@ def test_a_cyclic_graph_and_undefined_inputs_have_rows() -> None:
         _node("A", "b nowhere", "a"), _node("B", "a", "b"), _node("C", "b b", "b"), Node(), Node(output=("",))
     )
     assert len(_lines(scope)) == 5
-    for row in map(Lanes(scope).row, range(5)):
-        assert drawn(row)
+    assert all(len(drawn(row)) < 9 for row in map(Lanes(scope).row, range(5)))
 
 
 def _layers(count: int, *, odd: int | None = None) -> list[Node]:

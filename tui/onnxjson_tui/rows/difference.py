@@ -11,7 +11,7 @@ from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count
 from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
-from onnxjson_tui.rows.nodes import Glyphs
+from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.session.comparing import Compared
 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}

@@ -1,30 +1,39 @@
 """Rows of one node (operator, inputs, outputs, attributes, metadata), and of the inputs and outputs of a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.model.display import ELLIPSIS, counted, visible
+from onnxjson.model.constants import find_constant
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
-from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened, shortened_name
-from onnxjson.rendering.values import Consumer
+from onnxjson.model.walking import stored_bytes
+from onnxjson.rendering.node import (
+    AttributeView,
+    NodeView,
+    attribute_value_text,
+    few_values,
+    values_text,
+    view_attribute,
+    view_node,
+)
+from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, shortened_name, size
+from onnxjson.rendering.values import Consumer, Source
 from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.rows.short_types import short_type
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
 _LONGEST = 1000
 
-_WIDE: Final = 40  # minimum columns for the origin of a value
-_LEAST: Final = 9  # minimum columns for a part of the text after a name
-_OPERATOR: Final = 9  # maximum columns of a consumer's operator in narrow rows
+_LEAST: Final = 6  # minimum columns for the name of a value
 _ORIGINS: Final = {"initializer": "constant", "graph input": "input"}  # shorter words for the origin of a value
 
 
 class Entry(NamedTuple):
-    """One row."""
+    """One row: a label, then texts in columns."""
 
     kind: Kind
     label: str  # visible
@@ -33,53 +42,78 @@ class Entry(NamedTuple):
     name: str = ""  # original name of the value, attribute or key; escape it before showing it
     address: str = ""  # address of the node, initializer or value that enter jumps to
     style: Literal["plain", "title", "quiet", "changed"] = "plain"
-    origin: str = ""
-    """Origin of the value, for wide lists. Visible."""
     more: str = ""
     """Text after the main text: a type, the saved value. Visible."""
-    short: str = ""
-    """Label for narrow rows. Visible."""
+    called: str = ""
+    """Name of the value, at the end. Visible."""
 
 
 class InspectorRows:
-    """The rows of one node."""
+    """The rows of one node, with aligned columns for each kind of row."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.entries = entries
+        self._labels = _widest(entries, lambda each: each.label)
+        self._texts = _widest([each for each in entries if each.more or each.called], lambda each: each.text)
+        self._types = _widest(entries, lambda each: each.more)
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def line(self, number: int, width: int) -> Line:
-        """Return the label and the text of a row."""
+        """Return the label and the texts of a row."""
         entry = self.entries[number]
         if entry.kind == "heading":
-            return (Span(shortened(entry.label, width), "quiet"),)
-        label = entry.label + (f" {entry.origin}" if entry.origin and width >= _WIDE else "")
-        if entry.short and cells(label) + 1 + cells(entry.text) > width:
-            label = entry.short
-        most = width * 2 // 3 if entry.short else width // 2
-        label = shortened(label, max(most, width - cells(entry.text) - 1, 8))
-        room = max(width - cells(label) - 1, 0)
-        return (Span(label + " ", "quiet"), Span(_text(entry, room), entry.style))
+            return (Span(shortened(entry.label, width), "title"),)
+        if entry.kind == "operator":
+            return (Span(shortened(f"{entry.text}  {entry.more}".rstrip(), width), entry.style),)
+        kind = entry.kind
+        column = min(self._labels.get(kind, 0), max(width // 3, 6))
+        label = padded(shortened(entry.label, column), column) + " "
+        room = max(width - cells(label), 0)
+        cut = shortened_name if kind in ("name", "consumer") else shortened
+        if entry.style == "changed" and entry.more:
+            return (Span(label, "quiet"), Span(_changed(entry, room), "changed"))
+        if not (entry.more or entry.called):
+            return (Span(label, "quiet"), Span(cut(entry.text, room), entry.style))
+        # The origin of a value is worth more than its type, and that more than its name.
+        own = min(cells(entry.more) + 1, room // 3) if entry.more else 0
+        text = cut(entry.text, room - own)
+        column = min(self._texts.get(kind, 0), room - self._types.get(kind, 0) - 1)
+        text = padded(text, max(min(column, room - own), cells(text)))
+        room -= cells(text) + 1
+        kind_text = short_type(entry.more, room) if entry.more and room > 2 else ""
+        kind_text = padded(kind_text, min(self._types.get(kind, 0), max(room, 0)))
+        room -= cells(kind_text) + 1
+        called = f" {shortened_name(entry.called, room)}" if entry.called and room >= _LEAST else ""
+        return (
+            Span(label, "quiet"),
+            Span(text, entry.style),
+            Span(f" {kind_text}" if kind_text else ""),
+            Span(called, "quiet"),
+        )
 
 
-def _text(entry: Entry, room: int) -> str:
-    """Return the text of a row and the text after it, which is shortened first, except for a saved value."""
-    cut = shortened_name if entry.kind in ("name", "input", "output", "consumer") else shortened
-    if not entry.more:
-        return cut(entry.text, room)
-    rest = max(room - cells(entry.text) - 2, room // (2 if entry.style == "changed" else 3))
-    if rest < _LEAST and rest < cells(entry.more):
-        return f"{cut(entry.text, max(room - 2, 1))} {ELLIPSIS}"[: max(room, 0)]
-    text = cut(entry.text, room - min(rest, cells(entry.more)) - 2)
-    return f"{text}  {shortened(entry.more, room - cells(text) - 2)}"
+def _widest(entries: Sequence[Entry], text: Callable[[Entry], str]) -> dict[Kind, int]:
+    """Return the columns of the widest text of each kind of row."""
+    found: dict[Kind, int] = {}
+    for each in entries:
+        found[each.kind] = max(found.get(each.kind, 0), cells(text(each)))
+    return found
+
+
+def _changed(entry: Entry, room: int) -> str:
+    """Return the text of a row that differs from the saved one, which is shown as far as possible."""
+    text, was = entry.called or entry.text, entry.more
+    rest = max(room - cells(text) - 2, room * 2 // 3)
+    text = shortened(text, room - min(rest, cells(was)) - 2)
+    return f"{text}  {shortened(was, room - cells(text) - 2)}"
 
 
 def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
     """Return the rows of a node; differences to a saved node, other than of metadata, are marked."""
     view = view_node(model, index, ref, "")
-    entries = [*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)]
+    entries = [*_head(view), *_inputs(view, ref), *_outputs(view, ref), *_attributes(view.attributes), *_tail(view)]
     if was is not None:
         entries = [_compared(each, ref.node, was) for each in entries]
         entries += _removed(ref.node, was)
@@ -104,7 +138,7 @@ def _compared(entry: Entry, node: Node, was: Node) -> Entry:
             found = next((each for each in was.attribute if (each.name or "") == entry.name), None)
             text = "missing" if found is None else attribute_value_text(view_attribute(found, ""))
             text = None if text == entry.text else text
-    return entry if text is None else entry._replace(more=f"{entry.more}  (was {text})".lstrip(), style="changed")
+    return entry if text is None else entry._replace(more=f"(was {text})", style="changed")
 
 
 def _removed(node: Node, was: Node) -> list[Entry]:
@@ -130,39 +164,48 @@ def _head(view: NodeView) -> list[Entry]:
     ]
 
 
-def _inputs(view: NodeView) -> list[Entry]:
-    found = []
+def _inputs(view: NodeView, ref: NodeRef) -> Iterator[Entry]:
     for slot, each in enumerate(view.inputs):
-        by = each.produced_by
-        producer = visible(each.node.op_type, 60) if each.node is not None else _ORIGINS.get(by, by)
-        text, kind = visible(each.name, _LONGEST) or "(omitted)", visible(each.type or "", 200)
-        origin = producer if each.name else ""
-        entry = Entry("input", f"in[{slot}]", text, slot, each.name, each.address or "", origin=origin, more=kind)
-        found.append(entry)
-    return found
+        name, kind = visible(each.name, _LONGEST), short_type(visible(each.type or "", 200))
+        text = _source_text(each, ref) if each.name else "omitted"
+        yield Entry("input", f"in {slot}", text, slot, each.name, each.address or "", more=kind, called=name)
 
 
-def _outputs(view: NodeView) -> list[Entry]:
-    found = []
+def _source_text(source: Source, ref: NodeRef) -> str:
+    """Describe where a value comes from: its value if it is small, the size of a weight, its producer."""
+    constant = find_constant(ref.scope, source.name)
+    if constant is not None and not constant.is_default and constant.tensor is not None:
+        values = few_values(constant.tensor)
+        if values is not None:
+            return f"= {visible(values_text(values), 60)}"
+        return f"weight {size(stored_bytes(constant.tensor))}"
+    if source.node is not None:
+        return f"← {_place(source.node.address, ref)} {visible(source.node.op_type, 60)}"
+    return _ORIGINS.get(source.produced_by, source.produced_by)
+
+
+def _place(address: str, ref: NodeRef) -> str:
+    """Return the position of a node of the same graph, or the address of another one."""
+    owner, _, position = address.rpartition("/node/")
+    return position if owner == ref.scope.address else visible(address, 60)
+
+
+def _outputs(view: NodeView, ref: NodeRef) -> Iterator[Entry]:
     for slot, each in enumerate(view.outputs):
-        text, kind = visible(each.name, _LONGEST), visible(each.type or "", 200)
-        found.append(Entry("output", f"out[{slot}]", text, slot, each.name, view.address, more=kind))
-        found += [_consumer(user) for user in each.consumers[:50]]
-    return found
+        name, kind = visible(each.name, _LONGEST), short_type(visible(each.type or "", 200))
+        yield Entry("output", f"out {slot}", kind or "no type", slot, each.name, view.address, called=name)
+        for user in each.consumers[:50]:
+            yield _consumer(user, ref)
 
 
-def _consumer(user: Consumer) -> Entry:
+def _consumer(user: Consumer, ref: NodeRef) -> Entry:
     if user.node is None:
-        return Entry("consumer", "  ->", "output of the graph", address=user.address)
-    # Where a node has no name, its position identifies it within the graph.
-    owner, _, position = user.node.address.rpartition("/node/")
-    same = user.address.startswith(f"{owner}/node/") and user.address.count("/node/") == 1
-    name = visible(user.node.name or (position if same else user.node.address), _LONGEST)
-    operator = visible(user.node.op_type, 60)
-    # Exporters often name nodes after their operators, which are not repeated then.
-    brief = "" if operator in name else f"{clipped(operator, _OPERATOR)} "
-    label, short = f"  -> {operator} in[{user.slot}]", f"  -> {brief}in[{user.slot}]"
-    return Entry("consumer", label, name, address=user.node.address, short=short)
+        return Entry("consumer", "", "→ output of the graph", address=user.address)
+    operator = f"{_place(user.node.address, ref)} {visible(user.node.op_type, 60)}"
+    same = user.address.startswith(f"{ref.scope.address}/node/") and user.address.count("/node/") == 1
+    slot = f"in {user.slot}" if same or user.slot else "inside"
+    name = visible(user.node.name or "", _LONGEST)
+    return Entry("consumer", "", f"→ {operator}", address=user.node.address, more=slot, called=name)
 
 
 def _attributes(attributes: Sequence[AttributeView]) -> Iterator[Entry]:
@@ -170,7 +213,7 @@ def _attributes(attributes: Sequence[AttributeView]) -> Iterator[Entry]:
     for each in attributes:
         name = each.name or ""
         yield Entry("attribute", visible(name, 200), attribute_value_text(each), name=name, address=each.address)
-    yield Entry("add", "+", "another attribute", style="quiet")
+    yield Entry("add", "+", "add an attribute", style="quiet")
 
 
 def _tail(view: NodeView) -> Iterator[Entry]:

@@ -1,204 +1,31 @@
-"""The list of the nodes of one graph: position, lanes, operator, name, type of the first output.
+"""The list of the nodes of one graph: position, lanes, operator, name, type of the first output, in aligned columns."""
 
-Lanes are drawn as by ``git log --graph``: one for each value that is still needed, from its producer to its last
-consumer; free lanes are used for later values. Values with many consumers, or with a distant one, have no lane, and
-neither have inputs and constants of the graph, nor values that are computed from constants alone. A node is on the lane
-of its output::
-
-    *        a produces a value that b and d consume
-    | *      b consumes it and produces another one
-    | *      c consumes that
-    *-'      d consumes the outputs of a and c
-"""
-
-from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
-from itertools import count
-from typing import Final, Literal, NamedTuple
+from itertools import groupby
+from typing import Final, NamedTuple
 
-from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, shortened_name
+from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, cut, distinct_texts, padded, shortened_name
+from onnxjson_tui.rows.lanes import HEAVY, MOST_LANES, Glyphs, Lanes, Lit, drawn, hidden
+from onnxjson_tui.rows.short_types import family, short_type
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
 
-MOST_CONSUMERS: Final = 8  # maximum consumers of a value with a lane
-LONGEST: Final = 500  # maximum rows from the producer to the last consumer of a value with a lane
-MOST_LANES: Final = 12  # maximum lanes that are drawn; the others are counted
-_BLOCK: Final = 128  # rows that are computed together
-
-Glyphs = Literal["unicode", "ascii"]
-
-_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}  # the character for each sum of directions
-_HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
-"""Characters of a highlighted lane, which differ even without colours."""
-_NODES: Final = {"unicode": "●○", "ascii": "*o"}  # a node that produces a value with a lane, and one that does not
-_HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
-"""The characters for a node on a highlighted lane that consumes its value."""
-
-
-class Row(NamedTuple):
-    """The lanes next to one node."""
-
-    before: tuple[int, ...]  # lanes that come from above, ascending
-    after: tuple[int, ...]  # lanes that continue below, ascending
-    consumed: tuple[int, ...]  # lanes of consumed values
-    produced: tuple[int, ...]  # lanes of produced values
-    column: int  # lane of the node
-
-
-class Lit(NamedTuple):
-    """A highlighted lane in the rows of one value."""
-
-    lane: int
-    rows: range  # the rows below the producer, down to the last consumer
-
-
-class Lanes:
-    """The lanes of one graph, found in one pass over its nodes; rows are computed on demand."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._nodes: Sequence[Node] = scope.graph.node
-        owners = [child.owner for child in scope.children if child.owner is not None]
-        self._inner = {owner.position: consumed_names(owner.node) for owner in owners}
-        """All values that nodes with graphs inside consume."""
-        # Values are numbered in the order of their producers; the arrays store their properties.
-        self._starts = array("i")
-        self._ends = array("i")
-        self._lanes = array("i")
-        self.width = 0  # maximum number of lanes in use at once
-        self._assign(self._find(scope))
-        self._block: tuple[int, list[Row]] = (-1, [])
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def row(self, position: int) -> Row:
-        """Return the lanes next to the node at a position."""
-        block = position // _BLOCK
-        if self._block[0] != block:
-            self._block = (block, list(self._rows(block * _BLOCK)))
-        return self._block[1][position - block * _BLOCK]
-
-    def text(self, position: int, glyphs: Glyphs = "unicode", lit: Sequence[Lit] = ()) -> str:
-        """Return the lanes next to the node at a position as text."""
-        return drawn(self.row(position), glyphs, heavy=[each.lane for each in lit if position in each.rows])
-
-    def produced_by(self, position: int) -> tuple[Lit, ...]:
-        """Return the lanes of the outputs of a node."""
-        number = bisect_left(self._starts, position)
-        found = []
-        while number < len(self._starts) and self._starts[number] == position:
-            if self._lanes[number] >= 0:
-                found.append(Lit(self._lanes[number], range(position + 1, self._ends[number] + 1)))
-            number += 1
-        return tuple(found)
-
-    def _find(self, scope: Scope) -> list[int]:
-        """Find the producer and last consumer of each value; return the numbers of consumers."""
-        values: dict[str, int] = {}
-        starts, ends, inner = self._starts, self._ends, self._inner
-        constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
-        counts: list[int] = []
-        number_of = values.get
-        for position, node in enumerate(self._nodes):
-            is_constant = position not in inner
-            for name in node.input if is_constant else inner[position]:
-                value = number_of(name)
-                if value is not None:
-                    ends[value] = position
-                    counts[value] += 1
-                    is_constant = False
-                elif name not in constants:
-                    is_constant = False
-            if not is_constant:
-                for name in node.output:
-                    if name:
-                        values[name] = len(starts)
-                        starts.append(position)
-                        ends.append(-1)
-                        counts.append(0)
-        return counts
-
-    def _assign(self, counts: list[int]) -> None:
-        """Assign each value the lowest lane that is free at its producer."""
-        free: list[int] = []
-        ending: list[tuple[int, int]] = []
-        add = self._lanes.append
-        width = 0
-        for start, end, consumers in zip(self._starts, self._ends, counts, strict=True):
-            while ending and ending[0][0] <= start:
-                heappush(free, heappop(ending)[1])
-            if end <= start or consumers > MOST_CONSUMERS or end - start > LONGEST:
-                add(-1)
-                continue
-            if free:
-                lane = heappop(free)
-            else:
-                lane, width = width, width + 1
-            add(lane)
-            heappush(ending, (end, lane))
-        self.width = width
-
-    def _name(self, number: int) -> str:
-        position = self._starts[number]
-        names = [name for name in self._nodes[position].output if name]
-        return names[number - bisect_left(self._starts, position)]
-
-    def _rows(self, first: int) -> Iterator[Row]:
-        starts, ends, lanes = self._starts, self._ends, self._lanes
-        # No lane is longer than that, so all lanes from above begin there or later.
-        number = bisect_left(starts, first - LONGEST)
-        live: dict[int, str] = {}
-        while number < len(starts) and starts[number] < first:
-            if lanes[number] >= 0 and ends[number] >= first:
-                live[number] = self._name(number)
-            number += 1
-        for position in range(first, min(first + _BLOCK, len(self._nodes))):
-            before = sorted([lanes[value] for value in live])
-            names = set(self._inner.get(position, self._nodes[position].input))
-            consumed = sorted([lanes[value] for value, name in live.items() if name in names])
-            live = {value: name for value, name in live.items() if ends[value] != position}
-            produced = []
-            while number < len(starts) and starts[number] == position:
-                if lanes[number] >= 0:
-                    live[number] = self._name(number)
-                    produced.append(lanes[number])
-                number += 1
-            after = sorted([lanes[value] for value in live])
-            column = produced[0] if produced else next(lane for lane in count() if lane not in after)
-            yield Row(tuple(before), tuple(after), tuple(consumed), tuple(produced), column)
-
-
-def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
-    """Return a row as text: lanes two columns apart, and the number of hidden lanes; `heavy` lanes are highlighted."""
-    boxes = _BOXES[glyphs]
-    joined = (*row.consumed, *row.produced, row.column)
-    left, right = min(joined), max(joined)
-    used = max((*row.before, *row.after, right)) + 1
-    cells = []
-    for lane in range(min(used, most)):
-        sides = (_UP if lane in row.before else 0) | (_DOWN if lane in row.after else 0)
-        if left <= lane <= right and (lane in joined or not sides):
-            # A lane that only passes remains vertical, so that it does not look connected.
-            sides |= (_LEFT if lane > left else 0) | (_RIGHT if lane < right else 0)
-        kind, circles = (_HEAVY[glyphs], _HEAVY_NODES[glyphs]) if lane in heavy else (boxes, _NODES[glyphs])
-        cells.append(circles[not row.produced] if lane == row.column else kind[sides])
-        cells.append(boxes[_LEFT | _RIGHT] if left <= lane < right else " ")
-    hidden = len({lane for lane in (*row.before, *row.after, row.column) if lane >= most})
-    return "".join(cells).rstrip() + (f" +{hidden}" if hidden else "")
-
-
 _LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a row
-_LOOKED_AT: Final = 2_000  # number of nodes whose operators determine the first width of the column
-MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
+_LOOKED_AT: Final = 2_000  # number of nodes that determine the first widths of columns and a shared prefix
+_MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
+_NARROW: Final = 60  # columns below which lanes have less
+_LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
+_BLOCK: Final = 64  # rows whose names are shortened together, so that no two look the same
+_MOST_BLOCKS: Final = 8
+_SHARED: Final = 0.75  # part of the nodes whose names begin with a prefix that is left out
+_TYPED: Final = 0.25  # part of the nodes whose types are known, from which they have a column
+_COUNT: Final = 3  # columns of the number of hidden lanes
 
 
 class NodeRow(NamedTuple):
@@ -206,9 +33,21 @@ class NodeRow(NamedTuple):
 
     position: int  # position of the node in its graph
     lanes: str
+    hidden: int  # lanes that are not drawn
     operator: str
     name: str  # name of the node, or else of its first output
-    output: str  # type of its first output; "" if the model does not declare it
+    output: str  # short type of its first output; "" if the model does not declare it
+
+
+class Columns(NamedTuple):
+    """Widths of the columns of a list."""
+
+    digits: int
+    lanes: int  # of the drawn lanes: two columns for each
+    hidden: int  # of the number of hidden lanes; 0 if there is room for all
+    operator: int
+    name: int
+    output: int  # of the type; 0 if no row has one
 
 
 class NodeRows:
@@ -227,23 +66,50 @@ class NodeRows:
         self._is_bare = is_bare
         self._lanes = Lanes(scope) if positions is None and not is_bare else None
         self._lit: tuple[Lit, ...] = ()
-        self._operators_width: int | None = None
+        self._widths: tuple[int, int] | None = None
+        self._names: dict[tuple[int, int], list[str]] = {}
+        self.prefix = "" if is_bare else shared_prefix(list(map(self._full_name, self.positions)))
+        """The beginning of most names, which rows leave out."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def row(self, number: int) -> NodeRow:
-        """Return a row, numbered from 0, of the current node."""
+    def changed(self, scope: Scope) -> None:
+        """Use changed nodes at the same positions."""
+        self.scope = scope
+        self._names.clear()
+
+    def row(self, number: int, most: int = MOST_LANES) -> NodeRow:
+        """Return a row, numbered from 0, of the current node, with at most some lanes."""
         position = self.positions[number]
         node = self.scope.graph.node[position]
-        name = node.name or next((each for each in node.output if each), "")
-        return NodeRow(
-            position,
-            "" if self._lanes is None else self._lanes.text(position, self._glyphs, self._lit),
-            visible(operator_name(node.domain, node.op_type)),
-            visible(name, _LONGEST_NAME),
-            "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output),
-        )
+        lanes, beyond = "", 0
+        if self._lanes is not None:
+            found = self._lanes.row(position)
+            heavy = [each.lane for each in self._lit if position in each.rows]
+            lanes, beyond = drawn(found, self._glyphs, most, heavy=heavy), hidden(found, most)
+        output = "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output)
+        operator = visible(operator_name(node.domain, node.op_type))
+        return NodeRow(position, lanes, beyond, operator, visible(self._full_name(position), _LONGEST_NAME), output)
+
+    def _full_name(self, position: int) -> str:
+        node = self.scope.graph.node[position]
+        return node.name or next((each for each in node.output if each), "")
+
+    def short_name(self, number: int, width: int) -> str:
+        """Return the name of a row in some columns, without the shared prefix, and unlike those around it."""
+        block = number // _BLOCK
+        if (block, width) not in self._names:
+            if len(self._names) >= _MOST_BLOCKS:
+                self._names.clear()
+            last = min((block + 1) * _BLOCK, len(self))
+            names = [self._full_name(self.positions[each]) for each in range(block * _BLOCK, last)]
+            with distinct_texts():
+                short = [
+                    shortened_name(visible(each.removeprefix(self.prefix), _LONGEST_NAME), width) for each in names
+                ]
+            self._names[block, width] = [each if cells(each) <= width else cut(each, width) for each in short]
+        return self._names[block, width][number - block * _BLOCK]
 
     def light(self, position: int | None) -> tuple[Lit, ...]:
         """Highlight only the lanes of the outputs of a node; return the lanes to redraw."""
@@ -259,34 +125,68 @@ class NodeRows:
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
         """Return rows of some nodes of the same graph, ascending, with the same column widths."""
         rows = NodeRows(self.scope, positions, glyphs=self._glyphs)
-        rows._operators_width = self.operators_width
+        rows._widths = self.widths
         return rows
 
     @property
-    def operators_width(self) -> int:
-        """Columns that operators need, at most `MOST_OPERATOR`."""
-        if self._operators_width is None:
+    def widths(self) -> tuple[int, int]:
+        """Columns that operators and types need."""
+        if self._widths is None:
             nodes = self.scope.graph.node[:_LOOKED_AT] if self._is_bare else self.scope.graph.node
             keys = {(node.domain, node.op_type) for node in nodes}
-            widths = [cells(visible(operator_name(*key), MOST_OPERATOR + 1)) for key in keys]
-            self._operators_width = min(max(widths, default=0), MOST_OPERATOR)
-        return self._operators_width
+            operators = max([cells(visible(operator_name(*key), _MOST_OPERATOR + 1)) for key in keys], default=0)
+            step = max(len(nodes) // _LOOKED_AT, 1)
+            known = not self._is_bare or self.scope.knows_types
+            outputs = [output_type(self.scope, node.output) for node in nodes[::step]] if known else []
+            # Types of a few nodes are not worth a column; the inspector shows them.
+            is_rare = sum(map(bool, outputs)) < _TYPED * len(outputs)
+            self._widths = min(operators, _MOST_OPERATOR), 0 if is_rare else max(map(cells, outputs), default=0)
+        return self._widths
 
-    @property
-    def lanes_width(self) -> int:
-        """Columns that lanes need."""
-        if self._lanes is None:
-            return 0
-        # A node without a lane of its own is to the right of all lanes.
-        width = self._lanes.width + 1
-        return 2 * min(width, MOST_LANES) + (3 if width > MOST_LANES else 0)
+    def columns(self, width: int) -> Columns:
+        """Divide a width: at most a fifth for lanes and operators each, a quarter for types, the rest for names."""
+        digits = len(str(len(self.scope.graph.node)))
+        lanes = count = 0
+        if self._lanes is not None:
+            # A node without a lane of its own is to the right of all lanes.
+            wanted, room = (
+                min(self._lanes.width + 1, MOST_LANES),
+                width // (6 if self.widths[1] and width < _NARROW else 5),
+            )
+            is_cut = self._lanes.width + 1 > MOST_LANES or 2 * wanted > room
+            count = _COUNT + (self._lanes.width >= 10) if is_cut and room >= 3 + _COUNT else 0
+            lanes = 2 * min(wanted, max((room - count) // 2, 0))
+        operator = min(self.widths[0], max(width // 5, _LEAST_OPERATOR))
+        output = min(self.widths[1], width * 2 // 7)
+        used = digits + 1 + lanes + count + operator + 1 + (output + 1 if output else 0)
+        return Columns(digits, lanes, count, operator, max(width - used, 0), output)
+
+
+def shared_prefix(names: Sequence[str]) -> str:
+    """Return the beginning of most names, up to a slash, dot or underscore; "" if names would look the same without."""
+    prefix = ""
+    sample = names[:: max(len(names) // _LOOKED_AT, 1)]
+    mark = next((mark for mark in "/._" if sum(mark in name for name in sample) >= _SHARED * len(sample)), "/")
+    while True:
+        counts: Counter[str] = Counter()
+        for name in sample:
+            if name.startswith(prefix):
+                counts[name[: name.find(mark, max(len(prefix), 1), -1) + 1]] += 1
+        longer, count = counts.most_common(1)[0] if counts else ("", 0)
+        if len(longer) <= len(prefix) or count < _SHARED * len(sample) or len(names) < 3:
+            break
+        prefix = longer
+    if not prefix:
+        return ""
+    rests = {name[len(prefix) :] for name in names if name.startswith(prefix)}
+    return "" if any(name in rests for name in names if not name.startswith(prefix)) else visible(prefix, _LONGEST_NAME)
 
 
 def output_type(scope: Scope, outputs: Sequence[str]) -> str:
-    """Return the declared type of the first output, without control characters."""
+    """Return the declared type of the first output in short, without control characters."""
     first = next((each for each in outputs if each), None)
     found = None if first is None else Index.type_of(scope, first)
-    return "" if found is None else visible(format_type(found) or "?")
+    return "" if found is None else short_type(visible(format_type(found) or "?"))
 
 
 def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
@@ -294,19 +194,17 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
     return sorted([ref.position for ref in refs if ref.scope is scope])
 
 
-def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: int = MOST_OPERATOR) -> str:
-    """Return a row as text of `width` columns, with columns of `digits` for the position, of `lanes` and `operators`.
-
-    Names are shortened first, between the parts of a path.
-    """
-    start = f"{row.position:>{digits}} " + (padded(row.lanes, lanes) if lanes else "")
-    room = max(width - cells(start), 0)
-    operator = shortened(row.operator, operators)
-    output = shortened(row.output, max(room // 3, 1)) if row.output else ""
-    middle = max(room - operators - 1 - (cells(output) + 1 if output else 0), 0)
-    name = shortened_name(row.name, middle) if middle else ""
-    line = start + padded(operator, operators + 1) + padded(name, middle) + (f" {output}" if output else "")
-    return padded(shortened(line, width), width) if cells(line) > width else padded(line, width)
+def node_spans(row: NodeRow, name: str, columns: Columns) -> Iterator[Span]:
+    """Yield a row after its position: lanes, operator in the colour of its family, name, type."""
+    if columns.lanes:
+        for is_heavy, part in groupby(padded(row.lanes, columns.lanes), key=HEAVY.__contains__):
+            yield Span("".join(part), "title" if is_heavy else "quiet")
+    if columns.hidden:
+        yield Span(padded(f"+{row.hidden}" if row.hidden else "", columns.hidden)[: columns.hidden], "quiet")
+    yield Span(padded(clipped(row.operator, columns.operator), columns.operator) + " ", family(row.operator))
+    yield Span(padded(name, columns.name))
+    if columns.output:
+        yield Span(" " + padded(short_type(row.output, columns.output), columns.output), "quiet")
 
 
 class NodeLines:
@@ -317,7 +215,6 @@ class NodeLines:
         self.rows = rows
         self._session = session
         self._saved = saved
-        self._digits = len(str(len(rows.scope.graph.node))) if rows is not None else 1
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else 0
@@ -325,26 +222,25 @@ class NodeLines:
     def line(self, number: int, width: int) -> Line:
         """A mark for selected nodes, then position, a mark for changed and new ones, lanes, operator, name, type."""
         assert self.rows is not None
-        row = self.rows.row(number)
-        lanes = min(self.rows.lanes_width, max(width // 3, 8))
-        room = max(width - 1, 1)
-        operators = min(self.rows.operators_width, max(room // 4, 10))
-        text = node_line(row, room, digits=self._digits, lanes=lanes, operators=operators)
+        columns = self.rows.columns(max(width - 1, 1))
+        row = self.rows.row(number, columns.lanes // 2)
         is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
         mark = "" if self._saved is None else self._saved.mark(row.position)
-        if is_selected:
-            return (Span("*" + text[: self._digits] + (mark or " ") + text[self._digits + 1 :], "changed"),)
-        if mark:
-            style: Style = "added" if mark == "+" else "changed"
-            return Span(" " + text[: self._digits]), Span(mark, style), Span(text[self._digits + 1 :])
-        return (Span(" " + text),)
+        style: Style = "added" if mark == "+" else "changed"
+        name = self.rows.short_name(number, columns.name) if columns.name else ""
+        return (
+            Span("*" if is_selected else " ", "changed"),
+            Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
+            Span(mark or " ", style),
+            *node_spans(row, name, columns),
+        )
 
     def light(self, position: int | None) -> list[tuple[range, int]]:
         """Highlight the lanes of the outputs of a node; return the rows and the column to redraw."""
         if self.rows is None:
             return []
         # Only a list of all nodes has lanes, so that rows are positions.
-        start = 2 + self._digits
+        start = 2 + len(str(len(self.rows.scope.graph.node)))
         return [(each.rows, start + 2 * each.lane) for each in self.rows.light(position)]
 
     def position(self, number: int) -> int | None:
@@ -360,5 +256,5 @@ class NodeLines:
     def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
         """Use changed nodes at the same positions, and other saved nodes."""
         if self.rows is not None and scope is not None:
-            self.rows.scope = scope
+            self.rows.changed(scope)
         self._saved = saved

@@ -11,7 +11,6 @@ import msgspec
 from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
-from onnxjson.editing.pinned_addresses import portable
 from onnxjson.editing.script import Script
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
@@ -23,6 +22,7 @@ from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.session.following import follow
 from onnxjson_tui.session.history import Changed, Exported, History, Preview, Step
 from onnxjson_tui.session.opening import Opened
+from onnxjson_tui.session.portable_edits import portable
 from onnxjson_tui.session.recording import Base, Recorder
 from onnxjson_tui.session.selection import Lost, Places, selector_of
 

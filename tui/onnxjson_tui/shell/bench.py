@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from textual import events
 
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patterns.searching import find
@@ -156,6 +156,8 @@ class Bench(GraphScreen):
             spans.append(Span("  read-only", "changed"))
         spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
         spans.append(Span(f"  {' > '.join(self._graph_names())}"))
+        if self._rows.rows is not None and self._rows.rows.prefix:
+            spans.append(Span(f"  {self._rows.rows.prefix}{ELLIPSIS}", "quiet"))
         if self.filter:
             found = counted(len(self.nodes.rows), "node")
             spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))

@@ -192,7 +192,7 @@ class GraphScreen(KeyedScreen[int]):
             # Facts about all nodes are computed here, not when the cursor first rests.
             graph.find_names()
             rows, outline = NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
-            assert rows.operators_width >= 0
+            assert rows.widths
             return rows, outline, (opened, outline.rows(opened))
 
         def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:

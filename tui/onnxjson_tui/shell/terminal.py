@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.nodes import Glyphs
+from onnxjson_tui.rows.lanes import Glyphs
 
 if TYPE_CHECKING:
     from textual.driver import Driver

@@ -26,6 +26,7 @@ _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
 _COLORS: Final = {
     "plain": "foreground", "title": "primary", "quiet": "foreground", "added": "success", "good": "success",
     "removed": "error", "bad": "error", "changed": "warning", "rewritten": "accent", "cursor": "foreground",
+    **dict.fromkeys(("compute", "activation", "norm", "shaping", "control"), ""),
 }  # fmt: skip
 """Variables of the theme with the colors of styles."""
 
@@ -51,7 +52,7 @@ class StyledWidget(Widget):
         """Return the style of spans, such as "plain"; "cursor" is that of a line with the cursor."""
         if name not in self._span_styles:
             background = self.background_colors[1]
-            color = Color.parse(self.app.theme_variables[_COLORS[name]])
+            color = Color.parse(self.app.theme_variables[_COLORS[name] or name])
             is_dim = name == "quiet" and color.ansi is not None
             shown = background + (color.with_alpha(_QUIET) if name == "quiet" and not is_dim else color)
             self._span_styles[name] = RichStyle(

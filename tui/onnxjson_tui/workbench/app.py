@@ -24,6 +24,12 @@ from onnxjson_tui.shell.programs import KeyOrder, opened
 from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, Terminal, detect, driver_class
 from onnxjson_tui.workbench.catalogue import ACTIONS
 
+
+def _families(*colors: str) -> dict[str, str]:
+    """Return the variables of a theme with the colours of families of operators."""
+    return dict(zip(("compute", "activation", "norm", "shaping", "control"), colors, strict=True))
+
+
 _THEMES = (
     Theme(
         name=DARK,
@@ -38,7 +44,7 @@ _THEMES = (
         surface="#1b1f24",
         panel="#23282e",
         dark=True,
-        variables={"frame": "#3b434c"},
+        variables={"frame": "#3b434c", **_families("#7fb0e0", "#d49aa6", "#8fbf9f", "#a3a8c3", "#d8a35f")},
     ),
     Theme(
         name=LIGHT,
@@ -53,7 +59,7 @@ _THEMES = (
         surface="#f2f2ee",
         panel="#e4e4de",
         dark=False,
-        variables={"frame": "#c4c4bc"},
+        variables={"frame": "#c4c4bc", **_families("#1a5fb4", "#a02c50", "#26703a", "#555f8a", "#9a5b00")},
     ),
     # Only colours of the terminal: readable on any background, and the fewest bytes.
     replace(
@@ -61,7 +67,11 @@ _THEMES = (
         name=ANSI,
         primary="ansi_cyan",
         accent="ansi_magenta",
-        variables={**BUILTIN_THEMES["ansi-dark"].variables, "frame": "ansi_bright_black"},
+        variables={
+            **BUILTIN_THEMES["ansi-dark"].variables,
+            "frame": "ansi_bright_black",
+            **_families("ansi_cyan", "ansi_magenta", "ansi_green", "ansi_default", "ansi_yellow"),
+        },
     ),
 )
 
