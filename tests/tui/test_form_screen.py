@@ -122,6 +122,7 @@ def test_errors_of_an_edit_stay_in_its_form(tmp_path: Path) -> None:
         assert found.app.screen is screen
         assert 'has no attribute "alpha"' in found.text
         assert not len(found.session.history)
+        screen._typed["attribute"] = "x" * 20
         await found.press("escape")
         question: object = found.app.screen
         assert isinstance(question, ConfirmScreen)

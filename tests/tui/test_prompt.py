@@ -96,7 +96,7 @@ def test_the_inspector_of_a_big_model_waits_until_its_names_are_known(tmp_path: 
             assert scope.knows_names
             here = found.bench.here
             assert here is not None
-            assert "in[0]" in "".join(
+            assert "in 0 " in "".join(
                 span.text for number in range(8) for span in found.bench.inspector.rows.line(number, 60)
             )
             await found.press("u")

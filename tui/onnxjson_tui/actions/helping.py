@@ -19,6 +19,8 @@ from onnxjson_tui.widgets.lines import LineList
 class PaletteScreen(PickerScreen):
     """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
 
+    IS_TALL = True
+
     def __init__(self, bench: Bench, commands: Sequence[Choice]) -> None:
         super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
         self._bench = bench
@@ -66,17 +68,56 @@ async def _open_palette(bench: Bench, arguments: Arguments) -> None:
         _run(bench, chosen)
 
 
+_ALSO: Final = {
+    "tensor": "histogram statistics distribution values weight mean min max nan",
+    "statistics": "histogram distribution quantiles mean min max nan",
+    "run-pass": "optimize optimise simplify fold fuse quantize optimizer",
+    "check": "validate verify lint errors",
+    "problems": "errors warnings findings lint validate",
+    "changes": "diff unsaved modified",
+    "compare": "diff versus other model",
+    "history": "log steps commands journal",
+    "undo": "revert back",
+    "redo": "again",
+    "neighbourhood": "graph picture draw view netron",
+    "interface": "inputs outputs ports signature batch",
+    "find-alike": "similar same pattern",
+    "documentation": "docs operator help schema",
+    "export": "script save edits replay",
+    "delete-node": "remove drop erase",
+    "set-batch-size": "batch dynamic",
+    "set-dim": "batch dynamic axis shape",
+    "convert-opset": "upgrade version downgrade",
+    "infer-shapes": "shape inference types",
+    "set-tensor": "weight values constant initializer",
+    "cast-tensor": "convert dtype half float16",
+    "add-node": "insert new create",
+    "prune": "unused dead remove clean",
+    "extract": "subgraph cut split part",
+    "quit": "exit leave close",
+    "maximize": "zoom full wide",
+}
+"""Other words for actions and edits."""
+
+
 def commands(bench: Bench) -> list[Choice]:
-    """Return actions, edits and earlier commands as choices."""
+    """Return actions, those used most first and movements last, then edits and earlier commands, as choices."""
     readonly = bench.session.readonly
     refused = "the model is open read-only"
+    shown = [each for each in bench.actions if each.scope in ("everywhere", bench.pane) and each.id != "palette"]
+    shown.sort(key=lambda each: (each.group == "Move", -bench.used[each.id], not each.footer))
     found = [
-        Choice(f"action {each.id}", sentence(each.title), all_keys(each), refused if readonly and each.changes else "")
-        for each in bench.actions
-        if each.scope in ("everywhere", bench.pane) and each.id != "palette"
+        Choice(
+            f"action {each.id}",
+            sentence(each.title),
+            all_keys(each),
+            refused if readonly and each.changes else "",
+            f"{each.id} {each.help} {_ALSO.get(each.id, '')}".lower(),
+        )
+        for each in shown
     ]
     found += [
-        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "")
+        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "", _ALSO.get(name, ""))
         for name, edit in NAMES.items()
     ]
     recent = bench.prompt.kept(MARK)[::-1][:_MOST_RECENT]

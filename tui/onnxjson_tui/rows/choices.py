@@ -28,6 +28,7 @@ class Choice(msgspec.Struct, frozen=True, gc=False):
     label: str  # visible
     detail: str = ""  # Visible; at the right
     refused: str = ""  # why it cannot be chosen, or ""
+    also: str = ""  # more words that find it, in lower case
 
 
 class Searchable(Sequence[Choice]):
@@ -36,8 +37,8 @@ class Searchable(Sequence[Choice]):
     def __init__(self, choices: Iterable[Choice]) -> None:
         # Unlike lists, tuples of such objects are not traversed by every garbage collection.
         self._choices = tuple(choices)
-        self.texts = tuple([f"{choice.label}\n{choice.detail}".lower() for choice in self._choices])
-        """Label and detail of each, in lower case."""
+        self.texts = tuple([f"{choice.label}\n{choice.detail}\n{choice.also}".lower() for choice in self._choices])
+        """Label, detail and other words of each, in lower case."""
 
     def __len__(self) -> int:
         return len(self._choices)
@@ -68,8 +69,10 @@ class Searchable(Sequence[Choice]):
 class ChoiceRows:
     """Choices as rows with a column for labels and one for details."""
 
-    def __init__(self, choices: Sequence[Choice]) -> None:
+    def __init__(self, choices: Sequence[Choice], *, is_menu: bool = False) -> None:
+        """Use some choices; those of a menu are numbered."""
         self.choices = choices
+        self._is_menu = is_menu
         self._column = max([cells(choice.label) for choice in choices[:_LOOKED_AT]], default=0)
 
     def __len__(self) -> int:
@@ -78,12 +81,15 @@ class ChoiceRows:
     def line(self, number: int, width: int) -> Line:
         """Return the label, then the detail, or why it cannot be chosen."""
         choice = self.choices[number]
+        if self._is_menu:
+            width -= 2
         more = choice.refused or choice.detail
         label = shortened(choice.label, width if not more else max(width * 3 // 5, 10))
         if more:
             label = padded(label, min(self._column, width * 3 // 5))
         room = width - cells(label) - 2
         return (
+            *([Span(f"{number + 1} ", "title")] if self._is_menu else []),
             Span(label, "quiet" if choice.refused else "plain"),
             Span(f"  {clipped(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
         )

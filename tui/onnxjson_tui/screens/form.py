@@ -16,7 +16,7 @@ from onnxjson.editing.parameters import Parameter
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, clipped, shortened, wrapped
 from onnxjson_tui.names.editable_names import item_line
-from onnxjson_tui.names.form_filling import Also, Feedback, Filling, edits_of, feedback
+from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits_of, feedback
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
@@ -31,6 +31,8 @@ _RESTS: Final = 0.2  # seconds without a key after which the form is checked
 _LOOK: Final = "form"
 _DO: Final = "edit"
 _OTHERS: Final = 11  # lines of the form that are not fields
+_STATE: Final = 2  # lines for the state of the form; more scroll
+_ASKS: Final = 10  # typed characters from which escape asks whether to discard them
 _TALL: Final = 30  # lines of a screen from which fields for lists have their full height
 _LABEL: Final = 15  # columns of the labels
 
@@ -42,6 +44,7 @@ class FormScreen(Dialog[Preview | None]):
 
     AUTO_FOCUS = None
     HAS_FIELD = True
+    LIST = "#form-state"
 
     def __init__(
         self, bench: Bench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
@@ -181,7 +184,7 @@ class FormScreen(Dialog[Preview | None]):
         current = self._current
         if current is not None:
             self.query_one("#form-help", LineList).show(TextRows(self._help(current[0], width)), 0)
-        lines: list[Line] = [(Span(line, self._look.tone),) for line in wrapped(self._look.text, width, indent=0)[:2]]
+        lines: list[Line] = [(Span(line, self._look.tone),) for line in wrapped(self._look.text, width, indent=0)]
         self.query_one("#form-state", LineList).show(TextRows(lines), 0)
         self._hint()
 
@@ -201,12 +204,14 @@ class FormScreen(Dialog[Preview | None]):
 
     def _hint(self) -> None:
         current = self._current
-        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "ok")]
+        keys = [("ctrl+s", "ok")]
         if current is not None and not isinstance(current[1], OptionControl):
             keys.append(("tab", "choose"))
         elif current is not None:
             keys.append(("left right", "choose"))
         keys += [("up down", "fields"), ("f1", "help"), ("esc", "cancel")]
+        if len(self.query_one("#form-state", LineList).rows) > _STATE:
+            keys.insert(1, ("pgdn", "more"))
         self.show_hint(*key_spans(keys), Span("* required", "changed"))
 
     # Keys
@@ -299,7 +304,11 @@ class FormScreen(Dialog[Preview | None]):
         self.app.push_screen(TextScreen(self._filling.title, lines))
 
     async def _cancel(self) -> None:
-        if self._texts() != self._typed:
+        now = self._texts()
+        typed = sum(
+            [abs(len(now[name]) - len(text)) or len(text) for name, text in self._typed.items() if now[name] != text]
+        )
+        if typed >= _ASKS:
             answer = await self.app.push_screen_wait(
                 ConfirmScreen("Discard what you typed?", [("k", "keep typing", "keep"), ("d", "discard it", "drop")])
             )
@@ -346,8 +355,8 @@ class FormScreen(Dialog[Preview | None]):
         def make() -> Preview:
             return session.preview(*edits_of(session, filling, also))
 
-        if self._bench.is_big or filling.name == "convert-opset":
-            self._look = self._look._replace(text="computing the changes ...", tone="plain")
+        if self._bench.is_big or filling.name in SLOW:
+            self._look = self._look._replace(text="computing the changes ...", tone="changed")
             self._write()
             return await self._bench.jobs.run(_DO, "computing the changes", make)
         return make()

@@ -1,6 +1,7 @@
 """The workbench as actions, pages and screens use it: changes of the session, search, drawer, prompt, bars."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -125,6 +126,7 @@ class Bench(GraphScreen):
         super().__init__(session, terminal, actions)
         self._pages = pages
         self.finder = Finder(self)  # the search in the list of nodes
+        self.used: Counter[str] = Counter()  # how often each action was run
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -189,13 +191,15 @@ class Bench(GraphScreen):
         """Return a message, job or keys; typed keys on the right; more lines below."""
         (message, tone), pending = self._message, self._reader.pending
         right: Line = (Span(f"{visible(pending, 20)} "),) if pending else self._keys_on_the_right()
+        if self.prompt.is_asking:
+            right = ()
         used = sum([cells(span.text) for span in right])
         if message:
             # One space before the text, two after it.
             room = self.size.width - used - 3
             first, *others = message_lines(message, tone, room)
             left = room - sum([cells(span.text) for span in first]) - _GAP
-            hints = (Span(" " * _GAP), *self._hints(left)) if left > 0 and not others else ()
+            hints = (Span(" " * _GAP), *self._hints(left)) if left > 0 and not others and right else ()
             return (*first, *hints), right, tuple(others)
         slow = next((job for job in self.jobs.running if job.is_slow), None)
         if slow is not None:
@@ -209,7 +213,9 @@ class Bench(GraphScreen):
         return key_hints([*wanted, ("?", "keys")], self.size.width)
 
     def _hints(self, width: int) -> Line:
-        """Return as many keys with a footer label as fit, those of the pane first."""
+        """Return as many keys with a footer label as fit, those of the pane first; of an open prompt, its own."""
+        if self.prompt.is_asking:
+            return key_hints(self.prompt.hints, width)
         wanted = list(self.drawer.page.hints) if self.pane == "drawer" and self.drawer.page is not None else []
         wanted += [
             (shown_keys(each.keys[0]), each.footer)
@@ -349,6 +355,7 @@ class Bench(GraphScreen):
         if action.changes and self.session.readonly:
             self.say(READ_ONLY, "bad")
         else:
+            self.used[action.id] += 1
             super().do(action, arguments)
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:

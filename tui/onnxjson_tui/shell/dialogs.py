@@ -15,13 +15,16 @@ from textual.widgets import Input
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
-from onnxjson.rendering.tables import Line, Span
+from onnxjson.rendering.tables import Line, Span, plain
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 from onnxjson_tui.widgets.prompt import Field
 
 _DIALOG: Final = 72  # columns of a small dialog with its border; see .dialog in app.tcss
+_MENU: Final = 9  # choices up to which a list is a menu
+_AROUND: Final = 8  # lines of a dialog and its margin around the list
+_MOVES: Final = ("j", "k", "g", "G", "b")  # letters that move in a menu
 WIDEST_DIFF: Final = 104  # columns of a diff in a dialog
 
 
@@ -118,17 +121,22 @@ class Dialog(ModalScreen[ScreenResultType], AnsweringScreen[ScreenResultType]):
 
 
 class PickerScreen(Dialog[str | None]):
-    """Chooses one of many by a part of its text; returns its key, or None."""
+    """Chooses one of many by a part of its text; returns its key, or None.
+
+    A few choices are a menu: digits choose, j and k move, / or another letter begins to search.
+    """
 
     HAS_FIELD = True
+    IS_TALL: ClassVar[bool] = False  # whether it has its full height however few choices there are
 
     def __init__(
         self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "", is_wide: bool = False
     ) -> None:
         super().__init__()
-        self.frame = "dialog tall wide" if is_wide else "dialog tall"
-        self._title = visible(title, 200)
         self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
+        self._is_menu = len(self._choices) <= _MENU and not typed and not self.IS_TALL
+        self.frame = f"dialog{' tall' if self.IS_TALL else ''}{' wide' if is_wide else ''}"
+        self._title = visible(title, 200)
         self._typed = typed
         self._hint = hint or "enter choose   esc cancel   type to search"
 
@@ -138,11 +146,41 @@ class PickerScreen(Dialog[str | None]):
         yield LineList(id="dialog-rows")
 
     def on_mount(self) -> None:
-        """Focus the field."""
+        """Focus the field, or the list of a menu."""
         self.show_title(self._title)
-        self.query_one(self.LIST, LineList).can_focus = False
-        self.query_one(Input).focus()
+        lines, field = self.query_one(self.LIST, LineList), self.query_one(Input)
+        field.display = not self._is_menu
+        lines.can_focus = self._is_menu
+        (lines if self._is_menu else field).focus()
+        if not self.IS_TALL:
+            lines.styles.height = max(min(len(self._choices), self.app.size.height - _AROUND), 1)
         self._find(self._typed)
+
+    def on_key(self, event: events.Key) -> None:
+        """Choose in a menu, or begin to type; Textual calls the handler of the base for other keys."""
+        key = pressed_key(event)
+        if not self._is_menu:
+            return
+        if key.isdigit() and 0 < int(key) <= len(self._choices):
+            self._choose(int(key) - 1)
+        elif key in ("enter", "ctrl+s"):
+            self._submit("")
+        elif key == "/" or (event.is_printable and not key.isdigit() and key not in ("space", *_MOVES)):
+            self._is_menu = False
+            field = self.query_one(Input)
+            field.display = True
+            field.focus()
+            field.value = "" if key == "/" else key
+            field.cursor_position = len(field.value)
+            self._find(field.value)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def _moved(self, key: str) -> bool:
+        lines = self.query_one(self.LIST, LineList)
+        return lines.move_with_key(" " if key == "space" else key, is_typing=not self._is_menu)
 
     def choices_for(self, typed: str) -> Sequence[Choice]:
         """Return the choices that contain every typed word; those that begin with it come first."""
@@ -153,9 +191,10 @@ class PickerScreen(Dialog[str | None]):
         self._show(self.choices_for(typed))
 
     def _show(self, found: Sequence[Choice]) -> None:
-        self.query_one(LineList).show(ChoiceRows(found), 0)
+        self.query_one(LineList).show(ChoiceRows(found, is_menu=self._is_menu), 0)
         # Also replaces the reason why the last choice was refused.
-        self.show_hint(Span(self._hint, "quiet") if found else Span("no match   esc cancel", "changed"))
+        hint = f"1-{len(found)} or enter choose   / search   esc cancel" if self._is_menu else self._hint
+        self.show_hint(Span(hint, "quiet") if found else Span("no match   esc cancel", "changed"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search."""
@@ -253,27 +292,91 @@ class ConfirmScreen(Dialog[str]):
 
 
 class TextScreen(Dialog[None]):
-    """A text to read: help, documentation, a drawing."""
+    """A text to read and to search: help, documentation, a drawing."""
+
+    frame = "dialog tall wide"
 
     def __init__(self, title: str, lines: "Sequence[Line] | Sequence[str]", *, hint: str = "") -> None:
         super().__init__()
         self._title = visible(title, 500)
-        self._rows = TextRows(list(lines))
+        self._lines: list[Line] = [(Span(each),) if isinstance(each, str) else each for each in lines]
         self._hint = hint or "esc close   arrows scroll"
 
     def body(self) -> ComposeResult:
         """The text."""
-        yield LineList(self._rows, id="dialog-rows", has_cursor=False)
+        yield Field(id="dialog-input", select_on_focus=False)
+        yield LineList(TextRows(self._lines), id="dialog-rows", has_cursor=False)
 
     def on_mount(self) -> None:
         """Focus the text."""
         self.show_title(self._title)
-        self.show_hint(Span(self._hint, "quiet"))
+        self.show_hint(Span(f"/ search   {self._hint}", "quiet"))
+        self.query_one(Input).display = False
+        self.query_one(LineList).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave letters to the field while it is open; Textual calls the handler of the base for other keys."""
+        field = self.query_one(Input)
+        if not field.has_focus:
+            return
+        event.prevent_default()
+        if event.key in ("escape", "enter", "up", "down", "pageup", "pagedown"):
+            event.stop()
+            self._end_search("" if event.key == "escape" else field.value)
+            if event.key not in ("escape", "enter"):
+                self._moved(event.key)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show what contains the typed words, below its headings."""
+        event.stop()
+        found = found_lines(self._lines, event.value.lower().split())
+        self.query_one(LineList).show(TextRows(found or ["nothing contains this"]), 0)
+
+    def _search(self) -> None:
+        self.query_one(Input).display = True
+        self.query_one(Input).focus()
+
+    def _end_search(self, typed: str) -> None:
+        field = self.query_one(Input)
+        field.value = typed
+        field.display = bool(typed)
         self.query_one(LineList).focus()
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
-        """Close."""
-        return {**super().keys(), **dict.fromkeys(("q", "enter"), partial(self.dismiss, None))}
+        """Search, close."""
+        closing = dict.fromkeys(("q", "enter"), partial(self.dismiss, None))
+        return {**super().keys(), **closing, "/": self._search}
+
+
+def found_lines(lines: Sequence[Line], words: Sequence[str]) -> list[Line]:
+    """Return the entries that contain all words, with their headings; deeply indented lines belong to an entry."""
+    if not words:
+        return list(lines)
+    found: list[Line] = []
+    heading: list[Line] = []
+    entry: list[Line] = []
+
+    def close() -> None:
+        if entry and all(word in "\n".join(map(plain, entry)).lower() for word in words):
+            found.extend([*heading, *entry])
+            heading.clear()
+        entry.clear()
+
+    for line in lines:
+        text = plain(line)
+        if text.strip() and text.startswith(" " * _DEEP):
+            entry.append(line)
+            continue
+        close()
+        if text.strip() and not text.startswith(" ") and line[0].style == "title":
+            heading[:] = [line]
+        elif text.strip():
+            entry.append(line)
+    close()
+    return found
+
+
+_DEEP: Final = 12  # columns of indentation from which a line belongs to the one before
 
 
 def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:

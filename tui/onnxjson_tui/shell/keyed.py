@@ -12,13 +12,22 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from onnxjson.model.display import visible
-from onnxjson.rendering.tables import Line, Span, cells
+from onnxjson.rendering.tables import Line, Span, cells, clipped, padded
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import failure_text
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.widgets.actions import Action, Arguments, KeyReader, Pane, key_hints, key_lines, shown_keys
+from onnxjson_tui.widgets.actions import (
+    Action,
+    Arguments,
+    KeyReader,
+    Pane,
+    key_hints,
+    key_lines,
+    sentence,
+    shown_keys,
+)
 from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 from onnxjson_tui.widgets.prompt import Complete, Prompt
 
@@ -26,6 +35,8 @@ _T = TypeVar("_T")
 
 SETTLES: Final = 0.12  # seconds that the cursor rests on a row before its details are shown
 AWAITS: Final = 0.15  # seconds before the footer shows the beginning of a key sequence
+EXPLAINS: Final = 0.4  # seconds before the keys that can follow are listed
+_COLUMN: Final = 36  # columns of one of these keys with its title
 _MOST_MESSAGES: Final = 200  # messages that are kept
 
 
@@ -77,7 +88,7 @@ class KeyedScreen(AnsweringScreen[_T]):
         self._reader = KeyReader(actions)
         self._message: tuple[str, Tone] = ("", "plain")
         self.messages: deque[tuple[str, Tone]] = deque(maxlen=_MOST_MESSAGES)  # messages shown so far, the newest last
-        self._awaiting: Timer | None = None
+        self._awaiting: tuple[Timer, ...] = ()
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -85,6 +96,7 @@ class KeyedScreen(AnsweringScreen[_T]):
         yield Bar(id="title")
         yield from self.body()
         yield Prompt(id="prompt")
+        yield Bar(id="following")
         yield Bar(id="footer")
 
     def body(self) -> ComposeResult:
@@ -184,17 +196,45 @@ class KeyedScreen(AnsweringScreen[_T]):
         key = pressed_key(event)
         result = self._reader.feed(self.SAME_KEYS.get(key, key), self.pane)
         self._message = ("", "plain")
-        if self._awaiting is not None:
-            self._awaiting.stop()
+        for timer in self._awaiting:
+            timer.stop()
+        self._awaiting = ()
+        self.query_one("#following", Bar).visible = False
         if result.kind == "more" and self._reader.pending:
             # A fast typist does not need it, and drawing it would delay the next key.
-            self._awaiting = self.set_timer(AWAITS, self.draw_bars)
+            self._awaiting = (self.set_timer(AWAITS, self.draw_bars), self.set_timer(EXPLAINS, self._show_following))
         else:
             self.draw_bars()
         if result.kind == "action" and result.action is not None:
             self.do(result.action, result.arguments)
         elif result.kind == "nothing":
             self.say(f"{visible(key)} does nothing here; ? lists the keys")
+
+    def _show_following(self) -> None:
+        """List the keys that can follow those that were pressed."""
+        found = self._reader.following(self.pane)
+        count = max(self.size.width // _COLUMN, 1)
+        width = self.size.width // count
+        rows = -(-len(found) // count)
+        lines = []
+        for row in range(rows):
+            line: list[Span] = []
+            for key, action in found[row::rows]:
+                room = width - cells(key) - 4
+                line += [Span(f"  {key} ", "title"), Span(f" {padded(clipped(sentence(action.title), room), room)}")]
+            lines.append(tuple(line))
+        if lines:
+            bar = self.query_one("#following", Bar)
+            bar.show(lines[0], below=lines[1:])
+            bar.visible = True
+
+    def on_bar_clicked(self, event: Bar.Clicked) -> None:
+        """Run the action of a key that was clicked in the footer."""
+        panes = (self.pane, "everywhere")
+        wanted = [(pane, each) for pane in panes for each in self.actions if each.scope == pane]
+        found = next((each for _, each in wanted if event.key in map(shown_keys, each.keys)), None)
+        if found is not None and not self.prompt.is_asking:
+            self.do(found)
 
     def do(self, action: Action[Any], arguments: Arguments = Arguments()) -> None:  # noqa: B008 - immutable
         """Run an action; report its error."""

@@ -113,6 +113,17 @@ class KeyReader:
         self.forget()
         return KeyResult("more") if had_more and key == "escape" else KeyResult("nothing")
 
+    def following(self, scope: Pane) -> list[tuple[str, Action[Any]]]:
+        """Return the keys that can follow those that were pressed, as the screen shows them, and their actions."""
+        if self._waiting is not None:
+            return [("a-z", self._waiting)]
+        length = len(self._pressed)
+        found: dict[str, Action[Any]] = {}
+        for (place, keys), action in self._actions.items():
+            if action is not None and length and place in (scope, "everywhere") and keys[:length] == self._pressed:
+                found.setdefault(shown_keys(" ".join(keys[length:])), action)
+        return list(found.items())
+
     @property
     def _count(self) -> int | None:
         return int(self._digits) if self._digits else None

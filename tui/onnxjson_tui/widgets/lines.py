@@ -307,6 +307,13 @@ Tone = Literal["plain", "good", "bad", "changed"]
 class Bar(StyledWidget, can_focus=False):
     """One line of text that is never wrapped and never read as markup."""
 
+    class Clicked(Message):
+        """A key of the line, or its label, was clicked."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id, classes=classes)
         self._left: Line = ()
@@ -322,6 +329,20 @@ class Bar(StyledWidget, can_focus=False):
                 self.styles.height = 1 + len(below)
             self._left, self._right, self._below = left, right, below
             self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Report the key at the left of the click."""
+        right = sum([cells(span.text) for span in self._right])
+        is_right = event.x >= self.size.width - right
+        line, place = (self._right, self.size.width - right) if is_right else (self._left, 0)
+        key = ""
+        for span in line:
+            key = span.text.strip() if span.style == "title" else key
+            place += cells(span.text)
+            if event.x < place:
+                if key:
+                    self.post_message(self.Clicked(key))
+                return
 
     @property
     def text(self) -> str:

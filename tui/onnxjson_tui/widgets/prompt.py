@@ -80,6 +80,13 @@ class Prompt(Horizontal):
 
     input = getters.query_one("#prompt-input", Input)  # the field
 
+    @property
+    def hints(self) -> list[tuple[str, str]]:
+        """The keys that do something now, and their labels."""
+        more = [("tab", "complete")] if self._complete is not None else []
+        more += [("up", "earlier")] if self._kept.get(self._kind) else []
+        return [("enter", "ok"), *more, ("esc", "cancel")]
+
     def kept(self, mark: str) -> Sequence[str]:
         """Return earlier answers to a mark, newest last."""
         return self._kept.get(mark, ())
@@ -143,6 +150,8 @@ class Prompt(Horizontal):
         match event.key:
             case "escape" | "ctrl+c":
                 self.answer(None)
+            case "ctrl+s":
+                self.answer(self.input.value)
             case "up" | "down":
                 self._earlier(1 if event.key == "up" else -1)
             case "tab" | "shift+tab":
