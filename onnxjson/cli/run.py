@@ -12,7 +12,8 @@ from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, Side, open_side
 from onnxjson.model.document import Tensor
-from onnxjson.model.errors import EncodeError, EvaluationError
+from onnxjson.model.errors import EncodeError, EvaluationError, OnnxJsonError
+from onnxjson.model.index import Index
 from onnxjson.rendering.run_report import run_data, run_lines
 from onnxjson.rendering.verification_report import verification_data, verification_lines
 from onnxjson.running.input_files import DataSet, message_of_value
@@ -81,6 +82,8 @@ def run_command(
     if event_file is not None and not runs["profile"]:
         raise click.UsageError("--profile-events needs --profile N, the number of profiled runs")
     result = _run(path, feeding, runs | {"events": event_file is not None})
+    if result.placement is not None:
+        result = _mapped_back(path, result, feeding.timeout)
     view.present(
         text=lambda: run_lines(result, str(path), reports.width(), every_node=verbose),
         json=lambda: run_data(result, str(path)),
@@ -123,6 +126,27 @@ def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResu
             on_report=_listener(update, str(path), runs["repeat"], runs["profile"]),
             **runs,
         )
+
+
+def _mapped_back(path: Path, result: RunResult, timeout: float) -> RunResult:
+    """Return a run whose placement names the nodes of the model from which the basic optimizations made others."""
+    from onnxjson.optimizing.provenance import provenance
+    from onnxjson.optimizing.trace_records import optimize
+    from onnxjson.running.placement import placement_of
+
+    assert result.placement is not None
+    try:
+        with output.working("following the basic optimizations"):
+            trace = optimize(path, "onnxruntime{level=basic}", timeout=timeout)
+    except OnnxJsonError as error:
+        output.warn(f"nodes that onnxruntime made are not followed back: {error}")
+        return result
+    stories = provenance(trace).origins
+    origins = {ref.node.name or "": stories[ref.address].nodes for ref in Index(trace.last).nodes()}
+    placed = [(each.name, each.operator, each.provider) for each in result.placement.nodes]
+    wanted = result.settings.providers[0].partition(":")[0]
+    placement = placement_of(Index(trace.first), placed, wanted, origins)
+    return msgspec.structs.replace(result, placement=placement)
 
 
 def _listener(update: Callable[[str], None], path: str, repeat: int, profile: int) -> Callable[[Report], None] | None:

@@ -160,7 +160,7 @@ def overlays_of(path: Path, index: Index, model: str) -> Overlays:
             found["difference"] = {address: _words(kind) for kind, addresses in members for address in addresses}
         else:
             placed = (report.get("placement") or {}).get("nodes", ())
-            found["provider"] = {each["address"]: _words(each["provider"]) for each in placed}
+            found["provider"] = {at: _words(each["provider"]) for each in placed for at in each["origins"]}
             times = [(each["name"], each["seconds"] * 1e3) for each in report["profile"]]
             known = {name: refs[0].address for name, _ in times if (refs := index.nodes_with("name", name))}
             found["time in ms"] = {known.get(name, ""): _number(value) for name, value in times}

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, STRING
 from onnxjson.model.tensor_statistics import statistics, string_statistics
@@ -197,14 +197,17 @@ def _placement_lines(placement: Placement, width: int, *, every_node: bool) -> I
     yield (Span("placement", "title"),)
     for provider, count in placement.providers.items():
         yield (Span(f"  {counted(count, 'node')} on {provider}"),)
-    made = sum(each.address is None for each in placement.nodes)
+    made = sum(not each.origins for each in placement.nodes)
     yield (Span(f"  {counted(placement.cuts, 'value')} from one provider to another"),)
-    yield (Span(f"  the basic optimizations removed {placement.removed:,} nodes and added {made:,}", "quiet"),)
+    joined = sum(len(each.origins) > 1 for each in placement.nodes)
+    text = f"removed {placement.removed:,} nodes, joined several to each of {joined:,}, and added {made:,}"
+    yield (Span(f"  the basic optimizations {text}", "quiet"),)
     if placement.kept_off:
         off = ", ".join([f"{visible(name)} {count}" for name, count in placement.kept_off.items()])
         yield from paragraph(f"not on the first provider: {off}", width, "quiet")
     for each in placement.nodes if every_node else ():
-        yield (Span(f"  {each.provider}  {visible(each.operator)} {visible(each.name)}"),)
+        of = f"  of {listed(each.origins)}" if len(each.origins) > 1 else ""
+        yield (Span(f"  {each.provider}  {visible(each.operator)} {visible(each.name)}{of}"),)
 
 
 def _profile_lines(result: RunResult, width: int, *, every_node: bool) -> Iterator[Line]:

@@ -1,11 +1,11 @@
 """The execution provider of each node of a model: onnxruntime's assignment, in terms of the model.
 
-onnxruntime assigns nodes after its basic optimizations. Nodes that these keep have their names; others were removed, or
-were made by onnxruntime and have no counterpart.
+onnxruntime assigns nodes after its basic optimizations. Nodes that these keep have their names; a trace of the
+optimizations tells which nodes of the model the others come from.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,9 @@ class PlacedNode(msgspec.Struct, frozen=True):
     operator: str
     provider: str
     address: str | None
-    """Its node in the model; None if onnxruntime made it."""
+    """Its node in the model; None if onnxruntime made it from several nodes, or from none."""
+    origins: tuple[str, ...] = ()
+    """All nodes of the model that it computes."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -36,19 +38,23 @@ class Placement(msgspec.Struct, frozen=True):
     nodes: tuple[PlacedNode, ...]
 
 
-def placement_of(index: Index, placed: Iterable[Sequence[str]], wanted: str) -> Placement:
+def placement_of(
+    index: Index, placed: Iterable[Sequence[str]], wanted: str, origins: Mapping[str, Sequence[str]] | None = None
+) -> Placement:
     """Return the placement of a model.
 
     Args:
         index: the index of the model.
         placed: name, operator and execution provider of each node of the optimized graph.
         wanted: the execution provider that was requested first.
+        origins: the nodes of the model behind nodes of the optimized graph, by name; by default those of the same name.
     """
     nodes = []
     for name, operator, provider in placed:
-        found = index.nodes_with("name", name) if name else ()
-        nodes.append(PlacedNode(name, operator, provider, found[0].address if len(found) == 1 else None))
-    provider_of = {each.address: each.provider for each in nodes if each.address is not None}
+        named = [ref.address for ref in index.nodes_with("name", name)] if name else []
+        found = tuple((origins or {}).get(name) or named[:1] * (len(named) == 1))
+        nodes.append(PlacedNode(name, operator, provider, found[0] if len(found) == 1 else None, found))
+    provider_of = {address: each.provider for each in nodes for address in each.origins}
     crossing = set()
     for ref in index.node_refs:
         for name in ref.node.input:

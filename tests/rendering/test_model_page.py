@@ -61,7 +61,7 @@ def test_reports_are_overlays(tmp_path: Path) -> None:
         "verify": run("verify", tmp_path / "m.onnx", new, "--locate", "--json").stdout,
         "diff": run("diff", tmp_path / "m.onnx", new, "--json").stdout,
         "run": json.dumps({"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": 0.25}],
-            "placement": {"nodes": [{"address": "/graph/node/4", "provider": "CPU\x1b[31m"}]}}),
+            "placement": {"nodes": [{"origins": ["/graph/node/4"], "provider": "CPU\x1b[31m"}]}}),
         "bad": json.dumps({"format": "onnxjson-run/1"}),
         "strange": json.dumps({"format": "onnxjson-run/1", "profile": [], "placement": {"nodes": [[]]}}),
         "nan": '{"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": Infinity}]}',

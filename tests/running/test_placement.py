@@ -8,6 +8,7 @@ from onnxjson.example import make_example
 from onnxjson.model.index import Index
 from onnxjson.running.placement import placement_of
 from tests.cli.running import run
+from tests.editing.graphs import model_of
 
 
 def test_recorded_assignment_is_counted_in_terms_of_the_model() -> None:
@@ -29,3 +30,18 @@ def test_run_reports_the_placement(tmp_path: Path) -> None:
     data = json.loads(run("run", tmp_path / "m.onnx", "--placement", "--json").stdout)["placement"]
     assert (data["providers"], data["cuts"], data["removed"]) == ({"CPUExecutionProvider": 6}, 0, 0)
     assert data["nodes"][0]["address"] == "/graph/node/0"
+
+
+def test_nodes_that_onnxruntime_made_are_followed_back(tmp_path: Path) -> None:
+    model = model_of(
+        "g (float[2,8] x) => (float[2,4] y) <int64[2] s = {8, 4}, float[4] b = {1.0, 2.0, 3.0, 4.0}> "
+        "{ w = ConstantOfShape (s) [product] p = MatMul(x, w) [sum] y = Add(p, b) }"
+    )
+    found = placement_of(Index(model), [("f", "Gemm", "A")], "A", {"f": ["/graph/node/1", "/graph/node/2"]})
+    assert (found.nodes[0].address, found.nodes[0].origins) == (None, ("/graph/node/1", "/graph/node/2"))
+    assert found.removed == 1
+    onnxjson.save(model, tmp_path / "m.onnx")
+    data = json.loads(run("run", tmp_path / "m.onnx", "--placement", "--json").stdout)["placement"]
+    assert [each["origins"] for each in data["nodes"]] == [["/graph/node/0", "/graph/node/1", "/graph/node/2"]]
+    assert data["removed"] == 0
+    assert "joined several to each of 1" in run("run", tmp_path / "m.onnx", "--placement").stdout
