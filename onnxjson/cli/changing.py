@@ -5,7 +5,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from onnxjson.cli import external_data, options, output, reports
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
+from onnxjson.codecs.wire_writing import message_size
 from onnxjson.diffing.difference import diff_models
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
@@ -22,6 +23,9 @@ from onnxjson.rendering.exact import Json, as_json
 from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
+
+_LARGEST: Final = 256 << 20
+"""Bytes of a model with converted constants, up to which they stay in it."""
 
 
 class Changed(NamedTuple):
@@ -33,6 +37,8 @@ class Changed(NamedTuple):
     """Writes other files, and removes them again if the model is not written; called with the place of the model."""
     is_part: bool = False
     """Whether it is a part of the model, which needs only some of the weights in other files."""
+    is_big: bool = False
+    """Whether constants that are in the model now belong in a data file."""
     details: dict[str, object] | None = None
     """Further properties for JSON."""
 
@@ -218,7 +224,9 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
-    moves = external_data.Moves(internalize=brings, externalize=brings, with_external=request.with_external)
+    moves_weights = changed.is_big and form == "onnx" and message_size(model) > _LARGEST
+    externalize = brings or moves_weights
+    moves = external_data.Moves(internalize=brings, externalize=externalize, with_external=request.with_external)
     moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
     with checking.of_failed_writing(path, loaded), moved as ready:
         with output.working(f"writing {place}"):

@@ -18,8 +18,8 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DifferenceError, PassError
 from onnxjson.optimizing.passes import NewFile, PassResult, Pipeline, Step, files_written
+from onnxjson.optimizing.passes.big_constants import InternalizedModel, stage_of
 from onnxjson.optimizing.passes.bisecting import Checks
-from onnxjson.optimizing.passes.pipeline import InternalizedModel, stage_of
 from onnxjson.optimizing.passes.recipe import load_recipe
 from onnxjson.optimizing.passes.spelling import all_names, is_called, parse_step, quote_the_braces
 from onnxjson.optimizing.passes.user import ScriptPass
@@ -70,6 +70,7 @@ class _Model(FilePath):
     "Memory limit of one pass (address space); at least twelve times the size of the model.",
     default="4G",
 )
+@options.option("--allow-sparse", "Read weights even if most of their file is holes.")
 @click.pass_context
 def optimize_command(
     ctx: click.Context,
@@ -84,6 +85,7 @@ def optimize_command(
     verify: bool,
     bisect: bool,
     tolerances: tuple[tuple[str, str], ...],
+    allow_sparse: bool,
     **given: Any,
 ) -> None:
     """Run optimizers on models; report what each one changed.
@@ -108,7 +110,7 @@ def optimize_command(
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
     with Pipeline(**given) as pipeline:
-        change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check)
+        change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check, allow_sparse)
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))
 
@@ -147,6 +149,7 @@ class _Change:
     many: bool
     trace_folder: Path | None
     check: _Verification | None
+    allow_sparse: bool
     has_failures: bool = False
 
     def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
@@ -162,7 +165,7 @@ class _Change:
         model = loaded.model
         if self.weights_from is not None:
             model = files.bind_digests(model, folder=None, weights_from=self.weights_from)
-        inside = InternalizedModel(model, path.parent)
+        inside = InternalizedModel(model, path.parent, allow_sparse=self.allow_sparse)
         after = inside.model
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
@@ -191,7 +194,7 @@ class _Change:
             self._talk(path, self.check(inside.model, everything, self.pipeline, path))
         result = model if after is inside.model else inside.restored(after)
         write = functools.partial(files_written, adjacent)
-        return changing.Changed(result, adjacent=write, details={"passes": passes})
+        return changing.Changed(result, adjacent=write, is_big=inside.is_big, details={"passes": passes})
 
     def _run(self, model: Model, folder: Path) -> Iterator[PassResult]:
         """Yield the results, showing the pass that is running."""

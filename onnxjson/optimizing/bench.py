@@ -15,9 +15,9 @@ from onnxjson.model.errors import EvaluationError, FeedError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow, verdict_fields
 from onnxjson.optimizing.passes import Pipeline, Step
+from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.passes.measuring import MeasuredPass
-from onnxjson.optimizing.passes.pipeline import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.trace_records import size_of
 from onnxjson.optimizing.variants import ORIGINAL, Grid, Variant
 from onnxjson.running import tasks
@@ -191,7 +191,7 @@ class Bench:
             except OnnxJsonError as error:
                 entry.note(problem=str(error), verdict="fails")
                 continue
-            found = size_of(stage.model, len(stage.data))
+            found = size_of(stage.model, stage.size)
             entry.stage, entry.models = stage, TwoModels(self._stage(entry.subject, ()).model, stage.model)
             entry.note(nodes=found.nodes, parameters=found.parameters, bytes=found.bytes)
 

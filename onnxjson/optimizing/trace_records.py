@@ -16,8 +16,9 @@ from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import ReportedPage
 from onnxjson.model.walking import tensors_of
+from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
-from onnxjson.optimizing.passes.pipeline import InternalizedModel, PassResult, Pipeline, Stage, stage_of
+from onnxjson.optimizing.passes.pipeline import PassResult, Pipeline
 from onnxjson.optimizing.passes.spelling import parse_step
 from onnxjson.patching.patch import Patch, sha256_of_model
 from onnxjson.storage.api import model_and_file
@@ -147,7 +148,7 @@ class Recorder:
         parts = []
         for name, after in self._models(made, notes) if made.is_changed else ():
             found = diff_models(before.model, after.model)
-            size = size_of(after.model, len(after.data))
+            size = size_of(after.model, after.size)
             parts.append(
                 Part(name=name, after=size, events=found.events, incomplete=found.incomplete, patch=found.patch)
             )
@@ -170,7 +171,7 @@ class Recorder:
         return Trace(
             source=self._source,
             first=self._first.model,
-            before=size_of(self._first.model, len(self._first.data)),
+            before=size_of(self._first.model, self._first.size),
             steps=tuple(self._steps),
             first_sha256=first,
             last_sha256=first if self._last is self._first.model else sha256_of_model(self._last),

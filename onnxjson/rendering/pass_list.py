@@ -95,7 +95,7 @@ def summary(made: PassResult) -> dict[str, object]:
         "pass": made.name,
         "changed": made.is_changed,
         "nodes": [sum(1 for _ in walk(stage.model, Node)) for stage in stages],
-        "bytes": [len(stage.data) for stage in stages],
+        "bytes": [stage.size for stage in stages],
         **picked(made, "seconds rounds notes"),
         "failure": None if made.failure is None else str(made.failure),
     }
@@ -112,7 +112,7 @@ def lines(made: PassResult) -> list[str]:
     if made.failure is not None:
         return [f"skipped: {made.failure}"]
     rounds = f", {made.rounds} rounds" if made.rounds > 1 else ""
-    before, after = len(made.before.data), len(made.after.data)
+    before, after = made.before.size, made.after.size
     nodes = nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])
     numbers = f"{nodes}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
     lines = [f"{visible(made.name, _LONGEST)}: {numbers if made.is_changed else 'changed nothing'}"]

@@ -10,7 +10,7 @@ from onnxjson import example
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
-from onnxjson.optimizing.passes.pipeline import stage_of
+from onnxjson.optimizing.passes.big_constants import stage_of
 from onnxjson.storage import api
 
 GOOD = "def optimize(model):\n    model.producer_name = 'good'\n    return model\n"

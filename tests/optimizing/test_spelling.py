@@ -86,7 +86,7 @@ def test_what_a_pass_is_spelled_as_is_read_as_that_pass(text: str) -> None:
 def test_a_pass_travels_to_the_guarded_process_as_it_is(text: str) -> None:
     subject = parse_step(text).subject
     if subject.is_guarded:
-        assert subject_of(declared(subject)) == subject
+        assert subject_of(declared(subject)) == (subject, False)
 
 
 @pytest.mark.parametrize("text", REFUSED)

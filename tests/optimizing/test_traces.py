@@ -11,8 +11,8 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError
 from onnxjson.optimizing.passes import Pipeline, parse_step
+from onnxjson.optimizing.passes.big_constants import stage_of
 from onnxjson.optimizing.passes.declaration import is_installed
-from onnxjson.optimizing.passes.pipeline import stage_of
 from onnxjson.optimizing.provenance import provenance
 from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import load_trace, write_trace

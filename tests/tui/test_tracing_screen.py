@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from onnxjson.optimizing.passes import Pipeline, parse_step
-from onnxjson.optimizing.passes.pipeline import stage_of
+from onnxjson.optimizing.passes.big_constants import stage_of
 from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
 from onnxjson.rendering.tables import plain

@@ -106,6 +106,12 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     ("folded"), only move them ("moved"), or run the model on samples ("run"). If a result would depend on such a text,
     the pass is refused. The user's own code (`is_own_code`) gets the unmodified model."""
 
+    constants: ClassVar[Literal["files", "inputs", "tokens", "none"]] = "none"
+    """What the pass gets instead of the big constants of a model of more than 2 GiB; see
+    `onnxjson.optimizing.passes.big_constants`."""
+    needs_constants: ClassVar[str] = ""
+    """Why it needs all of them, as a clause; for "none"."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for word in getattr(self, self.part) if self.part else ():
@@ -162,6 +168,10 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
         Runs in the guarded process, after `run`.
         """
+
+    def converted(self, elements: bytes) -> bytes:
+        """Return float32 elements as the pass converts them to float16; for "tokens"."""
+        raise NotImplementedError
 
     def change(self, model: "Model", model_folder: Path | None) -> Changed:
         """Return the result of a pass that is not guarded. Runs in this process and writes nothing."""

@@ -4,6 +4,7 @@ The process may crash, hang or be killed at any moment; see `onnxjson.running.wo
 user's own code get a model without texts that they could evaluate; see `onnxjson.optimizing.passes.text_placeholders`.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +23,14 @@ from onnxjson.optimizing.passes.text_evaluation import computing_node, forbid_ev
 from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
 
 _LONGEST: Final = 100
+_DATA_FOLDER: Final = "@data"
+"""Key of the folder of external data in the declaration of a pass."""
 
 
-def declared(subject: Pass) -> str:
-    """Return a pass as JSON, for `executed` in the guarded process."""
-    return msgspec.json.encode(subject.within(Path.cwd())).decode()
+def declared(subject: Pass, data_folder: str | None = None) -> str:
+    """Return a pass as JSON, for `executed` in the guarded process; see `Substituted.data_folder`."""
+    fields = msgspec.to_builtins(subject.within(Path.cwd()))
+    return msgspec.json.encode({**fields, _DATA_FOLDER: data_folder}).decode()
 
 
 def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -36,19 +40,22 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
         TextNeededError: it would compute with a text that is hidden from it.
         TypeError: it does not return a serialized model.
     """
-    subject, folder = subject_of(declaration), Path.cwd()
+    folder = Path.cwd()
+    subject, is_light = subject_of(declaration)
     if subject.is_own_code:
         return _model_bytes(subject.run(model, folder)), drain_remarks()
     disarmed = _Disarmed(subject, model)
     with disarmed.errors():
         made = disarmed.restored(_model_bytes(disarmed.subject.run(disarmed.model, folder)))
-        subject.measure(model, made)
+        if not is_light:
+            subject.measure(model, made)
     return made, tuple([disarmed.placeholders.restore_text(each) for each in drain_remarks()])
 
 
 def staged(declaration: str, model: bytes) -> bytes:
     """Run a pass part by part; return the models after each part as MessagePack."""
-    subject, folder = subject_of(declaration), Path.cwd()
+    folder = Path.cwd()
+    subject, _ = subject_of(declaration)
     if subject.is_own_code:
         return msgspec.msgpack.encode(list(subject.stages(model, folder)))
     disarmed = _Disarmed(subject, model)
@@ -118,8 +125,14 @@ def _model_bytes(made: object) -> bytes:
     return made
 
 
-def subject_of(declaration: str) -> Pass:
-    """Return the pass that `declared` wrote as JSON."""
+def subject_of(declaration: str) -> tuple[Pass, bool]:
+    """Return the pass that `declared` wrote as JSON, and whether it gets a model without its big constants.
+
+    The folder of external data becomes the current folder.
+    """
     fields: dict[str, Any] = msgspec.json.decode(declaration)
+    data_folder = fields.pop(_DATA_FOLDER)
+    if data_folder:  # libraries look for external data there
+        os.chdir(data_folder)
     name = fields.pop("pass")
-    return next(kind for kind in KINDS if name_of(kind) == name)(**fields)
+    return next(kind for kind in KINDS if name_of(kind) == name)(**fields), data_folder is not None

@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 
 def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> bytes:
     """Convert a serialized model to float16."""
-    from onnxruntime.transformers.float16 import convert_float_to_float16
+    from onnx import helper
+    from onnxruntime.transformers import float16
 
+    # That of the converter makes an array of the elements for this.
+    float16.make_value_info_from_tensor = lambda made: helper.make_tensor_value_info(
+        made.name, made.data_type, made.dims
+    )
     proto = proto_of(model)
     known = {name for node in proto.graph.node for name in node.output}
-    made = convert_float_to_float16(proto, node_block_list=list(block_nodes), **options)
+    made = float16.convert_float_to_float16(proto, node_block_list=list(block_nodes), **options)
     _remove_duplicates(made.graph, known)
     _remove_round_trips(made, known)
     _sort(made)
@@ -132,6 +137,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     """
 
     packages: ClassVar = ("onnxruntime",)
+    constants: ClassVar = "tokens"
     texts: ClassVar = "moved"
 
     keep_io_types: Annotated[bool, Meta(description="Keep inputs and outputs float32, with a Cast at each.")] = False
@@ -164,6 +170,18 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
             force_fp16_initializers=self.force_initializers,
             use_bfloat16_as_blocked_nodes_dtype=self.bfloat16,
         )
+
+    def converted(self, elements: bytes) -> bytes:
+        """See `Pass.converted`; the same as the converter of onnxruntime."""
+        import numpy
+
+        values = numpy.frombuffer(elements, "<f4").copy()
+        finite = numpy.isfinite(values)
+        sizes = numpy.abs(values)
+        for wrong, size in (((sizes > 0) & (sizes < self.min_positive), self.min_positive),
+                            (finite & (sizes > self.max_finite), self.max_finite)):  # fmt: skip
+            values[wrong] = numpy.copysign(size, values[wrong])
+        return values.astype("<f2").tobytes()
 
     def _check_names(self, model: bytes) -> None:
         parsed = serde.parse(model).model
@@ -235,6 +253,7 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
     """
 
     packages: ClassVar = ("onnxruntime",)
+    needs_constants: ClassVar = "it runs the model many times"
     texts: ClassVar = "moved"
 
     relative: Annotated[float, Meta(ge=0, description="Tolerance of an output, relative to the element.")] = 1e-2

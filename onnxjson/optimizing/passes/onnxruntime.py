@@ -115,7 +115,11 @@ class Sessions:
     def _run(self, disabled: list[str], severity: int) -> None:
         import onnxruntime
 
-        options = session_options(Settings(level=self._level))
+        # Elsewhere if the model refers to external data there.
+        here = None if self._place.parent == Path.cwd() else str(Path.cwd())
+        options = session_options(Settings(level=self._level), here)
+        if here is not None:  # packing would read all weights
+            options.add_session_config_entry("session.disable_prepacking", "1")
         options.optimized_model_filepath = str(self._place)
         options.log_severity_level = severity
         options.log_verbosity_level = 1 if severity == 0 else 0
@@ -179,6 +183,7 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
     """
 
     packages: ClassVar = ("onnxruntime",)
+    constants: ClassVar = "files"
 
     level: Annotated[
         Level,
@@ -246,6 +251,7 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     """
 
     packages: ClassVar = ("onnxruntime", "sympy")
+    constants: ClassVar = "files"
     extra: ClassVar = "passes"
     texts: ClassVar = "moved"
 
@@ -275,6 +281,7 @@ class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preproce
     """
 
     packages: ClassVar = ("onnxruntime",)
+    needs_constants: ClassVar = "it optimizes a copy in another folder"
 
     fuse_layernorm: Annotated[bool, Meta(description="Also fuse LayerNormalization, from opset 17.")] = False
     inputs_channel_last: Annotated[

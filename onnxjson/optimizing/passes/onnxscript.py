@@ -143,6 +143,7 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
     """Run the optimizer of onnxscript, listed rules of its rewriter, or one as onnxscript:RULE."""
 
     packages: ClassVar = ("onnxscript",)
+    constants: ClassVar = "files"
     extra: ClassVar = "passes"
     part: ClassVar = "rules"
     parts: ClassVar = PARTS

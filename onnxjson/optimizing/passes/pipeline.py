@@ -8,24 +8,20 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from onnxjson.codecs import serde
-from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.editing.applying import new_findings
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Tensor
+from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.model.payloads import whole
-from onnxjson.model.tensors import is_external
-from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.optimizing.passes import executing
+from onnxjson.optimizing.passes.big_constants import Stage, Substituted, stage_of
 from onnxjson.optimizing.passes.declaration import PartStage
 from onnxjson.optimizing.passes.losses import losses
 from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
-from onnxjson.storage.external_files import NewFile, internalize
-from onnxjson.storage.weights import require_whole
+from onnxjson.storage.external_files import NewFile
 
 _LONGEST_NAME: Final = 300
 _LONGEST_LINE: Final = 200
@@ -42,13 +38,6 @@ _SHOWN: Final = 3
 _HINT: Final = " (it runs without access to your files, the network and other programs; --trust allows them)"
 
 _AS_BEFORE: Final = "the model is unchanged"
-
-
-class Stage(NamedTuple):
-    """A model between two passes; if a pass changes nothing, both sides of it are the same object."""
-
-    data: bytes
-    model: Model
 
 
 class PassResult(NamedTuple):
@@ -109,6 +98,7 @@ class Pipeline:
         self._max_size = max_size
         self._trust = trust
         self.keep_going = keep_going
+        self._model_folder: Path | None = None
         self._worker = Worker()
 
     def __enter__(self) -> Self:
@@ -132,17 +122,18 @@ class Pipeline:
             PassError: a pass failed and `keep_going` is false; its result is yielded first.
         """
         stage = stage_of(model)
+        self._model_folder = model_folder
         if not self.keep_going:
             for step in steps:  # Unavailable passes are reported before any pass runs.
                 _refuse_unavailable(step, str(step))
         for step in steps:
-            made = self._run_step(stage, step, model_folder)
+            made = self._run_step(stage, step)
             yield made
             if made.failure is not None and not self.keep_going:
                 raise made.failure
             stage = made.after
 
-    def _run_step(self, before: Stage, step: Step, model_folder: Path | None) -> PassResult:
+    def _run_step(self, before: Stage, step: Step) -> PassResult:
         started = time.monotonic()
         name = str(step)
         rounds, stage, is_stable = 0, before, False
@@ -152,7 +143,7 @@ class Pipeline:
         try:
             while not is_stable and rounds < (REPETITIONS if step.repeats else 1):
                 rounds += 1
-                last = self._round(stage, step, name, model_folder)
+                last = self._round(stage, step, name)
                 files += last.files
                 is_stable = last.after.data == stage.data
                 stage = stage if is_stable else last.after
@@ -166,22 +157,24 @@ class Pipeline:
         lost = losses(before.model, stage.model) if stage is not before else ()
         return PassResult(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
 
-    def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> _Round:
+    def _round(self, before: Stage, step: Step, name: str) -> _Round:
         _refuse_unavailable(step, name)
         if not step.subject.is_guarded:
             try:
-                made = step.subject.change(before.model, model_folder)
+                made = step.subject.change(before.model, self._model_folder)
             except OnnxJsonError as error:
                 raise PassError(f"{_label(name)}: {error}", name) from error
             after = before if made.model is before.model else stage_of(made.model)
-            self._check_size(len(after.data), name)
+            self._check_size(after.size, name)
             return _Round(after, notes=made.notes, files=made.files)
-        answer = self._run_guarded(before, step, name)
+        given = _substituted(before, step, name, self._model_folder)
+        answer = self._run_guarded(given, step, name)
         self._check_size(len(answer.model), name, answer.printed)
-        after = _stage(answer, before, name)
+        after = _stage(answer, before, given, name)
+        self._check_size(after.size, name, answer.printed)
         if after is not before:
             _check_structure(before, after, name, answer.printed)
-        return _Round(after, answer.printed, answer.remarks)
+        return _Round(after, answer.printed, (*answer.remarks, *given.remarks))
 
     def parts(self, made: PassResult) -> list[PartStage]:
         """Return the model after each part of a pass, such as a rule of an optimizer; the last one is its result.
@@ -191,19 +184,24 @@ class Pipeline:
         if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
             return []
         seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * made.seconds))
-        answer = self._run_guarded(made.before, made.step, made.name, stages=True, seconds=seconds)
+        given = _substituted(made.before, made.step, made.name, self._model_folder)
+        answer = self._run_guarded(given, made.step, made.name, stages=True, seconds=seconds)
         try:
-            return msgspec.msgpack.decode(answer.model, type=list[PartStage])
+            parts = msgspec.msgpack.decode(answer.model, type=list[PartStage])
         except msgspec.MsgspecError as error:
             raise PassError(f"{_label(made.name)} did not return its parts: {error}", made.name) from error
+        if not given.is_needed:
+            return parts
+        return [PartStage(each.name, stage_of(given.read(serde.parse(each.model).model)).data) for each in parts]
 
     def _run_guarded(
-        self, before: Stage, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
+        self, given: Substituted, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
     ) -> PassAnswer:
         seconds = self._seconds if seconds is None else seconds
-        size = len(before.data)
+        size = len(given.data)
         limits = Limits(
-            memory=max(self._memory, 12 * size),
+            # Address space: libraries map the files with the weights, some of them several times.
+            memory=max(self._memory, 12 * size) + 4 * given.mapped,
             processor_seconds=max(1, int(seconds)),
             wall_seconds=seconds,
             open_files=256,
@@ -213,14 +211,14 @@ class Pipeline:
         request = Request(
             job="pass_stages" if stages else "pass",
             module=executing.__name__,
-            declaration=executing.declared(step.subject),
+            declaration=executing.declared(step.subject, given.data_folder),
             limits=limits,
-            reads=encoded_paths(step.subject.reads()),
+            reads=encoded_paths([*step.subject.reads(), *given.files]),
             trusted=self._trust and step.subject.is_own_code,
         )
         with scratch_folder("onnxjson-pass-") as folder:
             try:
-                answer = self._worker.run_contained(request, before.data, folder)
+                answer = self._worker.run_contained(request, given.data, folder)
             except WorkerError as error:
                 raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:
@@ -254,19 +252,17 @@ def _refuse_unavailable(step: Step, name: str) -> None:
         raise PassError(f"{_label(name)} cannot be used: {reason}", name)
 
 
-def stage_of(model: Model) -> Stage:
-    """Serialize a model."""
-    require_whole(model)
-    size = message_size(model)
-    if size > MESSAGE_BYTES:
-        raise LimitError(f"the model has {size:,} bytes; passes accept at most {MESSAGE_BYTES:,}")
-    return Stage(message_bytes(model), model)
+def _substituted(before: Stage, step: Step, name: str, model_folder: Path | None) -> Substituted:
+    try:
+        return Substituted(before, step.subject, model_folder)
+    except PassError as error:
+        raise PassError(f"{_label(name)} {error}; {_AS_BEFORE}", name) from error
 
 
-def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
+def _stage(answer: PassAnswer, before: Stage, given: Substituted, name: str) -> Stage:
     """Parse the result of a pass; raise PassError if it is not a valid model."""
     data = answer.model
-    if data == before.data:
+    if data == given.data:
         return before
     what = "" if data else "returned nothing"
     try:
@@ -276,6 +272,10 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
             what = "returned a model without a graph"
         elif twice is not None:
             what = f"returned what looks like two models: {twice} occurs twice"
+        elif given.is_needed:
+            return stage_of(given.read(model))
+    except PassError as error:
+        what = str(error)
     except (WireError, IndexError, LimitError) as error:
         what = f"returned {len(data):,} bytes that are not a model ({error})"
     if what:
@@ -296,28 +296,3 @@ def _output(printed: str) -> list[str]:
     # Already visible: escaping it again would double the escapes.
     lines = [line[:_LONGEST_LINE] for line in printed.splitlines() if line.strip()]
     return [f"it printed: {' | '.join(lines[-_SHOWN:])}"] if lines else []
-
-
-class InternalizedModel:
-    """A model with its external tensors loaded."""
-
-    def __init__(self, model: Model, folder: Path) -> None:
-        self.model = internalize(model, folder)
-        """The model with all tensors in it; `model` itself if it has no external data."""
-        self._outside: dict[str | None, tuple[Tensor, Tensor]] = {}
-        if self.model is not model:
-            pairs = zip(tensors_of(model), tensors_of(self.model), strict=True)
-            self._outside = {old.name: (old, new) for old, new in pairs if is_external(old)}
-
-    def restored(self, model: Model) -> Model:
-        """Return the result of passes with unchanged tensors external again."""
-        return replace_records(model, Tensor, self._original) if self._outside else model
-
-    def _original(self, tensor: Tensor) -> Tensor:
-        outside, inside = self._outside.get(tensor.name, (tensor, tensor))
-        if tensor.raw_data is None or inside.raw_data is None:
-            return tensor
-        is_alike = (tensor.data_type, tensor.dims) == (inside.data_type, inside.dims)
-        if not is_alike or len(tensor.raw_data) != len(inside.raw_data):
-            return tensor
-        return outside if whole(tensor.raw_data) == whole(inside.raw_data) else tensor

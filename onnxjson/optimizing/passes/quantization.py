@@ -43,6 +43,7 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
     """Options of both quantizers."""
 
     packages: ClassVar = ("onnxruntime",)
+    needs_constants: ClassVar = "it loads a copy of the whole model"
 
     weight_type: Annotated[Width, Meta(description="Type of quantized weights.")] = "int8"
     per_channel: Annotated[bool, Meta(description="Use one scale per channel of a weight.")] = False
@@ -120,6 +121,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
     """
 
     texts: ClassVar = "run"
+    needs_constants: ClassVar = "it runs the model on samples"
 
     format: Annotated[
         Literal["qdq", "qoperator"],
@@ -162,6 +164,7 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
     """
 
     packages: ClassVar = ("onnxruntime",)
+    constants: ClassVar = "files"
 
     method: Annotated[
         Literal["blocks", "rtn", "hqq"],

@@ -27,6 +27,7 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     """Simplify with onnxsim: fold constants, infer shapes and optimize until nothing changes."""
 
     packages: ClassVar = ("onnxsim",)
+    constants: ClassVar = "inputs"
     extra: ClassVar = "passes"
 
     fold: Annotated[bool, Meta(description="Fold constants.")] = True
@@ -130,6 +131,7 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
     """Slim with onnxslim: fuse, fold constants, remove duplicate and dead nodes until nothing changes."""
 
     packages: ClassVar = ("onnxslim",)
+    constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
     infer_shapes: Annotated[bool, Meta(description="Infer shapes between rounds.")] = True
@@ -144,7 +146,10 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
 
     def run(self, model: bytes, folder: Path) -> bytes:
         import onnxslim
+        from onnxslim.third_party.onnx_graphsurgeon import Constant
 
+        # Otherwise it marks a constant that it has read as external, but does not write where it is.
+        Constant.data_location = property(lambda _: None, lambda *_: None)
         shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
         made = onnxslim.slim(
             proto_of(model),
@@ -164,6 +169,7 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
     """Run passes of onnxoptimizer: its default set of 39, a list, or one as onnxoptimizer:PASS."""
 
     packages: ClassVar = ("onnxoptimizer",)
+    constants: ClassVar = "tokens"
     extra: ClassVar = "passes"
     part: ClassVar = "passes"
     parts: ClassVar = PARTS

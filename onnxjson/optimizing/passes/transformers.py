@@ -48,6 +48,7 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
     """
 
     packages: ClassVar = ("onnxruntime", "sympy")
+    constants: ClassVar = "files"
     extra: ClassVar = "passes"
 
     model_type: Annotated[ModelType, Meta(description="Type of the model.")] = "bert"

@@ -45,6 +45,7 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
     """Run the function optimize(model) of a Python file, or a rewrite script in Python."""
 
     is_own_code: ClassVar = True
+    constants: ClassVar = "files"
 
     file: Annotated[str, Role("file"), Meta(min_length=1, description="The Python file.")]
     options: Annotated[dict[str, Any], Meta(description="Keyword arguments of the function.")] = msgspec.field(
@@ -97,6 +98,7 @@ class PluginPass(Pass, frozen=True, kw_only=True, eq=False, tag="plugin"):
     """Run an entry point of another package."""
 
     is_own_code: ClassVar = True
+    constants: ClassVar = "files"
 
     entry: Annotated[str, Meta(min_length=1, description="Name of the entry point.")]
     options: Annotated[dict[str, Any], Meta(description="Keyword arguments of the function.")] = msgspec.field(

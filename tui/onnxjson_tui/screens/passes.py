@@ -93,7 +93,7 @@ class PassRun:
             PassError: the pass crashed, hung, is not installed, or returned an invalid model.
             OnnxJsonError: external data is missing.
         """
-        from onnxjson.optimizing.passes.pipeline import InternalizedModel
+        from onnxjson.optimizing.passes.big_constants import InternalizedModel
 
         inside = InternalizedModel(self._model, self._folder or Path())
         with Pipeline() as pipeline:
