@@ -90,7 +90,7 @@ class PythonScript:
             return run(model, made, folder=self.path.parent, model_folder=model_folder)
         if isinstance(made, Model):
             return self._checked(model, made)
-        if _is_proto(made):
+        if getattr(getattr(made, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
             from onnxjson.codecs import serde
 
             return self._checked(model, serde.from_proto(made))
@@ -144,10 +144,6 @@ def _failed(path: Path, error: BaseException) -> EditError:
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}:{line}" if line else str(path)
     return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 300)}")
-
-
-def _is_proto(made: Any) -> bool:
-    return getattr(getattr(made, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
 
 
 def _is_rules(made: Any) -> bool:

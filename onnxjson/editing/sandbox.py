@@ -239,12 +239,8 @@ def _attribute(old: Attribute, new: Attribute, counts: Counts) -> Attribute:
 
 def _plain(attribute: Attribute) -> Attribute:
     """Return an attribute without the fields that do not affect the computation."""
-    tensor = attribute.t and _plain_tensor(attribute.t)
+    tensor = attribute.t and replace(attribute.t, name=None, doc_string=None, metadata_props=(), unknown_fields=b"")
     return replace(attribute, doc_string=None, unknown_fields=b"", t=tensor, type=None)
-
-
-def _plain_tensor(tensor: Tensor) -> Tensor:
-    return replace(tensor, name=None, doc_string=None, metadata_props=(), unknown_fields=b"")
 
 
 def _initializers(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

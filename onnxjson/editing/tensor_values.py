@@ -196,13 +196,11 @@ def _correct_types(workspace: Workspace, address: str, name: str, new: Type) -> 
             continue
         stated: tuple[ValueInfo, ...] = getattr(graph, field)
         if any(each.name == name and each.type not in (None, new) for each in stated):
-            fields[field] = tuple([_typed(each, new) if each.name == name else each for each in stated])
+            fields[field] = tuple(
+                [replace(each, type=new) if each.name == name and each.type else each for each in stated]
+            )
     if fields:
         workspace.replace_graph(scope, replace(graph, **fields))
-
-
-def _typed(value: ValueInfo, new: Type) -> ValueInfo:
-    return value if value.type is None else replace(value, type=new)
 
 
 def constant_tensor(scope: Scope, name: str) -> tuple[Scope, Tensor] | None:

@@ -135,13 +135,9 @@ def without_shape(value: ValueInfo) -> ValueInfo:
 def is_same_type(one: Type, other: Type) -> bool:
     """Whether two types are equal, without their denotations."""
     if one.tensor_type is None or other.tensor_type is None:
-        plain = [replace_records(each, Dimension, _without_denotation) for each in (one, other)]
+        plain = [replace_records(each, Dimension, lambda dim: replace(dim, denotation=None)) for each in (one, other)]
         return plain[0] == replace(plain[1], denotation=plain[0].denotation)
     return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
-
-
-def _without_denotation(dimension: Dimension) -> Dimension:
-    return replace(dimension, denotation=None)
 
 
 def with_type(value: ValueInfo, new: Type | None) -> ValueInfo:

@@ -14,19 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from onnxjson.git import revisions
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
-from onnxjson.git.revisions import (
-    Contents,
-    Entry,
-    IndexContents,
-    Spec,
-    TreeContents,
-    follow_links,
-    is_revision_spec,
-    parse,
-    paths_like,
-    revisions_like,
-)
+from onnxjson.git.revisions import is_revision_spec
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
@@ -67,7 +57,7 @@ def open_revision(spec: str) -> Iterator[Checkout]:
         FileError: an object is damaged, or the temporary folder cannot be written.
         DecodeError, LimitError: the file is not a model; see `onnxjson.storage.files.load`.
     """
-    parsed = parse(spec)
+    parsed = revisions.parse(spec)
     if parsed is None:
         raise MissingInputError(f"{visible(spec, None)} does not name a file at a revision; write REV:path, or :path")
     with scratch_folder("onnxjson-git-") as temporary:
@@ -85,7 +75,7 @@ def open_revision(spec: str) -> Iterator[Checkout]:
 
 
 class _Revision:
-    def __init__(self, spec: Spec, folder: Path) -> None:
+    def __init__(self, spec: revisions.Spec, folder: Path) -> None:
         self._spec = spec
         self._shown = visible(spec.text, None)
         self._git = Git(folder)
@@ -95,7 +85,7 @@ class _Revision:
             raise MissingInputError(f"{self._shown} does not exist, and {error}") from error
         self._top = self._git.up()
         self._path = self._path_from_top()
-        self._contents: Contents = self._find_contents()
+        self._contents = self._find_contents()
 
     def _path_from_top(self) -> bytes:
         path = os.fsencode(self._spec.path)
@@ -106,14 +96,14 @@ class _Revision:
             raise MissingInputError(f"{self._shown} is outside the repository")
         return path
 
-    def _find_contents(self) -> Contents:
+    def _find_contents(self) -> revisions.Contents:
         revision = self._spec.revision
         if revision is None:
-            return IndexContents(self._git, self._spec.stage, self._top)
+            return revisions.IndexContents(self._git, self._spec.stage, self._top)
         tree = self._git.named(revision, "tree")
         if tree is None:
             raise self._unknown(revision)
-        return TreeContents(self._git, tree)
+        return revisions.TreeContents(self._git, tree)
 
     def _unknown(self, revision: str) -> MissingInputError:
         shown = f'"{visible(revision)}"'
@@ -121,7 +111,7 @@ class _Revision:
             return MissingInputError(f"{self._shown}: {shown} is a range of revisions; name one of them")
         if self._git.named("HEAD", "commit") is None and revision.startswith("HEAD"):
             return MissingInputError(f"{self._shown} does not exist: the branch has no commit yet")
-        hint = revisions_like(self._git, revision)
+        hint = revisions.revisions_like(self._git, revision)
         return MissingInputError(
             f"{self._shown} does not exist, and {shown} is not a revision of this repository with files"
             + (f"; {hint}" if hint else "; git log --oneline lists them")
@@ -129,8 +119,8 @@ class _Revision:
 
     def check_out(self, private: Path) -> Checkout:
         """Write the model and the files that it names into a private folder."""
-        path, entry = follow_links(self._contents, self._git, self._path, self._shown)
-        if entry is None or (isinstance(self._contents, IndexContents) and not self._contents.has(path)):
+        path, entry = revisions.follow_links(self._contents, self._git, self._path, self._shown)
+        if entry is None or (isinstance(self._contents, revisions.IndexContents) and not self._contents.has(path)):
             raise self._missing_path()
         if not entry.is_file:
             raise MissingInputError(f"{self._shown} is {entry.kind}; name a file")
@@ -143,7 +133,7 @@ class _Revision:
         return Checkout(self._spec.text, place, _bound(loaded, private), problems)
 
     def _missing_path(self) -> MissingInputError:
-        if isinstance(self._contents, IndexContents):
+        if isinstance(self._contents, revisions.IndexContents):
             stages = self._contents.stages(self._path)
             if stages:
                 spellings = " or ".join(f":{stage}:{self._spec.path}" for stage in stages)
@@ -155,7 +145,7 @@ class _Revision:
             paths = self._contents.paths()
         except CommandError:
             paths = ()
-        hint = paths_like(self._path, paths, self._prefix)
+        hint = revisions.paths_like(self._path, paths, self._prefix)
         if not hint and os.path.lexists(os.path.join(self._git.folder, os.fsdecode(self._top), self._spec.path)):
             hint = "it is on the disk; git add and git commit would add it"
         name = visible(os.fsdecode(self._path), None)
@@ -183,7 +173,7 @@ class _Revision:
                 problems.append(f"{shown} {problem}")
         return tuple(problems)
 
-    def _write(self, entry: Entry, place: Path) -> str | None:
+    def _write(self, entry: revisions.Entry, place: Path) -> str | None:
         """Write the file of an object or of its Git LFS pointer; return the problem if there is one."""
         try:
             with place.open("wb") as file:

@@ -5,9 +5,11 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TypeVar
 
 from onnxjson.model import document as d
+from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names, consumes_any, is_ordered, producers_among, topological_order
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index, Scope
+from onnxjson.model.types import contradict
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -101,32 +103,13 @@ def _duplicates(scope: Scope) -> Iterator[str]:
             seen.add(name)
 
 
-_Declared = tuple[int | None, tuple[int | None, ...] | None]
-"""Element type and dimensions of a value, None where not declared."""
-
-
 def _disputed(scope: Scope) -> Iterator[str]:
     graph = scope.graph
     if isinstance(graph, d.Function):
         return
-    known: dict[str, _Declared] = {}
-    for tensor in graph.initializer:
-        if tensor.name:
-            known[tensor.name] = (tensor.data_type, tensor.dims)
+    known = {tensor.name: type_of_constant(tensor) for tensor in graph.initializer}
     for info in (*graph.input, *graph.output, *graph.value_info):
         if not info.name or info.type is None or info.type.tensor_type is None:
             continue
-        type_ = info.type.tensor_type
-        dims = None if type_.shape is None else tuple([each.dim_value for each in type_.shape.dim])
-        before = known.setdefault(info.name, (type_.elem_type, dims))
-        if not _agree(before, (type_.elem_type, dims)):
+        if contradict(known.setdefault(info.name, info.type), info.type):
             yield info.name
-
-
-def _agree(one: _Declared, other: _Declared) -> bool:
-    if one[0] and other[0] and one[0] != other[0]:
-        return False
-    if one[1] is None or other[1] is None or one[1] == other[1]:
-        return True
-    pairs = zip(one[1], other[1], strict=False)
-    return len(one[1]) == len(other[1]) and all([None in pair or pair[0] == pair[1] for pair in pairs])

@@ -37,10 +37,6 @@ _WHOLE: Final = (d.StringStringEntry, d.OperatorSetId, d.SparseTensor, d.Segment
 """Messages that are one slot each, like those with a oneof: a mixture of two of them is meaningless."""
 
 
-def _is_whole(message: type[d.Record]) -> bool:
-    return message in _WHOLE or any(field.oneof for field in FIELDS[message])
-
-
 class TreeMerge:
     """One pass over both trees. In the slot of a conflict the result has the value of the first side.
 
@@ -125,7 +121,7 @@ class TreeMerge:
             return any(attributes) and any(
                 [is_ambiguous(each.get("attribute"), record.attribute) for each in (ours, theirs)]
             )
-        return _is_whole(type(record))
+        return type(record) in _WHOLE or any(field.oneof for field in FIELDS[type(record)])
 
     def _field(
         self, record: d.Record, name: str, changes: tuple[Change | None, Change | None], address: str

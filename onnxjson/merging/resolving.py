@@ -160,7 +160,7 @@ def _resolve_one(
     owner = _record_at(model, slot.owner, conflict)
     current = getattr(owner, slot.name)
     if slot.member is None:
-        _require(conflict, _same(current, conflict.ours))
+        _require(conflict, current == conflict.ours or (conflict.ours is None and not current))
         if value == conflict.ours:
             return model, left
         absent = () if isinstance(current, tuple) else b"" if slot.field is None or slot.field.packed else None
@@ -168,10 +168,6 @@ def _resolve_one(
     if slot.field is not None and slot.field.message is None:
         return _with_string(model, slot, conflict, current, value), left
     return _with_member(model, slot, conflict, current, choice, left)
-
-
-def _same(current: Any, ours: Any) -> bool:
-    return current == ours or (ours is None and not current)
 
 
 def _require(conflict: Conflict, is_same: bool) -> None:

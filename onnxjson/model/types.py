@@ -76,6 +76,21 @@ def innermost(declared: d.Type | None) -> d.Type | None:
     return declared
 
 
+def contradict(one: d.Type | None, other: d.Type | None) -> bool:
+    """Whether two types that are stated of one tensor differ in the data type, the rank or a size."""
+    tensor, its = [None if each is None else each.tensor_type for each in (one, other)]
+    if tensor is None or its is None:
+        return False
+    if tensor.elem_type and its.elem_type and tensor.elem_type != its.elem_type:
+        return True
+    if tensor.shape is None or its.shape is None:
+        return False
+    if len(tensor.shape.dim) != len(its.shape.dim):
+        return True
+    sizes = [(a.dim_value, b.dim_value) for a, b in zip(tensor.shape.dim, its.shape.dim, strict=True)]
+    return any([None not in pair and pair[0] != pair[1] for pair in sizes])
+
+
 def format_tensor_type(data_type: int, dims: tuple[int, ...]) -> str | None:
     """Return ``float32[2,3]`` for a constant; `None` for an undefined data type and for negative dims."""
     name = DATA_TYPE_NAMES.get(data_type)

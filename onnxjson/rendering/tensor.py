@@ -146,7 +146,8 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
     if isinstance(view.statistics, Statistics):
         lines += ["", *_statistics_lines(view.statistics, view.dtype or "")]
     elif view.statistics is not None:
-        lines += ["", *_string_lines(view.statistics)]
+        texts = [f"  {label:<9}  {text}" for label, text in string_rows(view.statistics)]
+        lines += ["", "statistics", *(texts or ["  no strings"])]
     if view.values:
         lines += ["", "values", *_value_lines(view.values, view.statistics, width)]
     if view.source is not None:
@@ -216,10 +217,6 @@ def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
         ("empty", _share(found.empty, found.elements)),
     ]
     return [*rows, ("not UTF-8", _share(found.not_utf8, found.elements))] if found.not_utf8 else rows
-
-
-def _string_lines(found: StringStatistics) -> list[str]:
-    return ["statistics", *([f"  {label:<9}  {text}" for label, text in string_rows(found)] or ["  no strings"])]
 
 
 def _value_lines(values: Sequence[object], found: Statistics | StringStatistics | None, width: int) -> list[str]:

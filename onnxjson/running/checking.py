@@ -20,11 +20,12 @@ from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Node, Type
+from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, LimitError, OtherJsonError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
+from onnxjson.model.types import contradict
 from onnxjson.model.walking import replace_records
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
@@ -281,22 +282,9 @@ class _Places:
         types = {each.name: each.type for each in inferred.value_info} if inferred is not None else {}
         types.update({each.name: type_of_constant(each) for each in graph.initializer})
         for position, each in enumerate(graph.value_info):
-            if _contradict(each.type, types.get(each.name)):
+            if contradict(each.type, types.get(each.name)):
                 return f"/graph/value_info/{position}"
         return ""
-
-
-def _contradict(stated: Type | None, inferred: Type | None) -> bool:
-    one, other = (None if each is None else each.tensor_type for each in (stated, inferred))
-    if one is None or other is None:
-        return False
-    if one.elem_type != other.elem_type:
-        return True
-    if one.shape is None or other.shape is None:
-        return False
-    dims = [(mine.dim_value, theirs.dim_value) for mine, theirs in zip(one.shape.dim, other.shape.dim, strict=False)]
-    sizes = any([mine != theirs for mine, theirs in dims if mine is not None and theirs is not None])
-    return sizes or len(one.shape.dim) != len(other.shape.dim)
 
 
 def _folded(index: Index, found: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -110,7 +110,8 @@ class Surroundings:
             (1, pair.target, target, pair.target_aliases),
         ):
             made = _outputs_of(scope, positions)
-            for name in dict.fromkeys((*_inputs_of(scope, positions), *[each[side] for each in outputs])):
+            consumed = [name for place in positions for name in consumed_names(scope.graph.node[place])]
+            for name in dict.fromkeys([*consumed, *[each[side] for each in outputs]]):
                 if name not in made and not _is_constant(scope, name):
                     other = own[side].get(name) or values[side].get(name) or values[side].get(aliases.get(name, name))
                     inputs[(name, other) if side == 0 else (other, name)] = None
@@ -169,10 +170,6 @@ def _derivation(scope: Scope, name: str, given: Collection[str]) -> list[int]:
 
 def _outputs_of(scope: Scope, positions: Iterable[int]) -> set[str]:
     return {name for position in positions for name in scope.graph.node[position].output if name}
-
-
-def _inputs_of(scope: Scope, positions: Iterable[int]) -> list[str]:
-    return list(dict.fromkeys(name for place in positions for name in consumed_names(scope.graph.node[place])))
 
 
 def _is_constant(scope: Scope, name: str) -> bool:
