@@ -135,6 +135,13 @@ def known_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
     return {name: size for name, size in dims.items() if name in names}
 
 
+def assumed_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
+    """Return sizes for the dimensions of the inputs of a model: 2 for those that have none."""
+    inputs = () if model.graph is None else model.graph.input
+    names = [name for each in inputs for name in each.shape or () if isinstance(name, str)]
+    return known_dims(dict.fromkeys(names, 2) | dict(dims), model)
+
+
 def costs_of(models: Sequence[Model], folders: Sequence[Path], dims: Mapping[str, int]) -> list[Cost]:
     """Compute the costs of several models; a dimension need not be in all of them.
 

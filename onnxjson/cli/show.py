@@ -199,7 +199,7 @@ def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple
 
 def _page(opened: _Opened, form: str, dims: dict[str, int], files_of_overlays: Sequence[Path]) -> Iterable[str]:
     """Return the whole model as a page, or as a graph for Model Explorer."""
-    from onnxjson.checking.cost import cost_of, known_dims
+    from onnxjson.checking.cost import assumed_dims, cost_of
     from onnxjson.rendering import model_page
     from onnxjson.rendering.exact import as_json
 
@@ -209,9 +209,7 @@ def _page(opened: _Opened, form: str, dims: dict[str, int], files_of_overlays: S
     for each in files_of_overlays:
         overlays |= model_page.overlays_of(each, opened.index, opened.path.name)
     try:
-        inputs = opened.model.graph.input if opened.model.graph is not None else ()
-        named = {name: 2 for each in inputs for name in each.shape or () if isinstance(name, str)}
-        cost = cost_of(opened.model, opened.path.parent, known_dims(named | dims, opened.model))
+        cost = cost_of(opened.model, opened.path.parent, assumed_dims(dims, opened.model))
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None

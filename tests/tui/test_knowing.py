@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import onnxjson
+from onnxjson.example import make_example
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import Finding
 from onnxjson.model.tensors import from_numpy
@@ -524,3 +525,28 @@ def test_a_tensor_of_an_unknown_dtype_says_so(tmp_path: Path) -> None:
         assert "cannot be read" in _shown(found)[2]
 
     run(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_costs_are_a_column_until_the_model_changes(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "m")
+        rows = [found.bench.nodes.rows.line(place, 60) for place in range(5)]
+        lines = ["".join([span.text for span in row]) for row in rows]
+        assert [line[-9:].strip() for line in lines if "Conv" in line or "Gemm" in line] == ["4.608 k", "1.28 k"]
+        assert {len(line) for line in lines} == {60}
+        assert "MACs, N=2" in found.footer
+        await found.press(":")
+        await found.type("costs N=4")
+        assert "9.216 k" in found.text
+        await found.press(":")
+        await found.type("costs M=4")
+        assert 'no dimension "M"' in found.footer
+        await found.press(":")
+        await found.type("costs N=x")
+        assert "written as N=8" in found.footer
+        await found.press(":")
+        await found.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert "9.216 k" not in found.text
+
+    onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", flow)

@@ -19,6 +19,7 @@ from onnxjson_tui.session.session import Session
 _LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a row
 _LOOKED_AT: Final = 2_000  # number of nodes that determine the first widths of columns and a shared prefix
 _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
+_COST: Final = 9  # columns for the cost of a node
 _NARROW: Final = 60  # columns below which lanes have less
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
 _BLOCK: Final = 64  # rows whose names are shortened together, so that no two look the same
@@ -222,9 +223,11 @@ class NodeLines:
     def line(self, number: int, width: int) -> Line:
         """A mark for selected nodes, then position, a mark for changed and new ones, lanes, operator, name, type."""
         assert self.rows is not None
-        columns = self.rows.columns(max(width - 1, 1))
+        costs = self._session.costs
+        columns = self.rows.columns(max(width - 1 - (_COST if costs else 0), 1))
         row = self.rows.row(number, columns.lanes // 2)
-        is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
+        address = f"{self.rows.scope.address}/node/{row.position}"
+        is_selected = address in self._session.places.selected
         mark = "" if self._saved is None else self._saved.mark(row.position)
         style: Style = "added" if mark == "+" else "changed"
         name = self.rows.short_name(number, columns.name) if columns.name else ""
@@ -233,6 +236,7 @@ class NodeLines:
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
             Span(mark or " ", style),
             *node_spans(row, name, columns),
+            *((Span(f"{costs.get(address, ''):>{_COST}}", "quiet"),) if costs else ()),
         )
 
     def light(self, position: int | None) -> list[tuple[range, int]]:

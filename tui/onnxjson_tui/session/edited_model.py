@@ -46,6 +46,7 @@ class EditedModel:
         self.history = History()
         self.places = Places()
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
+        self.costs: dict[str, str] = {}  # MACs of nodes by address; {} if they are not shown or the model changed since
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
         self.to_saved = Patch()  # from the model to the saved one

@@ -290,6 +290,7 @@ class Bench(GraphScreen):
         """Show the model after a change of the session."""
         if changed is None:
             return
+        self.session.costs = {}
         cursor = self.session.places.cursor
         place = None if cursor is None else place_of(self.session.index, cursor)
         is_elsewhere = place is not None and place[0].address != self._graph
