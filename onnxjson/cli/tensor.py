@@ -18,7 +18,7 @@ from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading as reading
 from onnxjson.storage import constant_writing, files
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.identity import reading_error
+from onnxjson.storage.identity import reading_errors
 from onnxjson.storage.numpy_constants import from_array, read_array
 from onnxjson.storage.saving import Sink, make_folder, save_file
 
@@ -219,10 +219,8 @@ def _kind(spelled: str | None) -> reading.Kind | None:
 
 
 def _read(source: Path) -> bytes:
-    try:
+    with reading_errors(source):
         return source.read_bytes()
-    except OSError as error:
-        raise reading_error(source, error) from error
 
 
 def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: str | None) -> None:

@@ -102,8 +102,7 @@ def format_tensor_type(data_type: int, dims: tuple[int, ...]) -> str | None:
 def parse_tensor_type(text: str) -> tuple[int, tuple[int, ...]]:
     """Return data type and dims of a constant, from ``float32[2,3]``; raise TypeSyntaxError for any other text."""
     parser = _Parser(text)
-    parser.skip_spaces()
-    start = parser.position
+    start = parser.start()
     data_type = parser.data_type()
     if data_type not in DATA_TYPE_NAMES:
         raise TypeSyntaxError(start, f"dtype({data_type})", "a constant in short form needs a dtype that onnx defines")
@@ -197,10 +196,6 @@ class _Parser:
         self._next = None
         return token
 
-    def skip_spaces(self) -> None:
-        self.position = self._start()
-        self._next = None
-
     def expect(self, mark: str) -> None:
         if self.peek() != mark:
             raise self.error(f"`{mark}`")
@@ -212,7 +207,7 @@ class _Parser:
 
     def error(self, fits: str) -> TypeSyntaxError:
         token = self.peek()
-        return TypeSyntaxError(self._start(), f"`{token}`" if token else "the end of the type", fits)
+        return TypeSyntaxError(self.start(), f"`{token}`" if token else "the end of the type", fits)
 
     def _match(self) -> re.Match[str]:
         if self._next is None:
@@ -221,13 +216,13 @@ class _Parser:
                 raise AssertionError("the token pattern matches everywhere")
         return self._next
 
-    def _start(self) -> int:
+    def start(self) -> int:
         match = self._match()
         return match.end() - len(match.group().lstrip(" "))
 
     def type(self, depth: int) -> d.Type:
         if depth > TYPE_DEPTH:
-            raise TypeSyntaxError(self._start(), f"a type in more than {TYPE_DEPTH} others", "write it in full")
+            raise TypeSyntaxError(self.start(), f"a type in more than {TYPE_DEPTH} others", "write it in full")
         if self._next_is_call():
             match self.peek():
                 case "seq":
@@ -285,7 +280,7 @@ class _Parser:
         return self._quoted()
 
     def _quoted(self) -> str:
-        start = self._start()
+        start = self.start()
         name = self.take()[1:-1]
         if wrong := _NOT_IN_QUOTES.search(name):
             raise TypeSyntaxError(
@@ -298,7 +293,7 @@ class _Parser:
     def data_type(self) -> int:
         if self.kind() != "name":
             raise self.error("a dtype, such as float32")
-        start = self._start()
+        start = self.start()
         if self.peek() == "dtype" and self._next_is_call():
             self._open()
             number = self._number("the number of a data type", -(2**31), 2**31 - 1)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape, parse_address, resolve
-from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor
+from onnxjson.model.document import Function, Graph, Model, Node, Record, SparseTensor, Tensor
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.messages import FIELDS
@@ -237,40 +237,32 @@ def stored_tensors(index: Index) -> Iterator[StoredTensor]:
     for scope in index.scopes:
         graph = scope.graph
         if isinstance(graph, Graph):
-            yield from _constants(f"{scope.address}/initializer", graph.initializer, is_weight=True)
-            yield from _constants(f"{scope.address}/sparse_initializer", graph.sparse_initializer, is_weight=True)
+            yield from _tensors_in(scope.address, graph, ("initializer", "sparse_initializer"), is_weight=True)
         else:
             for position, default in enumerate(graph.attribute_proto):
-                if default.t is not None:
-                    yield StoredTensor(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
+                yield from _tensors_in(f"{scope.address}/attribute_proto/{position}", default, ("t",), is_weight=False)
         for position, node in enumerate(graph.node):
             if any([each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]):
                 segments = map(escape, attribute_segments(node.attribute))
                 for segment, attribute in zip(segments, node.attribute, strict=True):
-                    yield from _attribute_constants(f"{scope.address}/node/{position}/attribute/{segment}", attribute)
+                    at = f"{scope.address}/node/{position}/attribute/{segment}"
+                    yield from _tensors_in(at, attribute, _OF_ATTRIBUTE, is_weight=False)
 
 
-def _attribute_constants(at: str, attribute: Attribute) -> Iterator[StoredTensor]:
-    if attribute.t is not None:
-        yield StoredTensor(f"{at}/t", attribute.t, is_weight=False)
-    yield from _constants(f"{at}/tensors", attribute.tensors, is_weight=False)
-    if attribute.sparse_tensor is not None:
-        yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
-    yield from _constants(f"{at}/sparse_tensors", attribute.sparse_tensors, is_weight=False)
+_OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
 
 
-def _constants(at: str, found: Sequence[Tensor | SparseTensor], *, is_weight: bool) -> Iterator[StoredTensor]:
-    for position, each in enumerate(found):
-        if isinstance(each, Tensor):
-            yield StoredTensor(f"{at}/{position}", each, is_weight)
-        else:
-            yield from _sparse_constants(f"{at}/{position}", each, is_weight=is_weight)
-
-
-def _sparse_constants(at: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[StoredTensor]:
-    for name, tensor in (("values", sparse.values), ("indices", sparse.indices)):
-        if tensor is not None:
-            yield StoredTensor(f"{at}/{name}", tensor, is_weight)
+def _tensors_in(at: str, record: Record, fields: Sequence[str], *, is_weight: bool) -> Iterator[StoredTensor]:
+    """Yield the tensors in some fields of a record, and those of sparse tensors."""
+    for field in fields:
+        value = getattr(record, field)
+        is_many = isinstance(value, tuple)
+        for position, each in enumerate(value if is_many else (value,)):
+            place = f"{at}/{field}/{position}" if is_many else f"{at}/{field}"
+            if isinstance(each, Tensor):
+                yield StoredTensor(place, each, is_weight)
+            elif isinstance(each, SparseTensor):
+                yield from _tensors_in(place, each, ("values", "indices"), is_weight=is_weight)
 
 
 def stored_bytes(tensor: Tensor) -> int:

@@ -185,8 +185,8 @@ class Nodes:
     """Index of nodes by address, on both sides."""
 
     def __init__(self, alignment: Alignment) -> None:
-        self._pairs = {pair.target.address: pair for pair in alignment.graphs}
-        self._by_base = alignment.by_base
+        self.pairs = {scope: pair for pair in alignment.graphs for scope in (pair.base, pair.target)}
+        """The pair of each graph of either side that has a counterpart."""
         self._names_back: dict[str, dict[str, str]] = {}
         self._scopes = [side.by_address for side in _sides(alignment)]
 
@@ -201,14 +201,6 @@ class Nodes:
     def of(self, member: Member) -> tuple[list[NodeRef], list[NodeRef]]:
         """Return the nodes that a member of an event affects, in order, without duplicates."""
         return _distinct(map(self.base, member.base)), _distinct(map(self.target, member.target))
-
-    def pair_of_base(self, address: str) -> GraphPair | None:
-        """Return the pair of graphs that contains the base graph at an address."""
-        return self._by_base.get(address)
-
-    def pair_of_target(self, address: str) -> GraphPair | None:
-        """Return the pair of graphs that contains the target graph at an address."""
-        return self._pairs.get(address)
 
     def names_back(self, pair: GraphPair) -> Mapping[str, str]:
         """Return the names of the base by the names of the target."""

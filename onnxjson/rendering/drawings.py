@@ -60,7 +60,7 @@ def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
     base, target = ([ref for ref in refs if ref.scope is refs[0].scope] for refs in nodes.of(member))
     if not base and not target:
         return None
-    pair = nodes.pair_of_base(base[0].scope.address) if base else nodes.pair_of_target(target[0].scope.address)
+    pair = nodes.pairs.get((base or target)[0].scope)
     if pair is not None and target and target[0].scope is not pair.target:
         pair = None
     before, after = _Side.of(base, pair, member.base), _Side.of(target, pair, member.target, is_base=False)

@@ -21,7 +21,7 @@ from onnxjson.model.errors import Finding, LimitError, MissingInputError, Worker
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running import worker_protocol as protocol
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
-from onnxjson.storage.identity import reading_error
+from onnxjson.storage.identity import reading_errors
 from onnxjson.storage.remote import fetch_for
 
 _GRACE_SECONDS: Final = 15.0
@@ -240,10 +240,8 @@ class Worker:
 
 
 def _size(path: Path) -> int:
-    try:
+    with reading_errors(path):
         status = path.stat()
-    except OSError as error:
-        raise reading_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
     return status.st_size

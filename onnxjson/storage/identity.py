@@ -3,6 +3,8 @@
 import hashlib
 import os
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -71,28 +73,30 @@ class Identity:
 
 def identity(path: Path) -> Identity:
     """The identity of the file at `path`; links are followed."""
-    try:
+    with reading_errors(path):
         return Identity(path, os.stat(path))
-    except OSError as error:
-        raise reading_error(path, error) from error
 
 
 def sha256_of(path: Path) -> str:
     """Hexadecimal SHA-256 of the content of a file."""
     digest = StreamHash()
-    try:
-        with path.open("rb", buffering=0) as file:
-            while piece := file.read(CHUNK):
-                digest.update(piece)
-    except OSError as error:
-        raise reading_error(path, error) from error
+    with reading_errors(path), path.open("rb", buffering=0) as file:
+        while piece := file.read(CHUNK):
+            digest.update(piece)
     return digest.hexdigest()
 
 
 def open_source(path: Path) -> SourceFile:
     """Open a file for reading; raise an error of this package if it is missing, denied or not a regular file."""
-    try:
+    with reading_errors(path):
         return source_at(path) or SourceFile(path)
+
+
+@contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Convert an error of the system that a file cannot be read to one of this package, as `reading_error` does."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise reading_error(path, error) from error
 

@@ -26,7 +26,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
-from onnxjson.storage.identity import reading_error, sha256_of
+from onnxjson.storage.identity import reading_errors, sha256_of
 from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error, system_errors
 
 BACKUPS_A_PATH = 20
@@ -118,10 +118,8 @@ def keep_backup(path: Path, known: str | None = None) -> None:
     Blocks are shared with the file if the file system supports it. Nothing is added if the newest backup, or one with
     the SHA-256 `known` that is restored at the time, has the same content.
     """
-    try:
+    with reading_errors(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise reading_error(path, error) from error
     name = visible(str(path), None)
     with system_errors(f"no backup of {name} can be kept"):
         try:
@@ -149,10 +147,8 @@ def restore(history: History, position: int) -> None:
             os.close(descriptor)
 
     known = history.sha256 if history.present < len(history.kept) else ""
-    try:
+    with reading_errors(chosen.file):
         save_file(path, write, backup=partial(keep_backup, known=known), mode=chosen.mode)
-    except OSError as error:
-        raise reading_error(chosen.file, error) from error
     save_file(chosen.file.with_name(_RESTORED), lambda sink: sink.write(chosen.file.name.encode()), mode=0o600)
 
 
@@ -164,12 +160,10 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
     kept = backups(path)
     digest = hashlib.sha256()
     offset = 0
-    try:
+    with reading_errors(path):
         while piece := os.pread(descriptor, PIECE, offset):
             digest.update(piece)
             offset += len(piece)
-    except OSError as error:
-        raise reading_error(path, error) from error
     folder = _folder_of(path)
     if known is None:
         with suppress(OSError):
