@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -115,7 +116,8 @@ def edit_command(
             output.warn(f"{path} has changed since the draft was started; saving the draft may undo these changes")
     output.findings(editing.warnings, limit=output.SHOWN)
     view = reports.View(color=color, pager=not no_pager)
-    ctx.exit(_Session(editing, draft, editor, view, yes=yes).run())
+    on_terminal = output.is_terminal(sys.stdin) and output.is_terminal(sys.stderr)
+    ctx.exit(_Session(editing, draft, editor, view, yes, on_terminal).run())
 
 
 def _addresses(editing: Editing, selector: str | None) -> tuple[str, ...]:
@@ -129,18 +131,15 @@ def _way_back(path: Path, draft: Path) -> str:
     return f"onnxjson edit {shlex.quote(str(path))} --draft {shlex.quote(str(draft))}"
 
 
-class _Session:
+class _Session(NamedTuple):
     """One edit, from opening the editor to saving, with as many rounds as needed."""
 
-    def __init__(
-        self, editing: Editing, draft: Draft, editor: processes.Editor, view: reports.View, *, yes: bool
-    ) -> None:
-        self._editing = editing
-        self._draft = draft
-        self._editor = editor
-        self._view = view
-        self._yes = yes
-        self._on_terminal = output.is_terminal(sys.stdin) and output.is_terminal(sys.stderr)
+    editing: Editing
+    draft: Draft
+    editor: processes.Editor
+    view: reports.View
+    yes: bool
+    on_terminal: bool
 
     def run(self) -> int:
         """Edit until the change is saved or given up, report a failure and where the draft is; return the exit code."""
@@ -158,103 +157,103 @@ class _Session:
         place: tuple[int, int] | None = None
         opens = True
         while True:
-            before = self._draft.content()
+            before = self.draft.content()
             if opens:
-                processes.run_editor(self._editor.command(self._draft.path, place))
-            if not self._draft.content().strip():
+                processes.run_editor(self.editor.command(self.draft.path, place))
+            if not self.draft.content().strip():
                 self._give_up(before)
                 return output.INTERRUPTED
             opens = True
             try:
                 with output.working("checking the text"):
-                    proposal = self._editing.read(self._draft)
+                    proposal = self.editing.read(self.draft)
             except DecodeError as error:
                 place, opens = self._after_errors(error)
                 continue
             if proposal is None:
-                self._draft.remove()
-                output.talk(f"nothing changed in {self._editing.path}")
+                self.draft.remove()
+                output.talk(f"nothing changed in {self.editing.path}")
                 return 0
             answer = self._is_wanted(proposal)
             if answer == "y":
                 self._save(proposal)
                 return 0
             if answer == "n":
-                output.talk(f"{self._editing.path} was not changed")
+                output.talk(f"{self.editing.path} was not changed")
                 self._mention_draft()
                 return output.INTERRUPTED
             place = None
 
     def _give_up(self, before: bytes) -> None:
         """Stop, since the editor left no text; the previous text is kept if the user had edited it."""
-        reason = "the text is empty" if self._draft.path.exists() else "the editor has removed the text"
-        output.talk(f"{reason}, so {self._editing.path} was not changed")
-        if self._draft.was_handed_out(before):
-            self._draft.remove()
+        reason = "the text is empty" if self.draft.path.exists() else "the editor has removed the text"
+        output.talk(f"{reason}, so {self.editing.path} was not changed")
+        if self.draft.was_handed_out(before):
+            self.draft.remove()
         else:
-            self._draft.restore(before)
+            self.draft.restore(before)
             self._mention_draft()
 
     def _after_errors(self, error: DecodeError) -> tuple[tuple[int, int] | None, bool]:
         """Return the place of the first error, and whether to open the editor again."""
-        if not self._on_terminal:
+        if not self.on_terminal:
             raise error
         shown = self._short(error.findings)
         output.findings(shown, limit=output.SHOWN)
         if not shown:
             output.talk(str(error))
-        has_orphans = any(each.code == "unknown-owner" for each in shown) and not self._editing.drop_orphans
+        has_orphans = any(each.code == "unknown-owner" for each in shown) and not self.editing.drop_orphans
         drop = "[d]rop that metadata (a renamed element keeps its own), " if has_orphans else ""
         errors = output.counted(sum(each.severity == "error" for each in shown) or 1, "error")
         question = f"{errors}: [e]dit again, {drop}or [q]uit and keep the draft?"
         answer = _ask(question, "edq" if has_orphans else "eq")
         if answer == "q":
-            raise DecodeError(f"{self._editing.path} was not changed: the text has errors")
-        self._editing.drop_orphans = self._editing.drop_orphans or answer == "d"
+            raise DecodeError(f"{self.editing.path} was not changed: the text has errors")
+        self.editing.drop_orphans = self.editing.drop_orphans or answer == "d"
         return next(((finding.line, finding.column) for finding in shown if finding.line), None), answer == "e"
 
     def _short(self, found: Sequence[Finding]) -> list[Finding]:
         """Findings with the short name of the draft, which the user has just seen in the editor."""
-        draft = str(self._draft.path)
+        draft = str(self.draft.path)
         return [
-            msgspec.structs.replace(each, file=self._draft.path.name) if each.file == draft else each for each in found
+            msgspec.structs.replace(each, file=self.draft.path.name) if each.file == draft else each for each in found
         ]
 
     def _is_wanted(self, proposal: Proposal) -> str:
         """Whether to save the change: ``y``, ``n``, or ``e`` to edit it again."""
-        path = self._editing.path
-        self._view.show(unified.diff_texts(self._editing.text, proposal.text, str(path), f"{path} (edited)"))
+        path = self.editing.path
+        self.view.show(unified.diff_texts(self.editing.text, proposal.text, str(path), f"{path} (edited)"))
         sys.stdout.flush()
-        found = self._short(proposal.findings) if self._on_terminal else proposal.findings
+        found = self._short(proposal.findings) if self.on_terminal else proposal.findings
         output.findings(found, limit=output.SHOWN)
         errors = sum(each.severity == "error" for each in found)
-        if self._yes and not errors:
+        if self.yes and not errors:
             return "y"
-        if self._yes and not self._on_terminal:
+        if self.yes and not self.on_terminal:
             counted = output.counted(errors, "new error")
             raise DecodeError(f"{path} was not changed: the change adds {counted}, which --yes does not save")
-        if not self._on_terminal:
+        if not self.on_terminal:
             raise click.UsageError(
                 f"{path} was not changed: there is no terminal to ask on; --yes saves without asking"
             )
         return _ask(f"Save this to {path}? [y]es, [e]dit again, [n]o and keep the draft:", "yen")
 
     def _save(self, proposal: Proposal) -> None:
-        path = self._editing.path
+        path = self.editing.path
         with output.working(f"writing {path}"):
-            self._editing.save(proposal)
-        self._draft.remove()
+            self.editing.save(proposal)
+        self.draft.remove()
         output.talk(f"saved {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
 
     def _mention_draft(self) -> None:
         """Report how to continue the draft, if the user has edited it."""
         try:
-            if self._draft.is_untouched():
-                self._draft.remove()
+            if self.draft.is_untouched():
+                self.draft.remove()
                 return
         except OnnxJsonError:
             pass  # It cannot be read now, but perhaps later.
-        way = _way_back(self._editing.path, self._draft.path)
+        way = _way_back(self.editing.path, self.draft.path)
         output.talk(f"your text is kept; to continue it: {way}", always=True)
 
 

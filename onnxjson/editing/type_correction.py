@@ -305,8 +305,9 @@ class _Step:
         if stated is not None and found is not None and refine_type(stated, found) is None:
             self.conflicts[scope][name] = found
         if name in self._difference.stated[scope] and stated is not None:
-            # The edit states what the inference leaves open.
-            if is_blank and name in self._cleared[scope] and not self._follows_blank(ref):
+            # The edit states what the inference leaves open, although it knows enough about what the node consumes.
+            is_known = not any([each in self._blank.get(around, ()) for around, each in self._consumed(ref)])
+            if is_blank and name in self._cleared[scope] and is_known:
                 self.given[scope].add(name)
                 self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
@@ -324,18 +325,14 @@ class _Step:
         found = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
         return [(scope, name) for scope, name in found if scope is not None]
 
-    def _follows_blank(self, ref: NodeRef) -> bool:
-        """Whether the inference knows too little about what a node consumes."""
-        return any([name in self._blank.get(scope, ()) for scope, name in self._consumed(ref)])
-
     def _cause(self, ref: NodeRef) -> str:
         """Return the first node after which types are open."""
         causes = [self.causes.get(each) or self._whole.causes.get(each) for each in self._consumed(ref)]
         return next(filter(None, causes), f"{visible(ref.node.op_type or '')} @{ref.address}")
 
     def _is_same(self, scope: Scope, name: str, found: Type | None, stated: Type | None) -> bool:
-        if stated is not None and found is not None and is_complete(found):
-            if is_same_type(stated, found):
+        if stated is not None and found is not None:
+            if is_complete(found) and is_same_type(stated, found):
                 return True
             if refine_type(stated, found) is None:
                 return False
@@ -344,8 +341,7 @@ class _Step:
         if now is None or there is None or not is_complete(now):
             return False
         former = self._sized_before.get(there.address, {}).get(self._difference.former_name(scope, name))
-        is_fitting = stated is None or found is None or refine_type(stated, found) is not None
-        return is_fitting and former is not None and is_same_type(former, now)
+        return former is not None and is_same_type(former, now)
 
     @cached_property
     def _sized(self) -> Mapping[str, Mapping[str, Type]]:

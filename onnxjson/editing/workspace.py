@@ -185,10 +185,8 @@ class Workspace:
 
     def opset(self, scope: Scope | None, domain: str | None) -> int | None:
         """Return the version of an operator set in a graph (functions have their own imports); None if not imported."""
-        imports = self._model.opset_import
-        for each in scope.chain() if scope is not None else ():
-            if isinstance(each.graph, Function):
-                imports = each.graph.opset_import
+        graph = None if scope is None else scope.root.graph
+        imports = graph.opset_import if isinstance(graph, Function) else self._model.opset_import
         wanted = plain_domain(domain)
         return next((each.version for each in imports if plain_domain(each.domain) == wanted), None)
 

@@ -17,7 +17,7 @@ import pybase64
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Nodes, Report, operator_of, places_of, size_rows
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
@@ -317,9 +317,7 @@ def _place(member: Member) -> str:
 
 
 def _addresses(addresses: Sequence[str]) -> str:
-    shown = [page_text(f"@{each}") for each in addresses[:_MOST_ADDRESSES]]
-    left = len(addresses) - _MOST_ADDRESSES
-    return " ".join(shown) + (f" and {left:,} more" if left > 0 else "")
+    return listed([page_text(f"@{each}") for each in addresses], _MOST_ADDRESSES, " ")
 
 
 def _detail(event: Event, detail: Detail) -> str:

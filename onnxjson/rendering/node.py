@@ -19,7 +19,7 @@ from onnxjson.model.types import format_type
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import Json, picked
-from onnxjson.rendering.tables import table, wrapped
+from onnxjson.rendering.tables import first_lines, table, wrapped
 
 _MOST_VALUES: Final = 8
 _MOST_CONSUMERS: Final = 12
@@ -233,11 +233,9 @@ def consumer_lines(users: Sequence[values.Consumer], indent: int = 5) -> list[st
         f"{space}to input {user.slot} of {_node_text(user.node)}"
         if user.node is not None
         else f"{space}to output {user.slot} of the graph, @{visible(user.address, 500)}"
-        for user in users[:_MOST_CONSUMERS]
+        for user in users
     ]
-    if len(users) > _MOST_CONSUMERS:
-        lines.append(f"{space}... and {len(users) - _MOST_CONSUMERS:,} more")
-    return lines or [f"{space}no consumers"]
+    return first_lines(lines, _MOST_CONSUMERS) or [f"{space}no consumers"]
 
 
 def _node_text(node: values.NodeName) -> str:

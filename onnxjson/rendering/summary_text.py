@@ -12,6 +12,7 @@ from onnxjson.rendering.tables import (
     Span,
     cells,
     columns,
+    first_lines,
     limited,
     padded,
     plain,
@@ -40,18 +41,12 @@ def summary_lines(summary: Summary, width: int) -> list[str]:
     lines += _section("biggest tensors", _biggest_lines(summary, width))
     lines += _section("external data", _external_lines(summary, width))
     rows = [(entry.key or "", entry.value or "") for entry in summary.metadata]
-    lines += _section("metadata", _limited(table(rows, width)))
+    lines += _section("metadata", first_lines(table(rows, width), _MOST_ROWS))
     return lines
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     return ["", title, *lines] if lines else []
-
-
-def _limited(lines: list[str], most: int = _MOST_ROWS) -> list[str]:
-    left = len(lines) - most
-    indent = " " * (len(lines[0]) - len(lines[0].lstrip())) if lines else ""
-    return [*lines[:most], f"{indent}... and {left:,} more"] if left > 0 else lines
 
 
 def _head(summary: Summary, width: int) -> list[str]:
@@ -68,7 +63,7 @@ def _head(summary: Summary, width: int) -> list[str]:
     ]
     lines = [line for label, text in rows if text for line in _labelled(label, text, width)]
     if summary.doc_string:
-        lines += ["", *_limited(wrapped(summary.doc_string, width), _MOST_DOC_LINES)]
+        lines += ["", *first_lines(wrapped(summary.doc_string, width), _MOST_DOC_LINES)]
     return lines
 
 
@@ -78,7 +73,7 @@ def _producer(summary: Summary) -> str:
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
     """Return a label followed by a wrapped text, shortened if very long."""
-    shown = _limited(wrapped(text, width, indent=12), _MOST_DOC_LINES)
+    shown = first_lines(wrapped(text, width, indent=12), _MOST_DOC_LINES)
     return [padded(label, 12) + shown[0].lstrip(), *shown[1:]] if shown else []
 
 
@@ -100,7 +95,7 @@ def _graph_text(summary: Summary) -> str:
 def _value_lines(values: Sequence[Value], width: int) -> list[str]:
     free = [each for each in values if not each.has_initializer]
     rows = [(each.name, each.type or "no type") for each in free]
-    lines = _limited(table(rows, width), _MOST_VALUES)
+    lines = first_lines(table(rows, width), _MOST_VALUES)
     if len(free) < len(values):
         lines.append(f"  {'and ' if free else ''}{len(values) - len(free):,} that have initializers")
     return lines
@@ -123,7 +118,7 @@ def _function_lines(summary: Summary, width: int) -> list[str]:
     for each in summary.functions:
         name = operator_name(each.domain, each.name, each.overload)
         rows.append((name, f"{each.inputs:,}", f"{each.outputs:,}", f"{each.nodes:,}", f"{each.calls:,}"))
-    return _limited(table(rows, width, right=range(1, 5)), _MOST_ROWS + 1) if len(rows) > 1 else []
+    return first_lines(table(rows, width, right=range(1, 5)), _MOST_ROWS + 1) if len(rows) > 1 else []
 
 
 def weights_text(weights: Weights, noun: str) -> str:

@@ -261,6 +261,13 @@ def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False
     return lines
 
 
+def first_lines(lines: list[str], most: int) -> list[str]:
+    """Return at most so many lines, and one with the number of the others, indented as the first one."""
+    left = len(lines) - most
+    indent = " " * (len(lines[0]) - len(lines[0].lstrip())) if lines else ""
+    return [*lines[:most], f"{indent}... and {left:,} more"] if left > 0 else lines
+
+
 def size(count: int) -> str:
     """Format a number of bytes: ``1.2 kB``, decimal units."""
     if count < 1000:

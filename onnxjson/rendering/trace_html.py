@@ -8,7 +8,7 @@ from typing import Final
 
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.difference import diff_models
-from onnxjson.model.display import counted
+from onnxjson.model.display import counted, listed
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.provenance import Provenance, Story
@@ -130,9 +130,7 @@ def _row(trace: Trace, state: diff_html.State, ref: NodeRef, story: Story) -> st
         f'title="{diff_html.page_text(trace_text.part_text(trace, touch))}">{touch.kind}</a>'
         for touch in dict.fromkeys(story.touches)
     ]
-    shown = [diff_html.page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
-    more = len(story.nodes) - len(shown)
-    came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    came = listed([diff_html.page_text(f"@{address}") for address in story.nodes], _MOST_NODES, " ")
     came += f" some of {story.among:,} (ambiguous)" if story.among else ""
     here = diff_html.page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"

@@ -5,12 +5,12 @@ A folder of test data contains ``input_0.pb``, ``input_1.pb`` ... for the inputs
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.codecs import serde
-from onnxjson.codecs.wire_format import read_lenient_varint, size_text
+from onnxjson.codecs.wire_format import read_lenient_varint, size_text, skip_field
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor, Type
@@ -169,23 +169,14 @@ def _tensor(data: bytes) -> Tensor:
     return model.graph.initializer[0]
 
 
-def _fields(data: bytes) -> list[tuple[int, bytes]]:
-    """Split a message into its fields, field number and bytes, without numbers."""
-    found: list[tuple[int, bytes]] = []
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield number and bytes of the fields of a message that have a length."""
     position = 0
     while position < len(data):
-        tag, position = read_lenient_varint(data, position)
-        if tag & 7 == 0:
-            _, position = read_lenient_varint(data, position)
-        elif tag & 7 == 2:
-            size, position = read_lenient_varint(data, position)
-            if position + size > len(data):
-                raise WireError("a field runs past the end", position)
-            found.append((tag >> 3, data[position : position + size]))
-            position += size
-        else:
-            raise WireError("a field of an unexpected wire type", position)
-    return found
+        tag, start = read_lenient_varint(data, position)
+        number, position = skip_field(data, position, len(data))
+        if tag & 7 == 2:
+            yield number, data[read_lenient_varint(data, start)[1] : position]
 
 
 def _items(data: bytes, declared: Type | None) -> tuple[Value, ...]:

@@ -123,15 +123,12 @@ def _spread(count: int, places: int) -> list[int]:
     return [round(number * (count - 1) / (places - 1)) for number in range(places)]
 
 
-class _Evaluator:
-    def __init__(
-        self, sides: Sequence[ModelSide], worker: Worker, seed: int, engines: Sequence[Engine], timeout: float
-    ) -> None:
-        self._sides = sides
-        self._worker = worker
-        self._seed = seed
-        self._engines = engines
-        self._timeout = timeout
+class _Evaluator(NamedTuple):
+    sides: Sequence[ModelSide]
+    worker: Worker
+    seed: int
+    engines: Sequence[Engine]
+    timeout: float
 
     def findings(
         self, regions: Mapping[_Member, Region | None], around: Surroundings, tolerances: Mapping[str, Tolerance]
@@ -179,7 +176,7 @@ class _Evaluator:
                     found[member] = _Finding("equal", "the outputs of these nodes have no consumers")
             except (NotRunError, OnnxJsonError) as error:
                 found[member] = _not_run(error)
-        results = evaluate_all(self._worker, [each for _, _, both in ready for each in both], timeout=self._timeout)
+        results = evaluate_all(self.worker, [each for _, _, both in ready for each in both], timeout=self.timeout)
         for number, (member, prepared, _) in enumerate(ready):
             try:
                 found[member] = _judge(prepared, results[2 * number], results[2 * number + 1], tolerances)
@@ -188,9 +185,9 @@ class _Evaluator:
         return found
 
     def _prepare(self, member: _Member, region: Region) -> tuple[Rewrite, tuple[RunTask, RunTask]]:
-        prepared = rewrite(region, self._sides[0], self._sides[1], (self._seed, *member))
-        base = evaluation_task(prepared.base.model, [run.base for run in prepared.runs], engines=self._engines)
-        target = evaluation_task(prepared.target.model, [run.target for run in prepared.runs], engines=self._engines)
+        prepared = rewrite(region, self.sides[0], self.sides[1], (self.seed, *member))
+        base = evaluation_task(prepared.base.model, [run.base for run in prepared.runs], engines=self.engines)
+        target = evaluation_task(prepared.target.model, [run.target for run in prepared.runs], engines=self.engines)
         return prepared, (base, target)
 
 
