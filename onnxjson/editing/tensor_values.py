@@ -18,12 +18,13 @@ from onnxjson.model import elements
 from onnxjson.model.constants import find_constant, type_of_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Graph, Node, SparseTensor, Tensor, Type, ValueInfo
-from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.dtypes import DATA_TYPE_NAMES, STRING
 from onnxjson.model.errors import DecodeError, EditError, EncodeError, ParameterError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.payloads import whole
-from onnxjson.model.tensors import raw_bytes, to_numpy, with_storage
+from onnxjson.model.slices import Pick, SliceError, parse_slice
+from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
@@ -40,7 +41,8 @@ _MOST_INTEGERS: Final = 4096
 class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     """Set the elements of a constant from values, base64, or an array in a .npy file.
 
-    Dtype and dims stay unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
+    With at, only the elements of a slice are set, all of them to the same value if one is given. Dtype and dims stay
+    unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
     the nearest one. Name, doc string and metadata of the constant stay.
     """
 
@@ -50,6 +52,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         '{"edit": "set-tensor", "tensor": "shape", "value": [1, -1, 64]}',
         '{"edit": "set-tensor", "tensor": "scale", "value": [0.5], "type": "float16[1]"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "file": "weights.npy"}',
+        '{"edit": "set-tensor", "tensor": "fc.weight", "at": "3,17", "value": 0.5}',
     )
 
     tensor: Annotated[
@@ -63,6 +66,11 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
     type: Annotated[
         str | None, Role("type"), Meta(description="Another dtype, or dtype and dims, such as float16[1,3].")
     ] = None
+    at: Annotated[
+        str | None,
+        Role("slice"),
+        Meta(min_length=1, description="The only elements to set: 3,17 or 0:2,: (as numpy)."),
+    ] = None
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -70,10 +78,17 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
-        hint = "; give another dtype or shape with type" if self.type is None else ""
+        if self.at is not None and self.type is not None:
+            raise ParameterError(f"{name_of(self)}: at sets elements of the same dtype and shape, so leave out type")
+        is_other = self.type is None and self.at is None
+        hint = "; give another dtype or shape with type" if is_other else ""
         ref, old = _constant(workspace, self.tensor, name_of(self))
         kind = _kind(self.type, old, name_of(self))
-        return _put(workspace, ref, old, lambda: self._encoded(workspace, kind), name_of(self), hint)
+
+        def encoded() -> Encoded:
+            return self._encoded(workspace, kind) if self.at is None else self._at(workspace, old, self.at, kind)
+
+        return _put(workspace, ref, old, encoded, name_of(self), hint)
 
     def _encoded(self, workspace: Workspace, kind: Kind) -> Encoded:
         if self.base64 is not None:
@@ -83,6 +98,36 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
                 numpy_constants.read_array(workspace.file(self.file)), kind, lossy=self.lossy
             )
         return constant_reading.from_json(without_spelling(self.value), kind, lossy=self.lossy)
+
+    def _at(self, workspace: Workspace, old: Tensor, at: str, kind: Kind) -> Encoded:
+        """Return the constant with other elements in a slice; one value is used for all of them."""
+        import numpy
+
+        try:
+            picks = parse_slice(at, old.dims)
+        except SliceError as error:
+            raise EncodeError(f"at {visible(at, 100)}: {error}") from None
+        shape = tuple([len(pick) for pick in picks if not isinstance(pick, int)])
+        is_one = self.value is not None and not isinstance(self.value, tuple | list)
+        given = self._encoded(workspace, Kind(kind.data_type, () if is_one else shape))
+        held = with_elements(old, Resolver(workspace.model_folder or Path()))
+        count = elements.element_count(old.dims)
+        places = numpy.arange(count).reshape(old.dims)[_numpy_index(picks)].reshape(-1).tolist()
+        if kind.data_type == STRING:
+            texts = list(held.string_data)
+            for number, place in enumerate(places):
+                texts[place] = given.tensor.string_data[0 if is_one else number]
+            return given._replace(tensor=replace(held, string_data=tuple(texts)))
+        array = to_numpy(held).copy()
+        array.reshape(-1)[places] = to_numpy(given.tensor).reshape(-1)
+        return given._replace(tensor=from_numpy(array))
+
+
+def _numpy_index(picks: Sequence[Pick]) -> tuple[int | slice, ...]:
+    return tuple([
+        pick if isinstance(pick, int) else slice(pick.start, pick.stop if pick.stop >= 0 else None, pick.step)
+        for pick in picks
+    ])  # fmt: skip
 
 
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):

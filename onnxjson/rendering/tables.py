@@ -14,9 +14,9 @@ from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 
 Style = Literal[
     "plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad",
-    "compute", "activation", "norm", "shaping", "control",
+    "compute", "activation", "norm", "shaping", "control", "cell",
 ]  # fmt: skip
-"""Style of a span: effects of events, good or bad for verified results, families of operators."""
+"""Style of a span: effects of events, good or bad for verified results, families of operators, the cell of a cursor."""
 
 
 class Span(NamedTuple):

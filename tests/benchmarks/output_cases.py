@@ -195,6 +195,7 @@ remove-attribute: onnxjson rewrite remove-attribute m.onnx "$ATTRIBUTE_NODE" "$A
 set-tensor: onnxjson rewrite set-tensor m.onnx "$WEIGHT" '[1, 2]' --type 'float32[2]' -o 11.onnx
 set-tensor-file: onnxjson tensor get m.onnx "$WEIGHT" -o w.npy && onnxjson rewrite set-tensor m.onnx "$WEIGHT"
     --file w.npy -o 12.onnx
+set-tensor-at: onnxjson rewrite set-tensor m.onnx "$WEIGHT" 1 --at 0 -o 12a.onnx
 set-tensor-wrong: onnxjson rewrite set-tensor m.onnx "$WEIGHT" '["a"]' -o x.onnx
 cast-tensor: onnxjson rewrite cast-tensor m.onnx "$WEIGHT" float16 --lossy -o 13.onnx
 infer-shapes: onnxjson rewrite infer-shapes m.onnx -o 14.onnx

@@ -166,7 +166,7 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
         assert _shown(found) == [
             " w  float32[3,4]  12 elements, 48 bytes",
             " raw_data, 48 bytes; consumed by 1: Add add",
-            " S statistics and histogram   s slice   h l columns   e edit",
+            " e edit   r edit the row   S statistics and histogram   s slice",
             " [:, :]      0      1      2      3",
             " [0,:]       0  0.125   0.25  0.375",
             " [1,:]     0.5  0.625   0.75  0.875",
@@ -174,11 +174,6 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
         ]
         assert found.bench.pane == "drawer"
         assert "column" not in found.lines[found.text[: found.text.index("[Tensor")].count("\n")]
-        await found.press("l", "l")
-        assert _shown(found)[3:5] == [" [:, :]      2      3", " [0,:]    0.25  0.375"]
-        assert "columns 2 to 3 of 4" in found.text
-        await found.press("h")
-        assert _shown(found)[3] == " [:, :]      1      2      3"
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
 
@@ -252,20 +247,58 @@ def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_one_lin
     run(tmp_path / "e.onnx", gone)
 
 
-def test_values_are_edited_in_place_as_one_step(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        found.bench.go("/graph/node/1")
-        await found.press("t", "e")
-        prompt = found.bench.prompt
-        assert prompt.input.value == "set-tensor w '[1.0, 2.0, 3.0, 4.0]'"
-        prompt.input.value = prompt.input.value.replace("3.0", "7.5")
-        await found.press("enter")
-        assert _shown(found)[-1] == " [0]    1    2  7.5    4"
-        assert len(found.session.history) == 1
-        await found.press("u")
-        assert _shown(found)[-1] == " [0]  1  2  3  4"
+def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) -> None:
+    array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
 
-    run(saved(tmp_path / "m.onnx", small()), flow, (120, 40))
+    async def flow(found: Bench) -> None:
+        def commands() -> str:
+            return found.session.history.made[-1].commands[0]
+
+        prompt = found.bench.prompt
+        await found.press("t", "j", "l", "l", "e")
+        assert prompt.input.value == "6.0"
+        assert "[1,2] =" in found.text
+        prompt.input.value = "0.5"
+        await found.press("enter")
+        assert commands() == "set-tensor w --value 0.5 --at 1,2"
+        assert _shown(found)[-2] == " [1,:]     4    5  0.5    7"
+        await found.press("h", "h", "2", "e")
+        assert prompt.input.value == "[4.0, 5.0]"
+        prompt.input.value = "9"
+        await found.press("enter")
+        assert commands() == "set-tensor w --value 9 --at 1,0:2"
+        await found.press("k", "r")
+        assert prompt.input.value == "[0.0, 1.0, 2.0, 3.0]"
+        prompt.input.value = "[1, 1, 1, 1]"
+        await found.press("enter")
+        assert commands() == "set-tensor w --value '[1, 1, 1, 1]' --at 0,0:4"
+        assert len(found.session.history) == 3
+        await found.press("u", "u", "u")
+        assert not found.session.is_changed
+        await found.press("e", "enter")
+        assert not found.session.is_changed
+        await found.press("S")
+        assert "maximum" in found.text
+        await found.press("e")
+        assert "move to a value first" in found.footer
+
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow, (120, 40))
+
+
+def test_the_cell_moves_over_all_columns_and_stands_out_alone(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("t", *"lllll")
+        page = found.bench.drawer.find(TensorPage)
+        assert (page.cell, page.column) == (5, 0)
+        line = found.bench.drawer.lines.rows.line(found.bench.drawer.lines.cursor, 78)
+        assert [span.text.strip() for span in line if span.style == "cell"] == ["5"]
+        await found.press("6", "0", "l")
+        assert (page.cell, page.column > 0) == (39, True)
+        await found.press("4", "0", "h")
+        assert (page.cell, page.column) == (0, 0)
+
+    array = numpy.arange(120, dtype=numpy.float32).reshape(3, 40)
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow, (80, 24))
 
 
 def test_a_tensor_that_goes_says_so(tmp_path: Path) -> None:

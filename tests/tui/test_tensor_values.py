@@ -9,8 +9,9 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES
 from onnxjson.model.elements import byte_length
 from onnxjson.model.payloads import FileSlice, SourceFile
+from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson_tui.rows.tensor_values import SliceError, SparseGrid, ValueGrid, parse_slice, slice_text
+from onnxjson_tui.rows.tensor_values import SparseGrid, ValueGrid
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, SparseTensor, Tensor
@@ -15,8 +18,7 @@ from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
-from onnxjson_tui.actions.commanding import run_line
-from onnxjson_tui.actions.editing import ask, require_here
+from onnxjson_tui.actions.editing import ask, make, require_here
 from onnxjson_tui.actions.helping import text_width
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
@@ -150,15 +152,15 @@ def _scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
         bench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def _edit_tensor(bench: Bench, arguments: Arguments) -> None:
+async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = False) -> None:
     page = bench.drawer.page
-    text = page.command() if isinstance(page, TensorPage) else ""
-    if not text:
+    if not isinstance(page, TensorPage):
         bench.say("there is no constant to edit here; t on a node shows one")
         return
-    line = await bench.ask(":", text=text)
-    if line and line.strip():
-        run_line(bench, line.strip())
+    edit, text = page.place(None if is_row else arguments.number or 1)
+    answer = await bench.ask(f"[{edit.at or ''}] = ", text=text)
+    if answer and answer.strip() not in ("", text):
+        await make(bench, replace(edit, value=json_or_text(answer.strip())))
 
 
 def check(bench: Bench, arguments: Arguments) -> None:
@@ -307,9 +309,16 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
     ),
-    Action("right", "columns to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
-    Action("left", "columns to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
-    Action("edit-tensor", "edit the values of the tensor", ("e",), _edit_tensor, "Edit", "drawer", changes=True),
+    Action("right", "cell to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
+    Action("left", "cell to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
+    Action(
+        "edit-tensor", "edit the element under the cursor", ("e",), _edit_tensor, "Edit", "drawer", changes=True,
+        help="4e edits four elements of the row. One value for several sets all of them.",
+    ),
+    Action(
+        "edit-tensor-row", "edit the row of the tensor", ("r",), partial(_edit_tensor, is_row=True), "Edit", "drawer",
+        changes=True,
+    ),
     Action(
         "only-errors", "hide warnings, or show them again", ("w",),
         _on_page("turn_warnings", "f5 shows the problems"), "See", "drawer",

@@ -1,26 +1,24 @@
 """The page of one tensor: its type, place and consumers at once, its values and statistics on demand."""
 
-import json
-import shlex
 from typing import Final
 
+from onnxjson.editing.tensor_values import SetTensor
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
-from onnxjson.model.elements import element_count
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import (
     Spread,
     Statistics,
     StringStatistics,
-    first_tokens,
     spread,
     statistics,
     string_statistics,
 )
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
-from onnxjson.rendering.tables import Line, Span, cells, padded, shortened
+from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened
 from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson_tui.names.editable_names import model_value_selector
 from onnxjson_tui.rows.tensor_description import (
@@ -32,20 +30,19 @@ from onnxjson_tui.rows.tensor_description import (
     title_line,
 )
 from onnxjson_tui.rows.tensor_values import (
-    SliceError,
     SparseGrid,
     ValueGrid,
     begun,
     opened_grid,
-    parse_slice,
-    slice_text,
 )
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
 _LONGEST_LABEL: Final = 16  # columns of a slice that is shown above the row labels
-_EDITED_IN_PLACE: Final = 64  # elements up to which the values can be edited in the prompt
+_EDITED_IN_PLACE: Final = 64  # maximum number of elements that are edited in the prompt
+_WARM: Final = 0.25  # part of the biggest absolute value from which a value stands out
+_HOT: Final = 0.75
 _COUNTING: Final = "tensor-statistics"  # the group of the job that computes statistics
 
 
@@ -58,7 +55,7 @@ class TensorPage(Page[Bench]):
 
     name = "tensor"
     title = "Tensor"
-    hints = (("S", "statistics"), ("s", "slice"), ("h l", "columns"), ("e", "edit values"))
+    hints = (("e", "edit"), ("r", "edit row"), ("S", "statistics"), ("s", "slice"), ("h l", "cells"))
 
     ref: TensorRef | None = None
     _gone = ""
@@ -66,6 +63,8 @@ class TensorPage(Page[Bench]):
     _problem = ""
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     column = 0  # the first visible column of values
+    cell = 0  # the column of the cursor
+    _row: int | None = None  # the row of the cursor before the values are read again
     _slice = ""
 
     # What is shown
@@ -84,7 +83,7 @@ class TensorPage(Page[Bench]):
         """Open the page with a tensor, and its first elements as soon as they are read."""
         self.drawer.open(self.name)
         self.ref, self._gone = ref, ""
-        self._slice, self.column = "", 0
+        self._slice, self.column, self.cell = "", 0, 0
         self._open()
         self.redraw(0)
         self.bench.focus_pane("drawer")
@@ -101,6 +100,9 @@ class TensorPage(Page[Bench]):
         else:
             self.ref = found
             if found.tensor is not ref.tensor:
+                shown, cursor = self.drawer.lines.rows, self.drawer.lines.cursor
+                if isinstance(shown, TensorRows) and cursor >= shown.before:
+                    self._row = cursor - shown.before
                 self._open()
         self.redraw()
 
@@ -135,7 +137,18 @@ class TensorPage(Page[Bench]):
 
     def _opened(self, grid: ValueGrid) -> None:
         self._grid = grid
-        self.redraw()
+        self.cell = min(self.cell, max(grid.columns - 1, 0))
+        first = len(self.head(self.width))
+        row, self._row = self._row, None
+        is_at_head = self.drawer.page is self and self.drawer.lines.cursor < first
+        self.redraw(first + (row or 0) if grid.rows and (is_at_head or row is not None) else None)
+
+    def redraw(self, cursor: int | None = None) -> None:
+        shown, lines = self.drawer.lines.rows, self.drawer.lines
+        if cursor is None and isinstance(shown, TensorRows) and self.ref is not None and lines.cursor >= shown.before:
+            # The cursor stays on its value if there are more lines before it.
+            cursor = lines.cursor + len(self.head(self.width)) - shown.before
+        super().redraw(cursor)
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, OnnxJsonError | SliceError):
@@ -197,7 +210,7 @@ class TensorPage(Page[Bench]):
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
         self._statistics = found
-        self.redraw()
+        self.redraw(0)  # where they are
 
     async def ask_slice(self) -> None:
         """Ask for a slice, and show its elements."""
@@ -217,7 +230,7 @@ class TensorPage(Page[Bench]):
         except SliceError as error:
             self.bench.say(str(error), "bad")
             return
-        self._slice, self.column = slice_text(picks, dims), 0
+        self._slice, self.column, self.cell = slice_text(picks, dims), 0, 0
         wanted = ValueGrid(grid.tensor, picks)
         self.bench.jobs.start("tensor", "reading the tensor", lambda: begun(wanted), self._opened, self._failed)
 
@@ -230,21 +243,39 @@ class TensorPage(Page[Bench]):
         return slice_text(grid.picks, grid.tensor.dims)
 
     def sideways(self, step: int) -> None:
-        """Scroll by some columns, to the left for a negative number."""
-        if self._grid is not None:
-            self.column = max(min(self.column + step, self._grid.columns - 1), 0)
-            self.redraw()
+        grid = self._grid
+        if grid is None:
+            return
+        self.cell = max(min(self.cell + step, grid.columns - 1), 0)
+        seen = self._columns(grid, self.width)
+        if self.cell not in seen:
+            self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
+        self.redraw()
 
-    def command(self) -> str:
-        """Return the beginning of the command that sets the values; "" if there are none."""
-        ref = self.ref
-        if ref is None or not isinstance(ref.tensor, Tensor):
-            return ""
+    def place(self, count: int | None) -> tuple[SetTensor, str]:
+        """Return the edit of elements at the cursor, without their values, and the values as JSON.
+
+        They are `count` elements of the row of the cursor, or with None the whole row.
+
+        Raises:
+            EditError: there are no values that can be edited there.
+        """
+        ref, grid = self.ref, self._grid
+        row = self.drawer.lines.cursor - len(self.head(self.width))
+        if ref is None or grid is None or not isinstance(ref.tensor, Tensor):
+            raise EditError("there is no constant to edit here; t on a node shows one")
+        if not 0 <= row < grid.rows:
+            raise EditError("move to a value first, with j and l")
+        column, length = (0, grid.columns) if count is None else (self.cell, min(count, grid.columns - self.cell))
+        if length > _EDITED_IN_PLACE:
+            raise EditError(
+                f"the row has {length:,} elements; 8e edits 8 of them, :set-tensor --at --file reads an array"
+            )
         words = "" if ref.scope is None else model_value_selector(self.bench.session.index, ref.scope, ref.name)
-        start = f"set-tensor {shlex.quote(words or '@' + ref.address)} "
-        if self._grid is None or element_count(self._grid.tensor.dims) > _EDITED_IN_PLACE:
-            return start + "--file "
-        return start + _as_json(self._grid.tensor)
+        values = grid.exact(row, column, length)
+        text = values[0] if len(values) == 1 and count is not None else f"[{', '.join(values)}]"
+        at = grid.index(row, column, length if len(values) > 1 else 1) or None
+        return SetTensor(tensor=words or f"@{ref.address}", at=at, value=0), text
 
     # Lines
 
@@ -274,7 +305,7 @@ class TensorPage(Page[Bench]):
         if self.bench.jobs.is_running(_COUNTING):
             return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
-            return [(Span(" S statistics and histogram   s slice   h l columns   e edit", "quiet"),)]
+            return [(Span(" e edit   r edit the row   S statistics and histogram   s slice", "quiet"),)]
         found, spread_found = self._statistics
         if isinstance(found, StringStatistics):
             return side_by_side(string_rows(found), (), width)
@@ -325,8 +356,25 @@ class TensorPage(Page[Bench]):
             found = []
         if grid.width > before:
             self.bench.call_after_refresh(self.redraw)
-        texts = [padded(shortened(text, grid.width), grid.width + 2, right=True) for text in found]
-        return (Span(" " + padded(grid.row_label(row), self._label_width(grid)), "quiet"), Span("".join(texts)))
+        label = Span(" " + padded(grid.row_label(row), self._label_width(grid)) + "  ", "quiet")
+        texts = [padded(shortened(text, grid.width), grid.width, right=True) for text in found]
+        return (label, *[part for text in texts for part in (Span(text, self._heat(text)), Span("  "))][:-1])
+
+    def _heat(self, text: str) -> Style:
+        """Return the style of a value: zeros are quiet, and, with statistics, big values stand out."""
+        value = text.strip()
+        if value in ("nan", "inf", "-inf"):
+            return "bad"
+        if value in ("0", "-0", "false"):
+            return "quiet"
+        found = self._statistics[0] if self._statistics is not None else None
+        if not isinstance(found, Statistics) or found.minimum is None or found.maximum is None:
+            return "plain"
+        try:
+            share = abs(float(value)) / max(abs(float(found.minimum)), abs(float(found.maximum)), 1e-300)
+        except ValueError:
+            return "plain"
+        return "bad" if share > _HOT else "control" if share > _WARM else "plain"
 
 
 class TensorRows:
@@ -336,7 +384,8 @@ class TensorRows:
         self._page = page
         self._heads: dict[int, list[Line]] = {}
         self._lines: dict[tuple[int, int], Line] = {}
-        self._length = len(self._head(page.width)) + page.value_count()
+        self.before = len(self._head(page.width))  # number of lines before the values
+        self._length = self.before + page.value_count()
 
     def __len__(self) -> int:
         return self._length
@@ -355,14 +404,7 @@ class TensorRows:
         if key not in self._lines:
             inside = 0 <= key[0] < self._page.value_count()
             self._lines[key] = self._page.value_line(key[0], width) if inside else ()
-        return self._lines[key]
-
-
-def _as_json(tensor: Tensor) -> str:
-    """Return the elements in the syntax of `set-tensor`."""
-    if tensor.data_type == STRING:
-        texts = [json.dumps(each.decode(errors="replace")) for each in tensor.string_data]
-    else:
-        texts = first_tokens(tensor, _EDITED_IN_PLACE)
-    text = ", ".join(texts)
-    return shlex.quote(f"[{text}]") if tensor.dims else shlex.quote(text)
+        line, place = self._lines[key], 1 + 2 * (self._page.cell - self._page.column)
+        if number == self._page.drawer.lines.cursor and 0 < place < len(line):
+            return (*line[:place], line[place]._replace(style="cell"), *line[place + 1 :])
+        return line

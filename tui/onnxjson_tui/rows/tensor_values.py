@@ -4,6 +4,7 @@ Of a tensor of 400 MB in a file only the visible parts are read. The last dimens
 others go down; a list is split into rows of ten.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,8 @@ from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, INTEGERS, STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.payloads import part
+from onnxjson.model.slices import Pick, parse_slice, slice_text
+from onnxjson.model.tensor_statistics import first_tokens
 from onnxjson.model.types import format_data_type
 from onnxjson.rendering.tables import cells
 from onnxjson.storage.constant_reading import with_elements
@@ -28,81 +31,6 @@ LIST_COLUMNS: Final = 10  # elements in a row of a list
 _MEASURED: Final = 16  # rows, and columns of them, that determine the first width of the columns
 
 _WIDEST: Final = 24
-_MOST_PARTS: Final = 64
-
-Pick = int | range  # one index of a dimension, or several
-
-
-class SliceError(ValueError):
-    """A slice is invalid or out of range."""
-
-
-def parse_slice(text: str, dims: Sequence[int]) -> tuple[Pick, ...]:
-    """Parse a slice such as ``[0, :, 3]`` as numpy does; brackets and trailing dimensions are optional.
-
-    Args:
-        text: numbers, negative ones from the end, ``start:end:step``, and one ``...``.
-        dims: the shape of the tensor.
-
-    Raises:
-        SliceError: the slice is invalid or out of range.
-    """
-    inner = text.strip().removeprefix("[").removesuffix("]").strip()
-    parts = [part.strip() for part in inner.split(",")] if inner else []
-    if parts and not parts[-1]:
-        parts.pop()
-    if len(parts) > _MOST_PARTS:
-        raise SliceError("too many dimensions")
-    if parts.count("...") > 1:
-        raise SliceError("... may occur only once")
-    given = len(parts) - parts.count("...")
-    if given > len(dims):
-        raise SliceError(f"the tensor has {len(dims)} dimensions, but {given} are given")
-    missing = [":"] * (len(dims) - given)
-    place = parts.index("...") if "..." in parts else len(parts)
-    parts[place : place + 1] = missing
-    return tuple([_pick(part, dim, axis) for axis, (part, dim) in enumerate(zip(parts, dims, strict=True))])
-
-
-def _pick(text: str, dim: int, axis: int) -> Pick:
-    pieces = [piece.strip() for piece in text.split(":")]
-    numbers = [_whole(piece, axis) if piece or len(pieces) == 1 else None for piece in pieces]
-    if len(numbers) > 3:
-        raise SliceError(f"dimension {axis}: {visible(text, 40)} has too many colons")
-    if len(numbers) == 1:
-        assert numbers[0] is not None
-        at = numbers[0] + dim if numbers[0] < 0 else numbers[0]
-        if not 0 <= at < dim:
-            raise SliceError(f"dimension {axis} has {dim:,} elements, so {numbers[0]:,} is out of range")
-        return at
-    if len(numbers) == 3 and numbers[2] == 0:
-        raise SliceError(f"dimension {axis}: the step must not be 0")
-    return range(dim)[slice(*numbers)]
-
-
-def _whole(text: str, axis: int) -> int:
-    try:
-        if len(text) > 20:
-            raise ValueError
-        return int(text)
-    except ValueError:
-        raise SliceError(f"dimension {axis}: {visible(text, 40) or 'nothing'} is not an integer") from None
-
-
-def slice_text(picks: Sequence[Pick], dims: Sequence[int]) -> str:
-    """Format a slice."""
-    return "[" + ", ".join([_pick_text(pick, dim) for pick, dim in zip(picks, dims, strict=True)]) + "]"
-
-
-def _pick_text(pick: Pick, dim: int) -> str:
-    if isinstance(pick, int):
-        return str(pick)
-    if pick == range(dim):
-        return ":"
-    if pick.step < 0:
-        end = "" if pick.stop < 0 else str(pick.stop)
-        return f"{pick.start}:{end}:{pick.step}"
-    return f"{pick.start or ''}:{pick.stop}" + (f":{pick.step}" if pick.step != 1 else "")
 
 
 class ValueGrid:
@@ -145,6 +73,30 @@ class ValueGrid:
         found = self._texts(self._flat(row, first, max(last - first, 0)))
         self.width = min(max(self.width, *map(cells, found), 1), _WIDEST)
         return found
+
+    def index(self, row: int, column: int, count: int = 1) -> str:
+        """Return the index of an element, or of `count` elements from it on in its row, as `parse_slice` reads it."""
+        places = [str(place) for place in self._places(row)]
+        if self._across is not None:
+            across, first = self._ranges[self._across], column + (row * self.columns if self.is_list else 0)
+            start, step = across[first], across.step
+            stop = start + (min(first + count, len(across)) - first) * step
+            if count > 1:
+                places[self._across] = f"{start}:{stop if stop >= 0 else ''}" + (f":{step}" if step != 1 else "")
+            else:
+                places[self._across] = str(start)
+        return ",".join(places)
+
+    def exact(self, row: int, column: int, count: int = 1) -> list[str]:
+        """Return elements of a row as JSON, exactly.
+
+        Raises:
+            OnnxJsonError: the bytes cannot be read.
+        """
+        places = self._flat(row, column, min(count, self.columns - column))
+        if self.tensor.data_type == STRING:
+            return [json.dumps(self.tensor.string_data[each].decode(errors="replace")) for each in places]
+        return [first_tokens(self._part(each, 1)[0], self._part(each, 1)[1] + 1)[-1] for each in places]
 
     def row_label(self, row: int) -> str:
         """Return the index of a row in the tensor."""
@@ -194,6 +146,12 @@ class ValueGrid:
 
     def _elements(self, start: int, count: int) -> list[str]:
         """Return the texts of adjacent elements."""
+        tensor, before = self._part(start, count)
+        values = _python_values(tensors.to_numpy(tensor), self.tensor.data_type or 0)
+        return [_number_text(value) for value in values[before:]]
+
+    def _part(self, start: int, count: int) -> tuple[Tensor, int]:
+        """Return adjacent elements as a tensor, and the number of other elements before them."""
         data_type = self.tensor.data_type or 0
         size = BITS[data_type]
         # Elements of less than a byte are read from the start of the bytes that they share.
@@ -202,8 +160,7 @@ class ValueGrid:
         wanted = start + count - first
         length = byte_length(data_type, wanted) or 0
         data = part(self.tensor.raw_data or b"", first * size // 8, length)
-        array = tensors.to_numpy(Tensor((wanted,), data_type=data_type, raw_data=data))
-        return [_number_text(value) for value in _python_values(array, data_type)[start - first :]]
+        return Tensor((wanted,), data_type=data_type, raw_data=data), start - first
 
 
 def _python_values(array: "NDArray[Any]", data_type: int) -> list[Any]:

@@ -26,7 +26,7 @@ _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
 _COLORS: Final = {
     "plain": "foreground", "title": "primary", "quiet": "foreground", "added": "success", "good": "success",
     "removed": "error", "bad": "error", "changed": "warning", "rewritten": "accent", "cursor": "foreground",
-    **dict.fromkeys(("compute", "activation", "norm", "shaping", "control"), ""),
+    "cell": "foreground", **dict.fromkeys(("compute", "activation", "norm", "shaping", "control"), ""),
 }  # fmt: skip
 """Variables of the theme with the colors of styles."""
 
@@ -60,7 +60,7 @@ class StyledWidget(Widget):
                 bgcolor=background.rich_color,
                 bold=name in ("title", "bad") or None,
                 dim=is_dim or None,
-                reverse=name == "cursor" or None,
+                reverse=name in ("cursor", "cell") or None,
             )
         return self._span_styles[name]
 
@@ -267,7 +267,7 @@ class LineList(StyledWidget, ScrollView, can_focus=True):
         if line is None:
             return Strip.blank(width, base)
         cursor: RichStyle | None = None
-        if self._has_cursor and number == self.cursor:
+        if self._has_cursor and number == self.cursor and not any(span.style == "cell" for span in line):
             blurred = "lines--cursor-blurred"
             cursor = self.span_style("cursor") if self.has_focus else self.get_component_rich_style(blurred)
         return one_strip(line, width, base, cursor, self.span_style)
