@@ -1,15 +1,17 @@
-"""Names and selectors of a model as editable text, and the edits that rename nodes and values."""
+"""Names and selectors of a model as editable text, mistakes in what is typed, edits that rename nodes and values."""
 
 from typing import Literal
 
 from onnxjson.codecs.reading import tree as json_tree
 from onnxjson.editing.names import Rename
+from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.values import write_text, write_value
 from onnxjson.model.constants import own_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import SparseTensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import plain_domain
 from onnxjson.patterns.selector_terms import Value, parse, spelled
 from onnxjson_tui.session.selection import selector_of
 from onnxjson_tui.session.session import Session
@@ -132,3 +134,23 @@ def selector_of_value(session: Session, ref: NodeRef, name: str) -> str:
     if defining_scope is None or is_plain(name):
         return name
     return value_selector(defining_scope, name, is_unique=False)
+
+
+def rank_mistake(ref: NodeRef, name: str, value: object) -> str:
+    """Return why axes do not fit the rank of the first input, if that is known, or ""."""
+    found = Index.type_of(ref.scope, ref.node.input[0]) if ref.node.input and ref.node.input[0] else None
+    dims = dims_of(found)
+    if dims is None or plain_domain(ref.node.domain):
+        return ""
+    rank = len(dims)
+    given = value if isinstance(value, list | tuple) else (value,)
+    if name == "perm" and sorted(each for each in given if isinstance(each, int)) != list(range(rank)):
+        return f"the input has rank {rank}: give each of 0 to {rank - 1} once"
+    # Unsqueeze and the like count the axes of their output.
+    is_of_input = ref.node.op_type not in ("Unsqueeze", "OneHot", "ConcatFromSequence", "SplitToSequence")
+    if name in ("axis", "axes") and is_of_input:
+        # After the last axis, Flatten has an empty rest.
+        most = rank if ref.node.op_type == "Flatten" else max(rank - 1, 0)
+        wrong = [each for each in given if isinstance(each, int) and not -max(rank, 1) <= each <= most]
+        return f"the input has rank {rank}, so there is no axis {wrong[0]}" if wrong else ""
+    return ""

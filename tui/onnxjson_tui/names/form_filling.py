@@ -19,7 +19,7 @@ from onnxjson.model.operators import attribute_types, operator_signature, plain_
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.node import opset_of
 from onnxjson.rendering.tables import clipped
-from onnxjson_tui.names.editable_names import is_plain, model_value_selector, node_selector
+from onnxjson_tui.names.editable_names import is_plain, model_value_selector, node_selector, rank_mistake
 from onnxjson_tui.session.session import Session
 
 SELECTION: Final = "%"  # represents the selected nodes in a field for nodes
@@ -381,4 +381,4 @@ def value_mistake(ref: NodeRef, name: str, text: str) -> str:
         attribute_of(name, value, table, node.op_type or "", "")
     except (OnnxJsonError, ValueMistakeError) as error:
         return str(error).removeprefix(": ").removeprefix("value: ")
-    return ""
+    return rank_mistake(ref, name, value)

@@ -1,5 +1,6 @@
 """The page of problems: findings of the reader, of the structure check, and of onnx."""
 
+import re
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from onnxjson.running.worker import Worker
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.widgets.drawer import Drawer, Page
-from onnxjson_tui.widgets.lines import Rows, TextRows
+from onnxjson_tui.widgets.lines import Rows, TextRows, Tone
 
 RESTED: Final = 2.0  # seconds without a change after which onnx checks the model
 STRUCTURE_RESTED: Final = 0.3  # seconds without a change after which the structure is checked
@@ -71,6 +72,10 @@ class ProblemsPage(Page[Bench]):
             if (number := sum(finding.severity == severity for finding in found))
         ]
         return " ".join(parts)
+
+    @property
+    def tone(self) -> Tone:
+        return "bad" if "error" in self.note else "changed"
 
     @property
     def rows(self) -> Rows:
@@ -195,7 +200,19 @@ class ProblemsPage(Page[Bench]):
         self._found[origin] = _Found(found, revision)
         self._list()
         self.redraw()
+        self._flag()
         self.bench.draw_bars()
+
+    def _flag(self) -> None:
+        """Mark the nodes with findings in the list of nodes."""
+        flagged: dict[str, str] = {}
+        for finding, is_stale in self._everything():
+            place = _NODE.match(finding.address or "")
+            if place is not None and not is_stale and flagged.get(place[0]) != "error":
+                flagged[place[0]] = finding.severity
+        if flagged != self.bench.session.places.flagged:
+            self.bench.session.places.flagged = flagged
+            self.bench.nodes.redraw_changed()
 
     def _everything(self) -> list[tuple[Finding, bool]]:
         revision = self.bench.session.revision
@@ -237,6 +254,9 @@ class ProblemsPage(Page[Bench]):
             lines.append((Span(" onnx finds nothing else" if found else " onnx finds no problems", "good"),))
         return lines
 
+
+_NODE: Final = re.compile(r"/.*/node/[0-9]+")
+"""The address of the innermost node of an element."""
 
 _OF_FILE: Final = frozenset({COMMENTS_CODE})
 """Codes of findings about the file, which changes of the model do not affect."""

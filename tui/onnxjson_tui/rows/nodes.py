@@ -221,18 +221,18 @@ class NodeLines:
         return len(self.rows) if self.rows is not None else 0
 
     def line(self, number: int, width: int) -> Line:
-        """A mark for selected nodes, then position, a mark for changed and new ones, lanes, operator, name, type."""
+        """Marks for selection and findings, position, a mark for changed and new nodes, then lanes and names."""
         assert self.rows is not None
         costs = self._session.costs
         columns = self.rows.columns(max(width - 1 - (_COST if costs else 0), 1))
         row = self.rows.row(number, columns.lanes // 2)
-        address = f"{self.rows.scope.address}/node/{row.position}"
-        is_selected = address in self._session.places.selected
+        address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
+        is_selected, severity = address in places.selected, places.flagged.get(address)
         mark = "" if self._saved is None else self._saved.mark(row.position)
         style: Style = "added" if mark == "+" else "changed"
         name = self.rows.short_name(number, columns.name) if columns.name else ""
         return (
-            Span("*" if is_selected else " ", "changed"),
+            Span("*" if is_selected else "!" if severity else " ", "bad" if severity == "error" else "changed"),
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
             Span(mark or " ", style),
             *node_spans(row, name, columns),

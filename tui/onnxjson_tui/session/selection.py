@@ -22,6 +22,7 @@ class Places:
         self.selected: dict[str, None] = {}  # the selected nodes, in the order of their selection
         self.marks: dict[str, str] = {}  # marked addresses by letter
         self.jumps = Jumps()  # the visited places
+        self.flagged: dict[str, str] = {}  # the severity of the findings at each node, as of the last check
 
     def toggle(self, address: str) -> None:
         """Toggle the selection of a node."""

@@ -4,6 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, Final
 
 from textual import events
@@ -12,7 +13,7 @@ from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patterns.searching import find
-from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, wrapped
+from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
 from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
@@ -127,6 +128,7 @@ class Bench(GraphScreen):
         self._pages = pages
         self.finder = Finder(self)  # the search in the list of nodes
         self.used: Counter[str] = Counter()  # how often each action was run
+        self._counted: tuple[object, int] | None = None  # the initializers whose elements were counted last
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -146,18 +148,13 @@ class Bench(GraphScreen):
 
     # Bars
 
-    def title_line(self) -> tuple[Line, str]:
-        """Return name, changed or not, opset, graph, filter and selection; at the right problems and steps to undo."""
+    def title_line(self) -> tuple[Line, Line | str]:
+        """Return name, facts about the model that fit, graph, filter and selection; at the right findings and undo."""
         session, places = self.session, self.session.places
-        opset = next((each.version for each in session.model.opset_import if not each.domain), None)
-        name = shortened(visible(session.opened.name, 200), max(self.size.width // 3, 12))
-        spans = [Span(f" {name}", "title"), Span(" *" if session.is_changed else "", "changed")]
-        if session.trouble:
-            spans.append(Span("  EDITS ARE NOT KEPT", "bad"))
-        if session.readonly:
-            spans.append(Span("  read-only", "changed"))
-        spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
-        spans.append(Span(f"  {' > '.join(self._graph_names())}"))
+        name = visible(session.opened.name, 200)
+        if cells(name) > self.size.width // 3:
+            name = shortened(name.rpartition("/")[2], max(self.size.width // 3, 12))
+        spans = [Span(f"  {' > '.join(self._graph_names())}")]
         if self._rows.rows is not None and self._rows.rows.prefix:
             spans.append(Span(f"  {self._rows.rows.prefix}{ELLIPSIS}", "quiet"))
         if self.filter:
@@ -165,11 +162,39 @@ class Bench(GraphScreen):
             spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))
         if places.selected:
             spans.append(Span(f"  {len(places.selected):,} selected", "changed"))
-        problems, history = self.drawer.pages.get("problems"), session.history
-        parts = [problems.note] if problems is not None and problems.note else []
+        first = [Span(f" {name}", "title"), Span(" *" if session.is_changed else "", "changed")]
+        if session.trouble:
+            first.append(Span("  EDITS ARE NOT KEPT", "bad"))
+        if session.readonly:
+            first.append(Span("  read-only", "changed"))
+        right = self._state()
+        room = self.size.width - sum([cells(span.text) for span in (*first, *spans, *right)]) - 2
+        for fact in self._facts():
+            if cells(fact) + 2 <= room:
+                first.append(Span(f"  {fact}", "quiet"))
+                room -= cells(fact) + 2
+        return (*first, *spans), right
+
+    def _state(self) -> Line:
+        """Return the numbers of errors, warnings and steps to undo."""
+        problems, history = self.drawer.pages.get("problems"), self.session.history
+        parts = [Span(f"{problems.note}  ", problems.tone)] if problems is not None and problems.note else []
         if len(history):
-            parts.append(f"undo {history.position}" + (f"/{len(history)}" if len(history) > history.position else ""))
-        return tuple(spans), "  ".join(parts) + " " if parts else ""
+            text = f"undo {history.position}" + (f"/{len(history)}" if len(history) > history.position else "")
+            parts.append(Span(f"{text} "))
+        return tuple(parts)
+
+    def _facts(self) -> list[str]:
+        """Return opset, nodes, parameters and bytes of the model, the most important first."""
+        model, graph = self.session.model, self.session.model.graph
+        opset = next((each.version for each in model.opset_import if not each.domain), None)
+        found = [] if opset is None else [f"opset {opset}"]
+        if graph is not None:
+            if self._counted is None or self._counted[0] is not graph.initializer:
+                self._counted = graph.initializer, sum([prod(each.dims) for each in graph.initializer])
+            found.append(counted(len(graph.node), "node"))
+            found.append(f"{self._counted[1]:,} parameters")
+        return [*found, size(self.session.opened.identity.size)]
 
     def _graph_names(self) -> list[str]:
         """Return the names of the graphs from the outermost to the one that is shown."""

@@ -138,7 +138,7 @@ class KeyedScreen(AnsweringScreen[_T]):
 
     # Bars
 
-    def title_line(self) -> tuple[Line, str]:
+    def title_line(self) -> tuple[Line, Line | str]:
         """Return the title, and the text at its right."""
         return (), ""
 

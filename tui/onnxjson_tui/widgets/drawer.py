@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from onnxjson.rendering.tables import Span
-from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows
+from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows, Tone
 
 _Bench = TypeVar("_Bench")  # the screen that has the drawer
 
@@ -33,6 +33,11 @@ class Page(Generic[_Bench]):
     def note(self) -> str:
         """Text after the title, such as a number; "" for none."""
         return ""
+
+    @property
+    def tone(self) -> Tone:
+        """The style of the note in the title of the screen."""
+        return "plain"
 
     def shown(self) -> None:
         """Handle that the page becomes visible; expensive computations start here."""
