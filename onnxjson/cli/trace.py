@@ -7,17 +7,14 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath
-from onnxjson.model.errors import SelectorError
-from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.provenance import Provenance, provenance
 from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import load_trace
-from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.markdown_reports import trace_markdown
 from onnxjson.rendering.reports import trace_json
 from onnxjson.rendering.tables import Line
 from onnxjson.rendering.trace_html import trace_html
-from onnxjson.rendering.trace_text import Subject, story_lines, subjects_of, trace_lines
+from onnxjson.rendering.trace_text import story_lines, subjects_named, trace_lines
 
 
 @options.command("trace")
@@ -62,14 +59,14 @@ def _text(trace: Trace, selector: str | None, *, verbose: bool) -> Iterator[Line
     if selector is None:
         yield from trace_lines(trace, width, details=verbose)
     else:
-        yield from story_lines(trace, _subjects(trace, _provenance(trace), selector), width)
+        yield from story_lines(trace, subjects_named(trace, _provenance(trace), selector), width)
 
 
 def _pieces(trace: Trace, form: str, selector: str | None) -> Iterable[str]:
     if form == "markdown" and selector is None:
         return [trace_markdown(trace)]
     found = _provenance(trace)
-    subjects = None if selector is None else _subjects(trace, found, selector)
+    subjects = None if selector is None else subjects_named(trace, found, selector)
     if form == "markdown":
         return [trace_markdown(trace, subjects)]
     return trace_json(trace, found, subjects) if form == "json" else trace_html(trace, found)
@@ -78,18 +75,3 @@ def _pieces(trace: Trace, form: str, selector: str | None) -> Iterable[str]:
 def _provenance(trace: Trace) -> Provenance:
     with output.working("following the nodes"):
         return provenance(trace)
-
-
-def _subjects(trace: Trace, found: Provenance, selector: str) -> list[Subject]:
-    """The nodes that a selector matches, in the result or in the first model."""
-    refs: list[tuple[NodeRef, ...]] = []
-    failure: SelectorError | None = None
-    for model in (trace.first, trace.last):
-        try:
-            refs.append(select_nodes(model, Index(model), selector))
-        except SelectorError as error:
-            failure = error
-            refs.append(())
-    if not any(refs) and failure is not None:
-        raise failure
-    return list(subjects_of(trace, found, refs[0], refs[1]))

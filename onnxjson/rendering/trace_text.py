@@ -6,9 +6,11 @@ from typing import Final, NamedTuple
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import Event
 from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.provenance import Provenance, Story, Touch
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
+from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
 from onnxjson.rendering.tables import GAP, Line, Span, cells, limited, paragraph, shortened, size, wide_table
@@ -204,6 +206,21 @@ def subjects_of(
         yield Subject(ref, found.fates[ref.address], is_of_result=False)
     for ref in after:
         yield Subject(ref, found.origins[ref.address], is_of_result=True)
+
+
+def subjects_named(trace: Trace, found: Provenance, selector: str) -> list[Subject]:
+    """The nodes that a selector matches, in the result or in the first model."""
+    refs: list[tuple[NodeRef, ...]] = []
+    failure: SelectorError | None = None
+    for model in (trace.first, trace.last):
+        try:
+            refs.append(select_nodes(model, Index(model), selector))
+        except SelectorError as error:
+            failure = error
+            refs.append(())
+    if not any(refs) and failure is not None:
+        raise failure
+    return list(subjects_of(trace, found, refs[0], refs[1]))
 
 
 def nodes_change(before: int, after: int) -> str:

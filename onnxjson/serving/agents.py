@@ -24,12 +24,16 @@ def server(writable: Path | None = None) -> "MCPServer":
         MissingInputError: the extra is not installed.
     """
     try:
-        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver import MCPServer, ResourceSecurity
     except ImportError as error:
         raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
     made = MCPServer("onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR")
     for tool in Tools(writable).all():
         made.tool(structured_output=False)(_explained(tool))
+    # Tools read any file, too; the paths and addresses in a URI begin with a slash.
+    anything = ResourceSecurity(exempt_params={"model", "address", "name"})
+    for template, read in Tools(writable).resources().items():
+        made.resource(template, description=read.__doc__, security=anything)(_explained(read))
     return made
 
 

@@ -36,8 +36,11 @@ def answer(words: str, data: object) -> str:
         words: made by this program; no text of a model.
         data: plain values, records of msgspec, or lists of them.
     """
-    plain = _bounded(msgspec.to_builtins(data, str_keys=True))
-    text = json.dumps(plain, indent=None, separators=(", ", ": ")).replace("`", "\\u0060")
+    plain = msgspec.to_builtins(data, str_keys=True)
+    text, most = "", 2 * PAGE
+    while not text or (len(text) > MOST_CHARACTERS and most):
+        text = json.dumps(_bounded(plain, most), separators=(", ", ": ")).replace("`", "\\u0060")
+        most //= 2
     if len(text) > MOST_CHARACTERS:
         text = json.dumps({"cut": text[:MOST_CHARACTERS].replace("\\", "/")})
         words += f" The data was cut to {MOST_CHARACTERS:,} characters; ask for less."
@@ -52,12 +55,13 @@ def paged(items: Sequence[Any], noun: str, page: int) -> tuple[str, list[Any]]:
     return f"{counted(len(items), noun)}{more}.", shown
 
 
-def _bounded(value: Any) -> Any:
+def _bounded(value: Any, most: int) -> Any:
+    """The value with at most `most` items in each list, short texts, and no keys without a value."""
     if isinstance(value, str):
         return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]}... ({len(value):,} characters)"
     if isinstance(value, dict):
-        return {_bounded(key): _bounded(each) for key, each in value.items()}
+        return {_bounded(key, most): _bounded(each, most) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
-        shown = [_bounded(each) for each in value[: 2 * PAGE]]
-        return [*shown, f"and {len(value) - 2 * PAGE:,} more"] if len(value) > 2 * PAGE else shown
+        shown = [_bounded(each, most) for each in value[:most]]
+        return [*shown, f"and {len(value) - most:,} more"] if len(value) > most else shown
     return value

@@ -1,12 +1,16 @@
 """The tools: each is a function of plain values that returns an answer; its docstring describes it to the caller."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import msgspec
+
+from onnxjson.checking.cost import cost_of
 from onnxjson.diffing.difference import diff
 from onnxjson.editing.applying import run
 from onnxjson.editing.script import Script
@@ -14,18 +18,27 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import UntrustedError
 from onnxjson.model.index import NodeRef, index_of
-from onnxjson.optimizing.trace_records import optimize
+from onnxjson.optimizing.provenance import provenance
+from onnxjson.optimizing.trace_records import Trace, optimize
+from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.searching import absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import TensorRef, select, select_nodes
 from onnxjson.rendering.node import view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.tensor import view_tensor
+from onnxjson.rendering.trace_text import part_text, stages, subjects_named, summary
+from onnxjson.rendering.verification_report import verification_data
 from onnxjson.running.checking import check
-from onnxjson.running.verification import verify
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.locating import locate
+from onnxjson.running.verification import Plan, Verifier, verify
 from onnxjson.serving.answers import answer, paged
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
+
+_MOST_NODES: Final = 8
+"""Nodes that are described in full in one answer."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +51,23 @@ class Tools:
     def all(self) -> list[Callable[..., str]]:
         """Return the tools that this server offers."""
         reading: list[Callable[..., str]] = [
-            self.show, self.read_nodes, self.find, self.find_why, self.check, self.diff, self.plan_edit, self.verify,
-            self.optimize,
+            self.show, self.cost, self.read_nodes, self.find, self.find_why, self.check, self.diff, self.plan_edit,
+            self.verify, self.locate, self.optimize, self.trace,
         ]  # fmt: skip
         return reading if self.writable is None else [*reading, self.apply]
+
+    def resources(self) -> dict[str, Callable[..., str]]:
+        """Return what can be read by a URI, by the template of the URI."""
+
+        def node(model: str = "", address: str = "") -> str:
+            """A node by its address: operator, attributes, producers of its inputs, consumers of its outputs."""
+            return self.read_nodes(model, f"@{address}")
+
+        def tensor(model: str = "", name: str = "") -> str:
+            """A tensor by its name: dtype, shape, statistics, first elements."""
+            return self.read_nodes(model, name)
+
+        return {"onnxjson://node{?model,address}": node, "onnxjson://tensor{?model,name}": tensor}
 
     def show(self, model: str) -> str:
         """Summarize a model: inputs, outputs, operators, weights, metadata. `model` is the path of a file."""
@@ -50,8 +76,21 @@ class Tools:
         place = Place(model, loaded.format, loaded.identity.size)
         return answer("Summary of the model.", summarise(loaded.model, index_of(loaded.model), place, resolver))
 
+    def cost(self, model: str, dims: dict[str, int] | None = None) -> str:
+        """Compute MACs, FLOPs and bytes of weights and activations, by operator; with `dims`, the sizes of named
+        dimensions, they are numbers, else formulas.
+        """
+        found = cost_of(_load(model).model, Path(model).parent, dims)
+        nodes = sorted(found.nodes, key=lambda each: -each.macs if isinstance(each.macs, int) else -math.inf)[
+            :_MOST_NODES
+        ]
+        data = msgspec.to_builtins(msgspec.structs.replace(found, nodes=tuple(nodes)))
+        return answer(f"Cost of the model; of {counted(len(found.nodes), 'node')} those with the most MACs.", data)
+
     def read_nodes(self, model: str, selector: str, page: int = 1) -> str:
-        """Show nodes, or one tensor, that a selector finds: producers of inputs, consumers of outputs, attributes."""
+        """Show what a selector finds: one tensor; up to 8 nodes with attributes, producers and consumers; or the
+        addresses and operators of many nodes.
+        """
         loaded = _load(model).model
         index = index_of(loaded)
         found = select(loaded, index, selector)
@@ -59,6 +98,9 @@ class Tools:
             resolver = Resolver(Path(model).parent, model_file=Path(model))
             return answer("One tensor.", view_tensor(index, found, model, resolver, most=16))
         words, shown = paged(found, "node", page)
+        if len(found) > _MOST_NODES:
+            kinds = [{"address": ref.address, "op_type": ref.node.op_type, "name": ref.node.name} for ref in shown]
+            return answer(f"{words} In full: those of a selector with at most {_MOST_NODES}.", kinds)
         return answer(words, [view_node(loaded, index, ref, model, None) for ref in shown])
 
     def find(self, model: str, pattern: str, page: int = 1) -> str:
@@ -119,11 +161,34 @@ class Tools:
         trace = optimize(model, *passes)
         if path is not None:
             files.save(trace.last, path, None)
-        return answer("Done." if path is None else "Done and saved.", json.loads(trace.to_json()))
+        return answer("Done." if path is None else "Done and saved.", _steps(trace))
+
+    def trace(self, model: str, passes: list[str] | None = None, node: str = "") -> str:
+        """Tell what each pass changed: of passes that run now, or of a folder that `optimize --trace` wrote (`model`).
+        `node`: a selector of nodes before or after; also tell where they came from, or what became of them.
+        """
+        trace = optimize(model, *(passes or ())) if Path(model).is_file() else load_trace(Path(model))
+        found = subjects_named(trace, provenance(trace), node) if node else ()
+        nodes = [
+            {"node": each.ref.address, "of": "result" if each.is_of_result else "first model",
+             "is": summary(each), "nodes": each.story.nodes, "by": [part_text(trace, by) for by in each.story.touches]}
+            for each in found
+        ]  # fmt: skip
+        return answer(f"{counted(len(trace.steps), 'step')}.", {"steps": _steps(trace), "nodes": nodes})
 
     def verify(self, before: str, after: str) -> str:
         """Compare the outputs of two models on random inputs, with onnxruntime in a guarded process."""
         return answer("Outputs compared.", json.loads(verify(before, after).to_json()))
+
+    def locate(self, before: str, after: str) -> str:
+        """Compare the outputs of two models, and name the first nodes whose results differ."""
+        paths = Path(before), Path(after)
+        base, target = (files.load(each).model for each in paths)
+        with Verifier(TwoModels(base, target, paths), Plan()) as verifier:
+            found = verifier.result()
+            where = locate(verifier, found) if found.failed else None
+        words = "The outputs are equal." if found.equal else "The outputs differ, or could not be compared."
+        return answer(words, verification_data(found, before, after, where))
 
     def _writable(self, output: str) -> Path:
         path = Path(os.path.realpath(output))
@@ -134,6 +199,15 @@ class Tools:
 
 def _load(model: str) -> files.Loaded:
     return files.load(Path(model), weights_from=None, bind=False, conflicted=True)
+
+
+def _steps(trace: Trace) -> list[dict[str, Any]]:
+    return [
+        {"pass": each.step.name, "nodes": [each.before.nodes, each.after.nodes],
+         "bytes": [each.before.bytes, each.after.bytes], "notes": each.notes, "failure": each.step.failure,
+         "changes": [[event.kind, event.pattern, event.count] for part in each.step.parts for event in part.events]}
+        for each in stages(trace)
+    ]  # fmt: skip
 
 
 def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list[str]]:

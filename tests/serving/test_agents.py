@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import anyio
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import onnxjson
 from onnxjson.example import make_example
 from onnxjson.serving.answers import MOST_CHARACTERS, answer, paged
+from tests.serving.agent_tasks import TASKS, Task, done
 
 
 def call(tool: str, *, writable: Path | None = None, **arguments: Any) -> tuple[str, Any]:
@@ -52,6 +54,51 @@ def test_models_are_read_searched_and_checked(path: Path) -> None:
     assert call("check", model=str(path)) == ("0 findings.", [])
 
 
+def test_costs_causes_of_differences_and_traces(path: Path) -> None:
+    words, cost = call("cost", model=str(path), dims={"N": 2})
+    assert (words, cost["nodes"][0]["operator"]) == ("Cost of the model; of 5 nodes those with the most MACs.", "Conv")
+    other = path.with_name("other.onnx")
+    edit = onnxjson.edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.9)
+    onnxjson.save(onnxjson.load(path).rewrite(edit), other)
+    words, found = call("locate", before=str(path), after=str(other))
+    assert words == "The outputs differ, or could not be compared."
+    assert found["location"]["places"][0]["base"] == ["/graph/node/1"]
+    assert call("locate", before=str(path), after=str(path))[0] == "The outputs are equal."
+    words, traced = call("trace", model=str(path), passes=["prune"], node="op:Conv")
+    assert (words, traced["steps"][0]["pass"]) == ("1 step.", "prune")
+    assert [each["nodes"] for each in traced["nodes"]] == [["/graph/node/0"]] * 2
+    onnxjson.write_trace(onnxjson.optimize(path, "prune"), path.parent / "steps")
+    assert call("trace", model=str(path.parent / "steps"))[0] == "1 step."
+
+
+def test_nodes_and_tensors_are_resources(path: Path) -> None:
+    from mcp import Client
+
+    from onnxjson.serving.agents import server
+
+    async def read(*uris: str) -> list[str]:
+        async with Client(server()) as client:
+            listed = await client.list_resource_templates()
+            assert len(listed.resource_templates) == 2
+            results = [await client.read_resource(uri) for uri in uris]
+            return [str(each.contents[0].text) for each in results]  # type: ignore[union-attr]
+
+    model = quote(str(path), safe="")
+    uris = (f"node?model={model}&address=%2Fgraph%2Fnode%2F0", f"tensor?model={model}&name=fc.weight", "tensor?name=x")
+    node, tensor, nothing = anyio.run(read, *(f"onnxjson://{each}" for each in uris))
+    assert '"op_type": "Conv"' in node
+    assert '"dtype": "float32"' in tensor
+    assert nothing.startswith("Refused.")
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_tasks_of_an_agent(task: Task) -> None:
+    found, calls, size = anyio.run(done, task)
+    assert found == TASKS[task]
+    assert calls <= 4
+    assert size < calls * MOST_CHARACTERS
+
+
 EDIT = {"edit": "set-attribute", "node": "op:LeakyRelu", "attribute": "alpha", "value": 0.5}
 
 
@@ -92,7 +139,18 @@ def test_no_tool_writes_without_permission() -> None:
 
     found = anyio.run(names)
     assert "apply" not in found
-    assert {"show", "find", "find_why", "read_nodes", "check", "diff", "plan_edit", "optimize", "verify"} <= found
+    assert {
+        "show",
+        "cost",
+        "find",
+        "find_why",
+        "read_nodes",
+        "check",
+        "diff",
+        "plan_edit",
+        "optimize",
+        "trace",
+    } <= found
     assert call("optimize", model="m.onnx", passes=["prune"], output="o.onnx")[1]["code"] == 78
 
 
@@ -122,5 +180,7 @@ def test_answers_are_bounded() -> None:
     big = answer("Words.", [{str(number): "`" * 290 for number in range(90)}] * 90)
     assert len(big) < 2 * MOST_CHARACTERS
     assert "was cut" in big
+    many = json.loads(answer("Words.", {"nodes": [{"name": "n" * 290, "doc": None}] * 90}).split("\n")[2])
+    assert many["nodes"][-2:] == [{"name": "n" * 290}, "and 40 more"]
     assert paged(list(range(120)), "node", 3) == ("120 nodes, page 3 of 3.", list(range(100, 120)))
     assert paged([], "node", 1) == ("0 nodes.", [])
