@@ -5,16 +5,16 @@ answers about the text from what can be read of it.
 """
 
 import bisect
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.codecs.reading.exact_reader import locate, path_of
+from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate, path_of
 from onnxjson.codecs.reading.scan import scan
 from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree, parse
 from onnxjson.codecs.text_file import read_bytes
@@ -22,21 +22,24 @@ from onnxjson.diffing.line_changes import changes
 from onnxjson.editing.applying import run
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.names import NameKind, Rename
+from onnxjson.model.display import counted
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, OtherJsonError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.operators import known_attributes, known_operators, operator_signature
+from onnxjson.model.tensors import needed_bytes
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.node import documentation_fields, documentation_lines, node_lines, opset_of, view_node
+from onnxjson.rendering.tables import size
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
+from onnxjson.serving.text_names import TOKEN, Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
 from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
 
 _WIDTH: Final = 80
 _LONG: Final = 1 << 20
-_DECLARING: Final = ("input", "output", "initializer", "value_info")
 
 
 class Replacement(NamedTuple):
@@ -45,18 +48,6 @@ class Replacement(NamedTuple):
     start: int
     end: int
     text: str
-
-
-class Named(NamedTuple):
-    """A name in a text."""
-
-    name: str
-    kind: str
-    """ "value", "node", "operator", "attribute", or "type"."""
-    start: int
-    """Offset of the opening quote."""
-    path: tuple[Key, ...]
-    """Where it is in the tree."""
 
 
 @dataclass
@@ -90,7 +81,8 @@ class EditedText:
         except OnnxJsonError as error:
             self._findings = (Finding(severity="error", code="not-a-model", message=str(error), line=1, column=1),)
         else:
-            self.model, self.is_valid, self._findings = read.model, True, read.findings
+            self.model, self.is_valid = read.model, True
+            self._findings = tuple([each for each in read.findings if each.code != COMMENTS_CODE])  # as `check`
         self.previous = None
         self.index = Index(self.model if self.model is not None else Model())
 
@@ -128,7 +120,7 @@ class EditedText:
         names = self.names()
         at = bisect.bisect_right(names, offset, key=lambda each: each.start) - 1
         found, on_key = ((), False) if at < 0 else (names[at].path, False)
-        for start, end, path, is_key in _walk(self.text, list(found), 0 if at < 0 else names[at].start):
+        for start, end, path, is_key in walk(self.text, list(found), 0 if at < 0 else names[at].start):
             if start > offset:
                 break
             found, on_key = path, is_key and offset <= end
@@ -138,8 +130,8 @@ class EditedText:
         """All names in the text, in the order of their places."""
         if self._names is None:
             self._names = []
-            for start, end, path, is_key in _walk(self.text, [], 0):
-                if self.text[start] == '"' and (kind := _kind_of(path, is_key=is_key)):
+            for start, end, path, is_key in walk(self.text, [], 0):
+                if self.text[start] == '"' and (kind := kind_of(path, is_key=is_key)):
                     text = self.text[start + 1 : end - 1]
                     name = str(path[-1]) if is_key else unquoted(text) if "\\" in text else text
                     self._names.append(Named(name, kind, start, path))
@@ -165,17 +157,19 @@ class EditedText:
         own = [each for each in self.names() if each.name == named.name and each.kind == named.kind]
         if named.kind != "value":
             return own
-        defined = [each for each in own if _is_definition(each)]
-        home = max((_graph_of(each.path) for each in defined if _within(named.path, _graph_of(each.path))), key=len,
+        defined = [each for each in own if is_definition(each)]
+        home = max((graph_of(each.path) for each in defined if is_within(named.path, graph_of(each.path))), key=len,
                    default=())  # fmt: skip
-        hidden = [_graph_of(each.path) for each in defined if len(_graph_of(each.path)) > len(home)]
+        hidden = [graph_of(each.path) for each in defined if len(graph_of(each.path)) > len(home)]
         return [
-            each for each in own if _within(each.path, home) and not any(_within(each.path, graph) for graph in hidden)
+            each
+            for each in own
+            if is_within(each.path, home) and not any(is_within(each.path, graph) for graph in hidden)
         ]
 
     def definition(self, named: Named) -> Named | None:
         """The definition of a value: the output of a node, an initializer, or an input."""
-        places = [each for each in self.same_name(named) if _is_definition(each)]
+        places = [each for each in self.same_name(named) if is_definition(each)]
         return min(places, key=lambda each: "node" not in each.path[-4:], default=None)
 
     def node_at(self, path: Sequence[Key]) -> NodeRef | None:
@@ -221,22 +215,78 @@ class EditedText:
     def offers(self, offset: int) -> list[tuple[str, str]]:
         """What can be written at an offset, and what kind of name it is."""
         path, on_key = self.path_at(offset)
-        kind = _kind_of(path, is_key=on_key)
-        node = self._node_of(path)
-        domain, op_type = str(node.get("domain") or ""), str(node.get("op_type") or "")
+        kind = kind_of(path, is_key=on_key)
+        domain, op_type, opset = self._operator(path)
         if kind == "operator":
             return [(each, "operator") for each in sorted(known_operators(domain))]
         if kind == "attribute" or (path[-1:] == ("attribute",) and not on_key):
-            opset = max((each.version or 0 for each in self.model.opset_import if (each.domain or "") == domain),
-                        default=None) if self.model else None  # fmt: skip
             return [(each, "attribute") for each in sorted(known_attributes(domain, op_type, opset) or ())]
         if kind == "value" or path[-1:] == ("input",):
-            home = _graph_of(path)
-            found = {each.name for each in self.names() if _is_definition(each) and _within(home, _graph_of(each.path))}
+            home = graph_of(path)
+            found = {each.name for each in self.names() if is_definition(each) and is_within(home, graph_of(each.path))}
             return [(each, "value") for each in sorted(found)]
         if kind == "type":
             return [(f"{each.name}[]", "type") for each in DTYPES.values()]
         return []
+
+    def _operator(self, path: Sequence[Key]) -> tuple[str, str, int | None]:
+        """Domain, operator and imported opset of the node that a path is in."""
+        node = self._node_of(path)
+        domain = str(node.get("domain") or "")
+        versions = [] if self.model is None else self.model.opset_import
+        opset = max((each.version or 0 for each in versions if (each.domain or "") == domain), default=None)
+        return domain, str(node.get("op_type") or ""), opset
+
+    def signature(self, offset: int) -> tuple[str, list[str], int] | None:
+        """The operator of the node at an offset as a function, its inputs, and the position of the one there."""
+        path, _ = self.path_at(offset)
+        found = operator_signature(*self._operator(path))
+        if found is None:
+            return None
+        inputs, outputs = ([each.name for each in side] for side in (found.inputs, found.outputs))
+        place = path[-1] if path[-2:-1] == ("input",) and isinstance(path[-1], int) else 0
+        text = f"{found.op_type}({', '.join(inputs)}) -> {', '.join(outputs)}"
+        return text, inputs, min(int(place), max(0, len(inputs) - 1))
+
+    def folds(self) -> list[tuple[int, int]]:
+        """First and last line of what each pair of brackets has between them, from 0."""
+        opened: list[int] = []
+        found = []
+        for token in TOKEN.finditer(self.text):
+            if token[4]:
+                opened.append(token.start())
+            elif token[5] and opened:
+                first, last = self.place(opened.pop())[0], self.place(token.start())[0]
+                is_alone = not self.text[self._starts[last] : token.start()].strip(" \t]}")
+                if last - is_alone > first:
+                    found.append((first, last - is_alone))
+        return found
+
+    def lenses(self) -> list[tuple[int, str]]:
+        """Offsets of definitions of values, and what to say of each: how many use it, and its bytes."""
+        values = [each for each in self.names() if each.kind == "value"]
+        uses = Counter(each.name for each in values if each.path[-2:-1] == ("input",) and "node" in each.path)
+        scope = self.index.main
+        tensors = {} if scope is None or not isinstance(scope.graph, Graph) else scope.graph.initializer
+        sizes = {each.name: size(needed_bytes(each) or 0) for each in tensors}
+        return [
+            (each.start, ", ".join([*([sizes[each.name]] if each.name in sizes else []),
+                                    counted(uses[each.name], "consumer")]))
+            for each in values if is_definition(each)
+        ]  # fmt: skip
+
+    def place_of(self, address: str) -> int:
+        """The offset of an element of the model."""
+        return self.offset(*locate(self._data, [address]).get(address, (1, 1)))
+
+    def neighbours(self, ref: NodeRef, *, after: bool) -> list[NodeRef]:
+        """The nodes that produce what a node consumes, or consume what it produces, each once."""
+        if after:
+            uses = [use for name in ref.node.output if name for use in self.index.consumers(ref.scope, name)]
+            found = [NodeRef(use.scope, use.position) for use in uses if use.position is not None]
+        else:
+            found = [made for name in ref.node.input if name and (made := self.index.producer(ref.scope, name))]
+        return list({each.address: each for each in found}.values())
 
     def _node_of(self, path: Sequence[Key]) -> dict[str, Tree]:
         found: dict[str, Tree] = {}
@@ -273,92 +323,3 @@ class EditedText:
                         b"".join(new[each.new_start : each.new_end]).decode("utf-8", "surrogatepass"))
             for each in changes(old, new)
         ]  # fmt: skip
-
-
-_TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,)|//[^\n]*')
-
-
-def _walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
-    """Yield start, end and path of each string and bracket from `start` on, and whether it is a key.
-
-    `path` is that of the place where the walk begins. Any text can be walked, valid or not.
-    """
-    for token in _TOKEN.finditer(text, start):
-        string, closing, colon, opening, closed, comma = token.groups()
-        is_key = False
-        if string is not None:
-            is_key = bool(path) and not isinstance(path[-1], int) and (colon is not None or path[-1] is None)
-            if is_key:
-                path[-1] = unquoted(string) if "\\" in string else string
-        elif opening is not None:
-            yield token.start(), token.end(), tuple(path), False
-            path.append(None if opening == "{" else 0)
-            continue
-        elif closed is not None:
-            if path:
-                path.pop()
-        elif comma is not None:
-            if path:
-                path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
-        else:
-            continue
-        end = token.start() + len(string) + 1 + len(closing) if string is not None else token.end()
-        yield token.start(), end, tuple(path[:-1] if path and path[-1] is None else path), is_key
-
-
-def unquoted(string: str) -> str:
-    """The text of a JSON string with escapes; as it is written if they are not valid."""
-    try:
-        return str(json.loads(f'"{string}"'))
-    except ValueError:
-        return string
-
-
-def _kind_of(path: tuple[Key, ...], *, is_key: bool) -> str:
-    """The kind of the name at a path of a tree; "" if there is none."""
-    words = [key if isinstance(key, str) else "#" for key in path[-4:]]
-    match words:
-        case [*_, "node", "#", "attribute", _] if is_key:
-            return "attribute"
-        case _ if is_key:
-            return ""
-        case [*_, "node", "#", "op_type"]:
-            return "operator"
-        case [*_, "node", "#", "name"]:
-            return "node"
-        case [*_, "node", "#", "input" | "output", "#"]:
-            return "value"
-        case [*_, "input" | "output" | "initializer" | "value_info", "#", "name"]:
-            return "value"
-        case ["functions", "#", "input" | "output", "#"]:
-            return "value"
-        case [*_, "input" | "output" | "initializer" | "value_info", "#", "type"]:
-            return "type"
-    return ""
-
-
-def _is_definition(named: Named) -> bool:
-    words = named.path[-3:]
-    if named.kind != "value":
-        return False
-    if named.path[0] == "functions" and len(named.path) == 4:
-        return words[-2] == "input"
-    return words[-2] == "output" if named.path[-4:-3] == ("node",) else words[0] in ("input", "initializer")
-
-
-def _graph_of(path: Sequence[Key]) -> tuple[Key, ...]:
-    """The path of the graph or function that a path is in."""
-    for position in range(len(path) - 1, 0, -1):
-        if path[position] in ("node", *_DECLARING) and isinstance(path[position - 1], str):
-            if path[position] in ("input", "output") and path[position - 2 : position - 1] == ("node",):
-                continue
-            return tuple(path[:position])
-        if isinstance(path[position - 1], int) and path[position] in ("node", *_DECLARING):
-            if position > 1 and path[position - 2] == "node":
-                continue
-            return tuple(path[:position])
-    return ()
-
-
-def _within(path: Sequence[Key], graph: Sequence[Key]) -> bool:
-    return tuple(path[: len(graph)]) == tuple(graph)

@@ -2,15 +2,20 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
-from onnxjson.model.errors import MissingInputError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, MissingInputError, OnnxJsonError
+from onnxjson.model.index import NodeRef
 from onnxjson.model.types import format_type
-from onnxjson.serving.edited_text import EditedText, Named, Replacement
+from onnxjson.serving.edited_text import EditedText, Replacement
+from onnxjson.serving.text_names import Named
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
@@ -20,6 +25,10 @@ _DELAY = 0.2
 
 _MOST_FINDINGS = 1_000
 _MOST_OFFERS = 500
+_MOST_TOKENS = 20_000
+
+_COLOURS = {"value": "variable", "node": "namespace", "operator": "function", "attribute": "property", "type": "type"}
+"""The kinds of names, and what editors call them."""
 
 
 def server() -> "LanguageServer":
@@ -49,6 +58,7 @@ class _Features:
         self.types = types
         self.texts: dict[str, tuple[int | None, EditedText]] = {}
         self.waiting: dict[str, asyncio.Task[None]] = {}
+        self.models: dict[str, Editing] = {}
 
     def register(self) -> None:
         """Register the functions that answer requests."""
@@ -69,8 +79,21 @@ class _Features:
             (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self.symbols, None),
             (lsp.TEXT_DOCUMENT_INLAY_HINT, self.hints, None),
             (lsp.TEXT_DOCUMENT_CODE_ACTION, self.actions, None),
+            (lsp.TEXT_DOCUMENT_FOLDING_RANGE, self.folds, None),
+            (lsp.TEXT_DOCUMENT_CODE_LENS, self.lenses, None),
+            (
+                lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
+                self.tokens,
+                lsp.SemanticTokensLegend(list(_COLOURS.values()), []),
+            ),
+            (lsp.TEXT_DOCUMENT_SIGNATURE_HELP, self.signature, lsp.SignatureHelpOptions(trigger_characters=["[", ","])),
+            (lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, self.node, None),
+            (lsp.CALL_HIERARCHY_INCOMING_CALLS, self.producers, None),
+            (lsp.CALL_HIERARCHY_OUTGOING_CALLS, self.consumers, None),
         ):
             self.server.feature(method, given)(_plain(function))
+        for command, does in (("onnxjson.open", self.open_model), ("onnxjson.save", self.save_model)):
+            self.server.command(command)(partial(does))
 
     def _text(self, uri: str) -> EditedText:
         """The present version of a text."""
@@ -192,15 +215,11 @@ class _Features:
 
     def rename(self, params: Any) -> Any:
         """What the edit `rename` changes; what it refuses is an error of the editor."""
-        from pygls.exceptions import JsonRpcInvalidParams
-
         text, named = self._named(params)
         if named is None:
             return None
-        try:
+        with _refusals():
             found = text.renamed(named, params.new_name)
-        except OnnxJsonError as error:
-            raise JsonRpcInvalidParams(str(error)) from error
         return self.types.WorkspaceEdit(
             changes={params.text_document.uri: self._edits(params.text_document.uri, found)}
         )
@@ -246,6 +265,95 @@ class _Features:
                 )
         return found
 
+    def folds(self, params: Any) -> Any:
+        """What is between brackets."""
+        found = self._text(params.text_document.uri).folds()
+        return [self.types.FoldingRange(first, last) for first, last in found]
+
+    def lenses(self, params: Any) -> Any:
+        """How many nodes use a value, and the bytes of weights."""
+        lsp, uri = self.types, params.text_document.uri
+        found = self._text(uri).lenses()[:_MOST_FINDINGS]
+        return [lsp.CodeLens(self._range(uri, start, start), lsp.Command(title, "")) for start, title in found]
+
+    def tokens(self, params: Any) -> Any:
+        """Operators, attributes, values, names of nodes and types in their colours."""
+        uri, data = params.text_document.uri, list[int]()
+        text, kinds = self._text(uri), list(_COLOURS)
+        before = self.types.Position(0, 0)
+        for each in text.names()[:_MOST_TOKENS]:
+            begin, end = self._position(uri, each.start), self._position(uri, text.end_of(each.start))
+            column = begin.character - (before.character if begin.line == before.line else 0)
+            length = max(0, end.character - begin.character)
+            data += [begin.line - before.line, column, length, kinds.index(each.kind), 0]
+            before = begin
+        return self.types.SemanticTokens(data)
+
+    def signature(self, params: Any) -> Any:
+        """Inputs and outputs of the operator; the input at the cursor is marked."""
+        lsp = self.types
+        found = self._text(params.text_document.uri).signature(self._offset(params))
+        if found is None:
+            return None
+        label, inputs, place = found
+        parameters = [lsp.ParameterInformation(each) for each in inputs]
+        return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=parameters)], 0, place)
+
+    def node(self, params: Any) -> Any:
+        """The node at the cursor, whose producers and consumers can be asked for."""
+        uri = params.text_document.uri
+        text = self._text(uri)
+        ref = text.node_at(text.path_at(self._offset(params))[0]) if text.is_valid else None
+        return None if ref is None else [self._item(uri, ref)]
+
+    def _item(self, uri: str, ref: NodeRef) -> Any:
+        lsp = self.types
+        start = self._text(uri).place_of(ref.address)
+        place = self._range(uri, start, start + 1)
+        name = visible(f"{ref.node.op_type} {ref.node.name or ''}".rstrip(), 200)
+        return lsp.CallHierarchyItem(name, lsp.SymbolKind.Function, uri, place, place, data=ref.address)
+
+    def _neighbours(self, params: Any, *, after: bool) -> list[Any]:
+        uri = params.item.uri
+        text = self._text(uri)
+        ref = next((each for each in text.index.nodes() if each.address == params.item.data), None)
+        found = [] if ref is None or not text.is_valid else text.neighbours(ref, after=after)
+        return [self._item(uri, each) for each in found[:_MOST_OFFERS]]
+
+    def producers(self, params: Any) -> Any:
+        """The nodes whose outputs this one consumes: data flow as calls."""
+        found = self._neighbours(params, after=False)
+        return [self.types.CallHierarchyIncomingCall(each, [each.range]) for each in found]
+
+    def consumers(self, params: Any) -> Any:
+        """The nodes that consume its outputs."""
+        found = self._neighbours(params, after=True)
+        return [self.types.CallHierarchyOutgoingCall(each, [params.item.range]) for each in found]
+
+    def open_model(self, path: str) -> str:
+        """The text of a model file of any form, with sha256 for its weights, to be edited and saved."""
+        with _refusals():
+            editing = self.models[path] = Editing(Path(path))
+            return editing.text.decode()
+
+    def save_model(self, path: str, text: str) -> str:
+        """Save an edited text to the model file, as `onnxjson edit` does: checked, in its form, with a backup."""
+        with _refusals():
+            editing = self.models.get(path) or Editing(Path(path))
+            draft = editing.new_draft()
+            try:
+                draft.restore(text.encode("utf-8", "surrogatepass"))
+                proposal = editing.read(draft)
+            finally:
+                draft.remove()
+            if proposal is None:
+                return "nothing changed"
+            if errors := [each for each in proposal.findings if each.severity == "error"]:
+                raise DecodeError(str(errors[0]), errors)
+            editing.save(proposal)
+            self.models[path] = Editing(Path(path))
+            return f"saved {visible(path, None)}"
+
     def actions(self, params: Any) -> Any:
         """Corrections of findings that say what was probably meant."""
         lsp, uri = self.types, params.text_document.uri
@@ -261,6 +369,17 @@ class _Features:
                 kind = lsp.CodeActionKind.QuickFix
                 found.append(lsp.CodeAction(f"Replace by {meant}", kind=kind, diagnostics=[each], edit=change))
         return found
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Make errors of this package errors that the editor shows."""
+    from pygls.exceptions import JsonRpcInvalidParams
+
+    try:
+        yield
+    except OnnxJsonError as error:
+        raise JsonRpcInvalidParams(str(error)) from error
 
 
 def _plain(method: Callable[[Any], Any]) -> Callable[[Any], Any]:

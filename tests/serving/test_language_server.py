@@ -3,7 +3,9 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import onnx
@@ -13,6 +15,7 @@ from onnx import TensorProto, helper
 from pygls.lsp.client import LanguageClient
 
 import onnxjson
+from tests.golden.test_mistakes import BASE, EDITS, edited
 
 
 def text_of(folder: Path) -> str:
@@ -58,6 +61,21 @@ class Editor:
         document = lsp.VersionedTextDocumentIdentifier(version=self.version, uri=self.uri)
         change = lsp.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
+
+    def type(self, start: int, end: int, text: str) -> None:
+        """Replace characters, as a keystroke does."""
+        self.version += 1
+        places = [self.place_at(each) for each in (start, end)]
+        self.text = self.text[:start] + text + self.text[end:]
+        document = lsp.VersionedTextDocumentIdentifier(version=self.version, uri=self.uri)
+        change = lsp.TextDocumentContentChangePartial(lsp.Range(*places), text)
+        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
+
+    def place_at(self, offset: int) -> lsp.Position:
+        """The position of an offset, in UTF-16, as editors count."""
+        before = self.text[:offset]
+        line = before[before.rfind("\n") + 1 :]
+        return lsp.Position(before.count("\n"), len(line.encode("utf-16-le")) // 2)
 
     async def diagnostics(self) -> list[lsp.Diagnostic]:
         """Those of the present version."""
@@ -232,3 +250,141 @@ def test_texts_of_other_programs_are_left_alone(tmp_path: Path) -> None:
         assert await editor.diagnostics() == []
 
     edit(tmp_path, session, '{"voice": "en", "speed": 1.0}\n')
+
+
+def test_folds_lenses_colours_signatures_and_data_flow(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        client, document = editor.client, lsp.TextDocumentIdentifier(editor.uri)
+        lines = editor.text.splitlines()
+        folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(document))
+        assert all(set(lines[each.start_line]) & set("{[") for each in folds or ())
+        assert {lines[each.end_line + 1].strip()[0] in "}]" or lines[each.end_line].rstrip(",")[-1] in "}]"
+                for each in folds or ()} == {True}  # fmt: skip
+        lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(document))
+        titles = {each.command.title for each in lenses or () if each.command}
+        assert {"1 consumer", "48 bytes, 1 consumer", "0 consumers"} == titles
+        tokens = await client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
+        line = column = 0
+        found = []
+        for place in range(0, len(tokens.data), 5):  # type: ignore[union-attr]
+            down, right, length, kind, _ = tokens.data[place : place + 5]  # type: ignore[union-attr]
+            line, column = line + down, right + (0 if down else column)
+            found.append((lines[line][column : column + length], kind))
+        assert {('"Softmax"', 2), ('"axis"', 3), ('"h"', 0), ('"second"', 1), ('"float32[2,4]"', 4)} <= set(found)
+        help_ = await client.text_document_signature_help_async(
+            lsp.SignatureHelpParams(**editor.place('["x", "w"]', 7))
+        )
+        assert help_ is not None
+        assert (help_.signatures[0].label, help_.active_parameter) == ("MatMul(A, B) -> Y", 1)
+        items = await client.text_document_prepare_call_hierarchy_async(
+            lsp.CallHierarchyPrepareParams(**editor.place('"second"', 2))
+        )
+        item = (items or ())[0]
+        assert item.name == "Softmax second"
+        before = await client.call_hierarchy_incoming_calls_async(lsp.CallHierarchyIncomingCallsParams(item))
+        after = await client.call_hierarchy_outgoing_calls_async(lsp.CallHierarchyOutgoingCallsParams(item))
+        assert [each.from_.name for each in before or ()] == ["MatMul first"]
+        assert [each.to.name for each in after or ()] == ["Relu third"]
+        assert '"MatMul"' in "".join(lines[(before or ())[0].from_.range.start.line :][:3])
+
+    edit(tmp_path, session)
+
+
+def test_a_binary_is_edited_as_text(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        async def ask(command: str, *arguments: str) -> str:
+            params = lsp.ExecuteCommandParams(command, list(arguments))
+            return str(await editor.client.workspace_execute_command_async(params))
+
+        path = tmp_path / "m.onnx"
+        before = path.read_bytes()
+        text = await ask("onnxjson.open", str(path))
+        assert '"Softmax"' in text
+        assert await ask("onnxjson.save", str(path), text) == "nothing changed"
+        assert path.read_bytes() == before
+        with pytest.raises(Exception, match="did you mean"):
+            await ask("onnxjson.save", str(path), text.replace('"Softmax"', '"SoftMax"'))
+        assert path.read_bytes() == before
+        assert await ask("onnxjson.save", str(path), text.replace('"axis": -1', '"axis": 1')) == f"saved {path}"
+        saved = onnxjson.load(path)
+        assert saved.node("op:Softmax").node.attributes["axis"] == 1
+        assert saved == onnxjson.loads(onnxjson.dumps(onnxjson.load(path)))
+        assert onnxjson.diff(path, onnxjson.from_proto(onnx.load_model_from_string(before))).events[0].count == 1
+        text = await ask("onnxjson.open", str(path))
+        path.write_bytes(before)  # another program
+        with pytest.raises(Exception, match="changed"):
+            await ask("onnxjson.save", str(path), text.replace('"axis": 1', '"axis": 0'))
+        assert path.read_bytes() == before
+
+    edit(tmp_path, session)
+
+
+def test_mistakes_of_hands_are_found_at_the_same_places(tmp_path: Path) -> None:
+    """Each of the golden mistakes: findings, lines and columns are those of `check`."""
+    file = tmp_path / "mistake.onnx.json"
+
+    async def session(editor: Editor) -> None:
+        await editor.diagnostics()
+        compared = 0
+        for mistake in EDITS:
+            try:
+                text = edited(mistake).decode()
+            except UnicodeDecodeError:
+                continue  # an editor sends characters
+            if '"onnxjson/' not in text or "\r" in text or "\ufeff" in text:
+                continue
+            editor.write(text)
+            found = [(each.code, each.range.start.line, each.range.start.character) for each in
+                     await editor.diagnostics()]  # fmt: skip
+            expected = []
+            file.write_text(text)
+            for each in onnxjson.check(file):
+                line = text.splitlines(keepends=True)[max(each.line, 1) - 1 : max(each.line, 1)]
+                column = min(max(each.column, 1) - 1, len(line[0]) if line else 0)
+                expected.append((each.code, max(each.line, 1) - 1, column))
+            assert [code for code, *_ in found] == [code for code, *_ in expected], mistake["name"]
+            assert found == expected, mistake["name"]
+            compared += 1
+        assert compared > 80
+
+    edit(tmp_path, session, BASE.decode())
+
+
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 100)]])
+def test_texts_of_server_and_editor_never_part(tmp_path: Path, seed: int) -> None:
+    """Random keystrokes, deletions, renames and undos, as ranges; at the end, the findings are those of check."""
+    random = Random(seed)
+
+    async def session(editor: Editor) -> None:
+        client, good, undo = editor.client, editor.text, list[str]()
+        for _ in range(30):
+            undo.append(editor.text)
+            start = random.randrange(len(editor.text) + 1)
+            end = min(len(editor.text), start + random.choice((0, 0, 1, 3, 40)))
+            kind = random.random()
+            if kind < 0.6:
+                editor.type(start, end, random.choice(('"', "{", "}", ",", "é", "😀", "\n", "x", "[1, 2]", "", ": ")))
+            elif kind < 0.8:
+                editor.write(undo[random.randrange(len(undo))])
+            elif '["h"]' in editor.text:
+                place = editor.place('["h"]', 2)
+                with suppress(Exception):  # refused while the text is not valid
+                    found = await client.text_document_rename_async(lsp.RenameParams(new_name="n", **place))
+                    editor.write(editor.applied(found.changes[editor.uri]))  # type: ignore[union-attr, index]
+            document = lsp.TextDocumentIdentifier(editor.uri)
+            place = lsp.Position(random.randrange(60), random.randrange(30))
+            await client.text_document_hover_async(lsp.HoverParams(document, place))
+            await client.text_document_completion_async(lsp.CompletionParams(document, place))
+        last = editor.text if random.random() < 0.5 else good
+        editor.write(last)
+        found = [(each.code, each.range.start.line) for each in await editor.diagnostics()]
+        file = tmp_path / "last.onnx.json"
+        file.write_text(last)
+        if '"onnxjson/' in last:
+            try:
+                expected = list(onnxjson.check(file))
+            except onnxjson.DecodeError as error:
+                expected = list(error.findings)
+            assert found == [(each.code, max(each.line, 1) - 1) for each in expected]
+
+    edit(tmp_path, session)

@@ -1,0 +1,113 @@
+"""Names in a text of a model, valid or not, found by walking through its strings and brackets."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.codecs.reading.tree import Key
+
+_DECLARING: Final = ("input", "output", "initializer", "value_info")
+
+TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,)|//[^\n]*')
+"""A string, perhaps with a colon, a bracket, a comma, or a comment."""
+
+
+class Named(NamedTuple):
+    """A name in a text."""
+
+    name: str
+    kind: str
+    """ "value", "node", "operator", "attribute", or "type"."""
+    start: int
+    """Offset of the opening quote."""
+    path: tuple[Key, ...]
+    """Where it is in the tree."""
+
+
+def walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+    """Yield start, end and path of each string and bracket from `start` on, and whether it is a key.
+
+    `path` is that of the place where the walk begins. Any text can be walked, valid or not.
+    """
+    for token in TOKEN.finditer(text, start):
+        string, closing, colon, opening, closed, comma = token.groups()
+        is_key = False
+        if string is not None:
+            is_key = bool(path) and not isinstance(path[-1], int) and (colon is not None or path[-1] is None)
+            if is_key:
+                path[-1] = unquoted(string) if "\\" in string else string
+        elif opening is not None:
+            yield token.start(), token.end(), tuple(path), False
+            path.append(None if opening == "{" else 0)
+            continue
+        elif closed is not None:
+            if path:
+                path.pop()
+        elif comma is not None:
+            if path:
+                path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+        else:
+            continue
+        end = token.start() + len(string) + 1 + len(closing) if string is not None else token.end()
+        yield token.start(), end, tuple(path[:-1] if path and path[-1] is None else path), is_key
+
+
+def unquoted(string: str) -> str:
+    """The text of a JSON string with escapes; as it is written if they are not valid."""
+    try:
+        return str(json.loads(f'"{string}"'))
+    except ValueError:
+        return string
+
+
+def kind_of(path: tuple[Key, ...], *, is_key: bool) -> str:
+    """The kind of the name at a path of a tree; "" if there is none."""
+    words = [key if isinstance(key, str) else "#" for key in path[-4:]]
+    match words:
+        case [*_, "node", "#", "attribute", _] if is_key:
+            return "attribute"
+        case _ if is_key:
+            return ""
+        case [*_, "node", "#", "op_type"]:
+            return "operator"
+        case [*_, "node", "#", "name"]:
+            return "node"
+        case [*_, "node", "#", "input" | "output", "#"]:
+            return "value"
+        case [*_, "input" | "output" | "initializer" | "value_info", "#", "name"]:
+            return "value"
+        case ["functions", "#", "input" | "output", "#"]:
+            return "value"
+        case [*_, "input" | "output" | "initializer" | "value_info", "#", "type"]:
+            return "type"
+    return ""
+
+
+def is_definition(named: Named) -> bool:
+    """Whether a value gets its name there: as output of a node, input of a graph, or initializer."""
+    words = named.path[-3:]
+    if named.kind != "value":
+        return False
+    if named.path[0] == "functions" and len(named.path) == 4:
+        return words[-2] == "input"
+    return words[-2] == "output" if named.path[-4:-3] == ("node",) else words[0] in ("input", "initializer")
+
+
+def graph_of(path: Sequence[Key]) -> tuple[Key, ...]:
+    """The path of the graph or function that a path is in."""
+    for position in range(len(path) - 1, 0, -1):
+        if path[position] in ("node", *_DECLARING) and isinstance(path[position - 1], str):
+            if path[position] in ("input", "output") and path[position - 2 : position - 1] == ("node",):
+                continue
+            return tuple(path[:position])
+        if isinstance(path[position - 1], int) and path[position] in ("node", *_DECLARING):
+            if position > 1 and path[position - 2] == "node":
+                continue
+            return tuple(path[:position])
+    return ()
+
+
+def is_within(path: Sequence[Key], graph: Sequence[Key]) -> bool:
+    """Whether a path is in a graph or function."""
+    return tuple(path[: len(graph)]) == tuple(graph)
