@@ -40,6 +40,8 @@ from onnxjson.storage.external import Resolver
 
 _WIDTH: Final = 80
 _LONG: Final = 1 << 20
+LARGEST: Final = 64 << 20
+"""Characters of a text that is read while it is edited."""
 
 
 class Replacement(NamedTuple):
@@ -66,9 +68,14 @@ class EditedText:
     _nodes: dict[tuple[Key, ...], NodeRef] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._findings: tuple[Finding, ...] = ()
+        if len(self.text) > LARGEST:
+            message = f"the text has more than {LARGEST >> 20:,} MiB, so the language server does not read it"
+            self._findings = (Finding(severity="warning", code="not-a-model", message=message, line=1, column=1),)
+            self.text = ""
+            self.previous = None
         self._data = self.text.encode("utf-8", "surrogatepass")
         self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
-        self._findings: tuple[Finding, ...] = ()
         try:
             if '"onnxjson/' not in self.text:
                 raise OtherJsonError("JSON of another program")

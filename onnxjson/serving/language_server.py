@@ -56,7 +56,7 @@ class _Features:
 
         self.server = made
         self.types = types
-        self.texts: dict[str, tuple[int | None, EditedText]] = {}
+        self.texts: dict[str, tuple[int | None, EditedText, str]] = {}
         self.waiting: dict[str, asyncio.Task[None]] = {}
         self.models: dict[str, Editing] = {}
 
@@ -99,9 +99,10 @@ class _Features:
         """The present version of a text."""
         document = self.server.workspace.get_text_document(uri)
         known = self.texts.get(uri)
-        if known is None or known[0] != document.version or known[1].text != document.source:
+        if known is None or known[0] != document.version or known[2] != document.source:
             path = Path(unquote(urlparse(uri).path))
-            known = document.version, EditedText(document.source, path, None if known is None else known[1])
+            source = document.source
+            known = document.version, EditedText(source, path, None if known is None else known[1]), source
             self.texts[uri] = known
         return known[1]
 
@@ -136,7 +137,7 @@ class _Features:
     async def _check(self, uri: str) -> None:
         document = self.server.workspace.get_text_document(uri)
         version = document.version
-        text = self._text(uri)
+        text = await asyncio.to_thread(self._text, uri)  # long texts take seconds
         found = await asyncio.to_thread(text.findings)
         if document.version != version:
             return

@@ -1,6 +1,7 @@
 """The language server, spoken to by a client as an editor does."""
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper
 from pygls.lsp.client import LanguageClient
 
 import onnxjson
+from onnxjson.serving.edited_text import EditedText
 from tests.golden.test_mistakes import BASE, EDITS, edited
 
 
@@ -369,12 +371,12 @@ def test_texts_of_server_and_editor_never_part(tmp_path: Path, seed: int) -> Non
             elif '["h"]' in editor.text:
                 place = editor.place('["h"]', 2)
                 with suppress(Exception):  # refused while the text is not valid
-                    found = await client.text_document_rename_async(lsp.RenameParams(new_name="n", **place))
-                    editor.write(editor.applied(found.changes[editor.uri]))  # type: ignore[union-attr, index]
+                    renamed = await client.text_document_rename_async(lsp.RenameParams(new_name="n", **place))
+                    editor.write(editor.applied(renamed.changes[editor.uri]))  # type: ignore[union-attr, index]
             document = lsp.TextDocumentIdentifier(editor.uri)
-            place = lsp.Position(random.randrange(60), random.randrange(30))
-            await client.text_document_hover_async(lsp.HoverParams(document, place))
-            await client.text_document_completion_async(lsp.CompletionParams(document, place))
+            cursor = lsp.Position(random.randrange(60), random.randrange(30))
+            await client.text_document_hover_async(lsp.HoverParams(document, cursor))
+            await client.text_document_completion_async(lsp.CompletionParams(document, cursor))
         last = editor.text if random.random() < 0.5 else good
         editor.write(last)
         found = [(each.code, each.range.start.line) for each in await editor.diagnostics()]
@@ -386,5 +388,31 @@ def test_texts_of_server_and_editor_never_part(tmp_path: Path, seed: int) -> Non
             except onnxjson.DecodeError as error:
                 expected = list(error.findings)
             assert found == [(each.code, max(each.line, 1) - 1) for each in expected]
+
+    edit(tmp_path, session)
+
+
+def test_a_client_that_vanishes_ends_the_server() -> None:
+    with subprocess.Popen([sys.executable, "-m", "onnxjson", "lsp"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"Content-Length: 20\r\n\r\n{")
+        process.stdin.close()
+        assert process.wait(60) is not None
+
+
+def test_texts_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("onnxjson.serving.edited_text.LARGEST", 100)
+    text = EditedText(text_of(tmp_path), tmp_path / "m.onnx.json")
+    assert ["does not read it" in each.message for each in text.findings()] == [True]
+    assert (text.names(), text.offers(500), text.description(500), text.formatted()) == ([], [], [], [])
+
+
+def test_many_findings_are_cut(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        await editor.diagnostics()
+        node = '{"op_type": "Nothing", "input": ["x"], "output": ["%d"]}'
+        nodes = ",\n".join(node % number for number in range(10_000))
+        editor.write(editor.text.replace('"node": [', f'"node": [{nodes},', 1))
+        assert len(await editor.diagnostics()) == 1000
 
     edit(tmp_path, session)
