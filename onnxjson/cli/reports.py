@@ -151,15 +151,11 @@ color_options: Final = options.together(
 )
 
 
-def is_coloured(color: Color, stream: object = None) -> bool:
-    """Whether output to `stream` has colours; None is standard output."""
+def is_coloured(color: Color) -> bool:
+    """Whether standard output has colours."""
     if color != "auto":
         return color == "always"
-    return (
-        output.is_terminal(sys.stdout if stream is None else stream)
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM") != "dumb"
-    )
+    return output.is_terminal(sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width(widest: int = _WIDEST, stream: object = None) -> int:

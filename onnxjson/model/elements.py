@@ -239,18 +239,17 @@ def varints(values: Iterable[int]) -> bytes:
     return bytes(data)
 
 
-def read_varints(data: bytes, signed: bool, bits: int = 64) -> list[int]:
-    """Return the integers of packed varints, as protobuf reads them; with 32 `bits`, higher ones are dropped."""
+def read_varints(data: bytes, signed: bool) -> list[int]:
+    """Return the integers of packed varints, as protobuf reads them."""
     if data.isascii():
         return list(data)
-    mask, half = (1 << bits) - 1, 1 << (bits - 1)
     values: list[int] = []
     value = shift = 0
     for offset, byte in enumerate(data):
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            value &= mask
-            values.append(value - (half << 1) if signed and value & half else value)
+            value &= _MASK
+            values.append(value - _MASK - 1 if signed and value >> 63 else value)
             value = shift = 0
             continue
         shift += 7

@@ -67,7 +67,7 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
     """
     with new_worker() if deep else nullcontext() as worker:
         if not isinstance(model, Model):
-            return Findings(of_file(Path(model), worker))
+            return Findings(read_file(Path(model), worker)[0])
         found = check_model(model)
         if worker is None:
             return Findings(found)
@@ -81,11 +81,6 @@ def new_worker() -> "Worker":
     from onnxjson.running.worker import Worker
 
     return Worker()
-
-
-def of_file(path: Path, worker: "Worker | None", *, drop_orphans: bool = False) -> list[Finding]:
-    """Findings of the model in a file; see `read_file`."""
-    return read_file(path, worker, drop_orphans=drop_orphans)[0]
 
 
 def read_file(

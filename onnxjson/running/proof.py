@@ -102,12 +102,12 @@ def prove(
 
 
 def prove_regions(
-    before: Index, after: Index, regions: Sequence[Region], elements: Elements, *, timeout: float = TIMEOUT
+    before: Index, after: Index, regions: Sequence[Region], elements: Elements
 ) -> list[tuple[Verdict, str]]:
     """Return the verdict on each of some regions of two models, and its evidence; they are not widened."""
-    with _worker(timeout) as worker:
+    with _worker(TIMEOUT) as worker:
         sides = [ModelSide(index.model, InferredTypes(index, worker), elements) for index in (before, after)]
-        tasks = _Evaluator(sides, worker, 0, ENGINES, timeout)
+        tasks = _Evaluator(sides, worker, 0, ENGINES, TIMEOUT)
         found = tasks.evaluate({(0, number): region for number, region in enumerate(regions)}, TOLERANCES)
     return [(found[0, number].verdict, _describe(found[0, number])) for number in range(len(regions))]
 
