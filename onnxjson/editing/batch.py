@@ -12,6 +12,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import Axes, has_batch, resized
+from onnxjson.editing.batch_computing import ComputedSizes
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
@@ -38,8 +39,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
-    of Reshape, Expand and the like, and rows of constants that are the same for each sample. If the batch cannot be
-    followed, or samples would be mixed, nothing is changed and every such node is named.
+    of Reshape, Expand and the like, and rows of constants that are the same for each sample. Where the batch gets a
+    name, nodes compute the numbers that a 0 or -1 cannot replace. If the batch cannot be followed, or samples would be
+    mixed, nothing is changed and every such node is named.
     """
 
     words: ClassVar = ("size",)
@@ -75,18 +77,26 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
 
     def _resized(self, workspace: Workspace, places: Mapping[str, int], old: int, size: int | str) -> list[str]:
         inference = LooseInference(workspace.index, workspace.model_folder)
-        tracer = Tracer(inference, old, size, workspace.opset(None, "") or 1, RULES)
-        main = workspace.main
-        for name, axis in places.items():
-            tracer.start(main, name, axis)
-        tracer.trace(main)
+        main, opset = workspace.main, workspace.opset(None, "") or 1
+        tracers = []
+        for joins_later in (False, True):
+            tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later)
+            for name, axis in places.items():
+                tracer.start(main, name, axis)
+            tracer.trace(main)
+            tracers.append(tracer)
+            if not tracer.problems:
+                break
+        tracer = min(tracers, key=lambda each: len(each.problems))
         problems = [f"{address} ({_operator(workspace, address)}): {text}" for address, text in tracer.problems.items()]
         lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
         if lost and not problems:
             problems.append(f"it is not known whether {_listed(lost)} has the batch")
         if problems and not self.partial:
             raise EditError(_refusal(problems))
-        changes = ConstantChanges(workspace, tracer.requests, (old, size if isinstance(size, int) else None))
+        computed = ComputedSizes(workspace, *next(iter(places.items())))
+        batch = (old, size if isinstance(size, int) else None)
+        changes = ConstantChanges(workspace, tracer.requests, batch, computed)
 
         def change(scope: Scope, graph: Body) -> Body:
             graph, values = changes.change(scope, graph), tracer.found.get(scope)
@@ -177,7 +187,8 @@ def _listed(texts: list[str]) -> str:
 
 
 def _refusal(problems: list[str]) -> str:
-    return f"the batch cannot change: {listed(problems, _SHOWN, '; ')}; `partial` changes the rest"
+    advice = "`partial` changes the rest; where sizes are not known, fold constants first (the pass onnxruntime does)"
+    return f"the batch cannot change: {listed(problems, _SHOWN, '; ')}; {advice}"
 
 
 def _names(names: list[str]) -> str:
@@ -191,7 +202,14 @@ class ConstantChanges:
         EditError: a constant needs rows for more samples, but its rows differ, or it would be too big.
     """
 
-    def __init__(self, workspace: Workspace, requests: Requests, batch: tuple[int, int | None]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        requests: Requests,
+        batch: tuple[int, int | None],
+        computed: ComputedSizes | None = None,
+    ) -> None:
+        self._computed = computed
         self._workspace = workspace
         self.changed: list[str] = []
         """Descriptions of the changed constants."""
@@ -206,13 +224,26 @@ class ConstantChanges:
             defining_scope, tensor = found
             if place in requests.numbers:
                 values = integer_constant(scope, name) or ()
-                new = with_values(tensor, [requests.numbers[place].get(at, old) for at, old in enumerate(values)])
+                numbers = [requests.numbers[place].get(at, old) for at, old in enumerate(values)]
+                fixed = [each for each in numbers if isinstance(each, int)]
+                if len(fixed) < len(numbers) and computed is not None:
+                    self._connect(place, computed.shape(numbers, is_scalar=not tensor.dims))
+                    continue
+                new = with_values(tensor, fixed)
             else:
                 axis, is_single = requests.rows[place]
-                sizes = (batch[0], 1 if is_single else batch[1])
+                sizes = (batch[0], 1 if is_single else batch[1] or 1)
                 new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
+                if computed is not None and batch[1] is None and not is_single:
+                    is_there = new.dims == tensor.dims and name in workspace.main.initializers
+                    made = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
+                    self._connect(place, made)
+                    continue
             if new != tensor:
                 wanted.setdefault((defining_scope, name), {})[place] = new
+        for place, shape in requests.shapes.items():
+            if computed is not None:
+                self._connect(place, computed.shape([each for each in shape if each is not None]))
         for place in requests.dropped:
             shown = f"{place[0].address}/node/{place[1]}"
             self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
@@ -243,7 +274,14 @@ class ConstantChanges:
                 self._connect(place, copy)
 
     def change(self, scope: Scope, graph: Body) -> Body:
-        """Return the graph with its new constants."""
+        """Return the graph with its new constants, and nodes that compute some of them."""
+        graph = self._with_constants(scope, graph)
+        if self._computed is None or scope is not self._workspace.main or not isinstance(graph, Graph):
+            return graph
+        constants = (*graph.initializer, *self._computed.constants)
+        return replace(graph, node=(*self._computed.nodes, *graph.node), initializer=constants)
+
+    def _with_constants(self, scope: Scope, graph: Body) -> Body:
         constants, copies = self._constants.get(scope, {}), self._copies.get(scope, [])
         inputs = self._inputs.get(scope, {})
         if not (constants or copies or inputs):
@@ -290,13 +328,13 @@ def _constant_node(node: Node, tensor: Tensor) -> Node:
     return constant_node(node.output[0], replace(tensor, name=None), node.name)
 
 
-def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int | None], folder: Path | None) -> Tensor:
+def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int], folder: Path | None) -> Tensor:
     """Return a constant with rows for all samples: its rows repeated as needed."""
     import numpy
 
     old, new = batch
     shown = f'the constant "{visible(name)}"'
-    if new is None or tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
+    if tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
         raise EditError(f"{shown} cannot have rows for more samples")
     held = with_elements(tensor, Resolver(folder or Path()))
     array = to_numpy(held)

@@ -85,7 +85,9 @@ def resized(axis: Axis, batch: int | str) -> int | str | None:
     return "*".join([*([str(sizes)] if sizes != 1 else []), *texts])
 
 
-def regroup(axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis: int | None = None) -> Axes:
+def regroup(
+    axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis: int | None = None, *, later: bool = False
+) -> Axes:
     """Return the axes of a tensor after a Reshape.
 
     Args:
@@ -93,13 +95,14 @@ def regroup(axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis
         sizes: the sizes after, for the old batch; a name or None for a dimension without a known size.
         batch: size of the old batch.
         open_axis: the axis with -1 in the shape, which the batch joins if several axes are possible.
+        later: whether a batch of 1 joins the last of several possible axes, not the first.
 
     Raises:
         BlockedError: the batch would be split, or its position is ambiguous.
     """
     factors = [factor for axis in axes for factor in axis]
     if batch == 1 and BATCH in factors:
-        return _with_unit_batch(axes, factors, sizes, open_axis)
+        return _with_unit_batch(axes, factors, sizes, open_axis, later)
     return tuple(map(axis_of, _groups(factors, sizes, batch)))
 
 
@@ -148,7 +151,7 @@ _Border = tuple[int, int]
 
 
 def _with_unit_batch(
-    axes: Axes, factors: Sequence[Factor], sizes: Sequence[int | str | None], open_axis: int | None
+    axes: Axes, factors: Sequence[Factor], sizes: Sequence[int | str | None], open_axis: int | None, later: bool
 ) -> Axes:
     """`regroup` for a batch of 1, which the sizes do not show: it follows its neighbours."""
     if factors.count(BATCH) > 1:
@@ -172,10 +175,19 @@ def _with_unit_batch(
         chosen = open_axis
     elif list(sizes).count(1) > axes.count(()):
         raise BlockedError("the position of the batch is ambiguous: another axis has size 1")
+    elif later or _splits_next(axes, groups[touching[-1]]):
+        chosen = touching[-1]
     else:
         chosen = next((place for place in touching if edges[place + 1] == border != (0, 1)), touching[0])
     groups[chosen] = _parted(groups[chosen], edges[chosen], border)
     return tuple(map(axis_of, groups))
+
+
+def _splits_next(axes: Axes, group: Sequence[Factor]) -> bool:
+    """Whether a Reshape splits the axis after that of the batch, into heads that exporters stack for all samples."""
+    where = next(place for place, axis in enumerate(axes) if has_batch(axis)) + 1
+    sizes = [size(axis_of(each), 1) for each in (axes[where] if where < len(axes) else (), group)]
+    return (sizes[0] or 0) > (sizes[1] or 0)
 
 
 def _border_after(place: _Border, factors: Sequence[Factor]) -> _Border:

@@ -76,7 +76,8 @@ def _concat(call: Call) -> Outputs:
         batched = [each for _, each in column if has_batch(each)]
         if place == axis:
             refuse_batch(batched)
-            result.append(None)
+            sizes = [size(each, call.batch) for _, each in column]
+            result.append(None if None in sizes else axis_of([sum([each or 0 for each in sizes])]))
             continue
         if any([each != batched[0] for each in batched]):
             raise BlockedError("two inputs combine the batch with other sizes in different ways")
@@ -84,7 +85,8 @@ def _concat(call: Call) -> Outputs:
             for slot, each in column:
                 if not has_batch(each):
                     call.give_rows(slot, place, batched[0])
-        result.append(batched[0] if batched else None)
+        known = [each for _, each in column if size(each, call.batch) is not None]
+        result.append(next(iter([*batched, *known]), None))
     return [result]
 
 
@@ -103,8 +105,18 @@ def _slice(call: Call) -> Outputs:
             if (end := ends[place]) != axes[axis] and not (isinstance(end, int) and end >= _FAR - 1):
                 raise BlockedError(_SELECTS)
         else:
-            result[axis] = None
+            bounds = (
+                None if starts is None or ends is None else (starts[place], ends[place], steps[place] if steps else 1)
+            )
+            result[axis] = _sliced(size(axes[axis], call.batch), bounds)
     return [result]
+
+
+def _sliced(length: int | None, bounds: tuple[int | Axis | None, ...] | None) -> Axis | None:
+    numbers = [each for each in bounds or () if isinstance(each, int)]
+    if length is None or len(numbers) < 3 or numbers[2] <= 0:
+        return None
+    return axis_of([len(range(*slice(*numbers).indices(length)))])
 
 
 def _known(call: Call, slot: int, attribute: str) -> list[int | Axis | None] | None:
@@ -139,8 +151,8 @@ def _elements_at(result: int) -> NodeRule:
 def _reshape(call: Call) -> Outputs:
     axes = call.axes(0)
     shape = _known(call, 1, "shape")
-    sizes = call.out_sizes()
-    if axes is None or shape is None or sizes is None or len(sizes) != len(shape):
+    sizes = call.out_sizes() or [None] * len(shape or ())
+    if axes is None or shape is None or len(sizes) != len(shape):
         raise BlockedError(COMPUTED_SHAPE)
     if not any(map(has_batch, axes)):
         if any([isinstance(each, tuple) and has_batch(each) for each in shape]):
@@ -148,7 +160,8 @@ def _reshape(call: Call) -> Outputs:
         return [[None] * len(shape)]
     is_open = -1 in shape
     sizes = _filled_in(call, axes, shape, sizes)
-    result = regroup(axes, sizes, call.batch, shape.index(-1) if is_open else None)
+    opened = shape.index(-1) if is_open else None
+    result = regroup(axes, sizes, call.batch, opened, later=call.tracer.joins_later)
     elements = call.elements(1)
     _follow_shape(call, axes, result, [ShapeElement(each) for each in shape] if elements is None else elements)
     return [result]
@@ -191,21 +204,19 @@ def _follow_shape(call: Call, axes: Axes, result: Axes, elements: Sequence[Shape
             raise BlockedError(COMPUTED_SHAPE)
         new = call.tracer.new
         if isinstance(new, int):
-            known = size(axis, new)
-            if known is None:
-                raise BlockedError("a size is known by name only")
-            call.set_number(element, known, _NUMBER)
+            call.set_number(1, place, call.new_size(axis, _NUMBER), _NUMBER)
         elif copies and place < len(axes) and axes[place] == axis:
-            call.set_number(element, 0, _NUMBER)
+            call.set_number(1, place, 0, _NUMBER)
         elif opened is None:
-            call.set_number(element, -1, _NUMBER)
+            call.set_number(1, place, -1, _NUMBER)
             opened = place
         else:
             known = size(result[opened], call.batch)
-            if known is None or has_batch(result[opened]):
-                raise BlockedError("its shape has a -1 already")
-            call.set_number(elements[opened], known, _NUMBER)
-            call.set_number(element, -1, _NUMBER)
+            if known is None or has_batch(result[opened]) or elements[opened].origin is None:
+                call.set_number(1, place, call.new_size(axis, _NUMBER), _NUMBER)
+                continue
+            call.set_number(1, opened, known, _NUMBER)
+            call.set_number(1, place, -1, _NUMBER)
             opened = place
 
 
@@ -222,7 +233,7 @@ def _expand(call: Call) -> Outputs:
         value = element.value
         if has_batch(axis):
             if isinstance(value, int) and value != 1:
-                call.set_number(element, 1, _NUMBER)
+                call.set_number(1, place + len(elements), 1, _NUMBER)
             elif value is None or (isinstance(value, tuple) and value != axis):
                 raise BlockedError("its shape puts another size where the batch is")
             result.append(axis)
@@ -280,7 +291,12 @@ def _pad(call: Call) -> Outputs:
     for place, axis in enumerate(places):
         if has_batch(axes[axis]) and any([pads[index] not in (0, None) for index in (place, place + len(places))]):
             raise BlockedError("it adds samples")
-    return [open_sizes(axes)]
+    padded = open_sizes(axes)
+    for place, axis in enumerate(places):
+        first, last, before = pads[place], pads[place + len(places)], size(axes[axis], call.batch)
+        if not has_batch(axes[axis]) and isinstance(first, int) and isinstance(last, int) and before is not None:
+            padded[axis] = axis_of([before + first + last])
+    return [padded]
 
 
 def _resize(call: Call) -> Outputs:
@@ -291,11 +307,12 @@ def _resize(call: Call) -> Outputs:
         along = call.list_of("axes") or tuple(range(len(axes)))
         if elements is None or len(elements) != len(along):
             raise BlockedError("its sizes are computed in a way that cannot be followed")
-        for axis, element in zip(along, elements, strict=True):
+        for index, (axis, element) in enumerate(zip(along, elements, strict=True)):
             if has_batch(axes[axis]) and isinstance(element.value, int):
                 if axes[axis] != (BATCH,):
                     raise BlockedError("it resizes an axis that contains the batch")
-                call.set_number(element, call.new_size("the size of the samples"), "a number in its sizes")
+                new = call.new_size(axes[axis], "the size of the samples")
+                call.set_number(3, index, new, "a number in its sizes")
             elif has_batch(axes[axis]) and element.value != axes[axis]:
                 raise BlockedError("its sizes are computed in a way that cannot be followed")
     else:

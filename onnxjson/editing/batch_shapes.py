@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-from onnxjson.editing.batch_axes import Axis, axis_of
+from onnxjson.editing.batch_axes import Axis, axis_of, size
 from onnxjson.editing.batch_tracing import MOST_ELEMENTS, Call, ElementRule, ShapeElement
 
 _FAR: Final = 1 << 31
@@ -38,12 +38,29 @@ def _gather(call: Call) -> list[ShapeElement] | None:
 
 
 def _slice(call: Call) -> list[ShapeElement] | None:
-    elements = call.elements(0)
-    starts, ends = call.numbers(1, "starts"), call.numbers(2, "ends")
+    rows = _rows(call)
+    starts, ends, axes = call.numbers(1, "starts"), call.numbers(2, "ends"), call.numbers(3, "axes")
     steps = call.numbers(4, "steps") if call.opset >= 10 else None
-    if elements is None or starts is None or ends is None or len(starts) != 1 or len(ends) != 1:
+    if rows is None or starts is None or ends is None or len(starts) != 1 or len(ends) != 1 or axes not in (None, [0]):
         return None
-    return elements[slice(starts[0], ends[0] if abs(ends[0]) < _FAR else None, steps[0] if steps else 1)]
+    chosen = rows[slice(starts[0], ends[0] if abs(ends[0]) < _FAR else None, steps[0] if steps else 1)]
+    return [each for row in chosen for each in row]
+
+
+def _rows(call: Call) -> list[list[ShapeElement]] | None:
+    """Return the elements of the first input by its first axis, if it has one axis or two."""
+    elements, axes = call.elements(0), call.axes(0)
+    if elements is None or axes is None or not 1 <= len(axes) <= 2:
+        return None
+    width = 1 if len(axes) == 1 else size(axes[1], call.batch)
+    return [elements[at : at + width] for at in range(0, len(elements), width)] if width else None
+
+
+def _transpose(call: Call) -> list[ShapeElement] | None:
+    rows = _rows(call)
+    if rows is None or len(call.axes(0) or ()) != 2 or call.list_of("perm") not in (None, (1, 0)):
+        return None
+    return [each for column in zip(*rows, strict=True) for each in column]
 
 
 def _concat(call: Call) -> list[ShapeElement] | None:
@@ -114,6 +131,11 @@ def _divided(one: ShapeElement, other: ShapeElement) -> ShapeElement:
     return ShapeElement(None)
 
 
+def _remainder(one: ShapeElement, other: ShapeElement) -> ShapeElement:
+    are_numbers = isinstance(one.value, int) and isinstance(other.value, int) and other.value != 0
+    return ShapeElement(one.value % other.value if are_numbers else None)  # type: ignore[operator]
+
+
 def _on_numbers(compute: Callable[[int, int], int]) -> ElementRule:
     def combine(one: ShapeElement, other: ShapeElement) -> ShapeElement:
         are_numbers = isinstance(one.value, int) and isinstance(other.value, int)
@@ -145,6 +167,8 @@ ELEMENT_RULES: Final[dict[str, ElementRule]] = {
     "Div": _pointwise(_divided),
     "Add": _on_numbers(operator.add),
     "Sub": _on_numbers(operator.sub),
+    "Mod": _pointwise(_remainder),
+    "Transpose": _transpose,
     "ConstantOfShape": _filled,
     **dict.fromkeys(("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"), _same),
 }

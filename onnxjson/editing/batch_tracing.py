@@ -41,10 +41,12 @@ class ShapeElement(NamedTuple):
 class Requests:
     """Constants that must change for another batch."""
 
-    numbers: dict[NodeInput, dict[int, int]] = field(default_factory=dict)
-    """New numbers in constants, by node input and index."""
+    numbers: dict[NodeInput, dict[int, int | Axis]] = field(default_factory=dict)
+    """New numbers in constants, or axes whose size is computed, by node input and index."""
     rows: dict[NodeInput, tuple[int, bool]] = field(default_factory=dict)
     """Axis along which a constant needs rows for all samples, and whether one row is enough, by node input."""
+    shapes: dict[NodeInput, list[int | Axis | None]] = field(default_factory=dict)
+    """Shapes of their own: numbers, and axes whose size is computed, by node input."""
     dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 
@@ -126,23 +128,53 @@ class Call:
         found = self.tracer.sizes(self.scope, self.node.output[slot])
         return None if found is None else list(found)
 
-    def set_number(self, element: ShapeElement, new: int, what: str) -> None:
-        """Request another number in a constant; `what` names it in messages.
+    def set_number(self, slot: int, index: int, new: int | Axis, what: str) -> None:
+        """Request another number in a shape; `what` names it in messages.
+
+        A constant is changed where no other node computes with it; otherwise this node gets a shape of its own.
 
         Raises:
-            BlockedError: it is computed, or another number was requested in its place.
+            BlockedError: the shape is computed in a way that cannot be followed.
         """
-        if element.origin is None:
+        elements = self.elements(slot) or []
+        origin = elements[index].origin if elements else None
+        place, requests = self.place(slot), self.tracer.requests
+        if origin is not None and place not in requests.shapes and self._is_alone(origin[0]):
+            requests.numbers.setdefault(origin[0], {})[origin[1]] = new
+            return
+        values = [each.value for each in elements]
+        shape = requests.shapes.get(place) or [
+            each if each is None or isinstance(each, int) else self.new_size(each, what) for each in values
+        ]
+        shape[index] = new
+        if not elements or None in shape:
             raise BlockedError(f"{what} is computed")
-        use, index = element.origin
-        if self.tracer.requests.numbers.setdefault(use, {}).setdefault(index, new) != new:
-            raise BlockedError(f"{what} would have to be two numbers at once")
+        requests.shapes[place] = shape
 
-    def new_size(self, what: str) -> int:
-        """Return the new batch size; a `BlockedError` if it is a name."""
-        if isinstance(self.tracer.new, str):
-            raise BlockedError(f"{what} must be a number, and the new batch is a name")
-        return self.tracer.new
+    def _is_alone(self, use: NodeInput) -> bool:
+        """Whether what a node computes from an input is consumed, in the end, by this node only."""
+        scope, position, _ = use
+        while (scope, position) != (self.scope, self.ref.position):
+            names = [name for name in scope.graph.node[position].output if name]
+            consumers = [each for name in names for each in self.tracer.inference.index.consumers(scope, name)]
+            if len(consumers) != 1 or consumers[0].position is None:
+                return False
+            scope, position = consumers[0].scope, consumers[0].position
+        return True
+
+    def new_size(self, axis: Axis, what: str) -> int | Axis:
+        """Return the new size of an axis with the batch: a number, or the axis itself if nodes must compute it.
+
+        Raises:
+            BlockedError: nodes cannot compute it, since it is known by name only or used in a function.
+        """
+        if any([isinstance(each, str) and each != BATCH for each in axis]):
+            raise BlockedError(f"{what} is known by name only")
+        if isinstance(self.tracer.new, int):
+            return size(axis, self.tracer.new) or 0
+        if any([scope.kind == "function" for scope in self.scope.chain()]):
+            raise BlockedError(f"{what} must be a number in a function, and the new batch is a name")
+        return axis
 
     def stretch(self, slot: int, axis_at: int, axis: Axis) -> None:
         """Request that an input that is broadcast follows the batch; arguments as of `give_rows`."""
@@ -165,7 +197,7 @@ class Call:
         """Request that an input without the batch gets it at an axis, which must become `axis`.
 
         Raises:
-            BlockedError: it is another value, or the new batch is a name.
+            BlockedError: it is another value, or `new_size` does.
         """
         name = self.node.input[slot]
         what = f'"{visible(name)}", which has the old batch,'
@@ -173,7 +205,7 @@ class Call:
             raise BlockedError(f"{what} does not follow it")
         constant = constant_tensor(self.scope, name)
         if constant is not None:
-            self.new_size(what)
+            self.new_size(axis, what)
             self.tracer.requests.rows.setdefault(self.place(slot), (axis_at % len(constant[1].dims), False))
             return
         if name in self.scope.producers and len(self.scope.consumers.get(name, ())) == 1:
@@ -181,9 +213,9 @@ class Call:
             shape_at = {"ConstantOfShape": 0, "Expand": 1}.get(source.node.op_type or "")
             if shape_at is not None and not plain_domain(source.node.domain):
                 elements, known = source.elements(shape_at), source.out_sizes()
-                new = size(axis, self.new_size(what))
-                if elements is not None and known is not None and len(known) == len(elements) and new is not None:
-                    source.set_number(elements[axis_at], new, f"a size of {what}")
+                new = self.new_size(axis, what)
+                if elements is not None and known is not None and len(known) == len(elements):
+                    source.set_number(shape_at, axis_at % len(elements), new, f"a size of {what}")
                     return
         raise BlockedError(f"{what} does not follow it")
 
@@ -210,7 +242,19 @@ class Rules(NamedTuple):
 class Tracer:
     """Follows the batch through a model."""
 
-    def __init__(self, inference: LooseInference, batch: int, new: int | str, opset: int, rules: Rules) -> None:
+    def __init__(
+        self,
+        inference: LooseInference,
+        batch: int,
+        new: int | str,
+        opset: int,
+        rules: Rules,
+        *,
+        joins_later: bool = False,
+    ) -> None:
+        self.joins_later = joins_later
+        """Whether a batch of 1 joins the last of the axes that are possible after a Reshape; any consistent choice is
+        correct."""
         self.inference = inference
         self.batch = batch
         self.new = new
@@ -327,7 +371,7 @@ class Tracer:
             computed = None if axis is None else size(axis, self.batch)
             if isinstance(known, int) and computed is not None and computed != known:
                 raise BlockedError(f"axis {place} has {known} elements where {computed} were expected")
-            if axis is None:
+            if axis is None or (isinstance(known, int) and _is_unknown(axis) and not has_batch(axis)):
                 # An unknown size gets a new name.
                 axis = axis_of([known]) if isinstance(known, int) else (known or f"\0{name}.{place}",)
             complete.append(axis)

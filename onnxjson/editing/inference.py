@@ -69,6 +69,7 @@ class LooseInference:
     """
 
     def __init__(self, index: Index, folder: Path | None) -> None:
+        self.index = index
         main = index.main
         nodes = range(len(main.graph.node)) if main is not None else range(0)
         cleared = {scope.address: scope.producers for scope in index.scopes}

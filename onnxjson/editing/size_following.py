@@ -43,7 +43,7 @@ def follow_sizes(workspace: Workspace, before: Model, examples: Mapping[str, int
         requests = Requests()
         for ref in index.nodes():
             if (constant := _shape_of(ref)) and (numbers := _new_numbers(ref, constant, old, now, bool(examples))):
-                requests.numbers[ref.scope, ref.position, 1] = numbers
+                requests.numbers[ref.scope, ref.position, 1] = {**numbers}
         if not requests.numbers:
             break
         changes = ConstantChanges(workspace, requests, (1, None))

@@ -153,11 +153,12 @@ def test_state_of_a_recurrent_layer_follows(size: int | str) -> None:
     assert three.shape == (5, 1, 3, 3)
 
 
-def test_state_that_is_not_zero_cannot_follow_a_name() -> None:
+def test_state_that_is_not_zero_is_repeated() -> None:
     before = model_of(RECURRENT.replace("{0,0,0}", "{0,1,0}"))
-    require_valid(apply(before, SetBatchSize(size=3)))
-    with pytest.raises(EditError, match=r'LSTM.*"h", which has the old batch, must be a number'):
-        apply(before, SetBatchSize(size="N"))
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size))
+        require_valid(after)
+        _require_rows(before, after, 3, axis=2)
 
 
 def test_rows_of_a_constant_are_for_all_samples_where_they_are_alike() -> None:
@@ -173,10 +174,56 @@ def test_class_token_gets_a_row_for_each_sample() -> None:
     text = (
         """g (float[1,4,2] x) => (float[1,5,2] y) <float[1,1,2] token = {7,8}> { y = Concat <axis = 1> (token, x) }"""
     )
-    after = apply(model_of(text), SetBatchSize(size=3))
-    _require_rows(model_of(text), after, 3)
-    with pytest.raises(EditError, match='"token"'):
-        apply(model_of(text), SetBatchSize(size="N"))
+    for before in (model_of(text), model_of(f'<ir_version: 8, opset_import: ["": 13]> {text}')):
+        for size in (3, "N"):
+            after = apply(before, SetBatchSize(size=size))
+            require_valid(after)
+            _require_rows(before, after, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        # A class token that is expanded by a constant shape.
+        ("1,5,2", "<int64[3] s = {1,1,2}, float[1,1,2] c = {7,8}> { e = Expand(c, s) y = Concat <axis = 1> (e, x) }"),
+        # Windows: the batch times 2, and the -1 at another axis.
+        ("1,2,4", """<int64[4] s = {2,2,2,-1}, int64[3] b = {1,2,-1}>
+        { d = Concat <axis = 2> (x, x) w = Reshape(d, s) r = Softmax <axis = -1> (w) t = Reshape(r, b)
+          i = Constant <value = int64[4] {0,1,2,3}> () y = Gather <axis = 2> (t, i) }"""),
+        # A number that another shape needs as it is.
+        ("1,2,4", """<int64 n = {1}, int64[1] z = {0}, int64[1] four = {4}, int64[1] two = {2},
+         float[8] w = {1,2,3,4,5,6,7,8}>
+        { u = Unsqueeze(n, z) s = Concat <axis = 0> (u, two, four) t = Concat <axis = 0> (u, four, two)
+          c = Reshape(w, t) a = Add(x, c) y = Reshape(a, s) }"""),
+        # The constants of a branch.
+        ("1,2,4", """<bool c = {1}, int64[3] s = {1,2,-1}, int64[3] t = {1,4,2}, float[1,1,2] k = {7,8}> {
+        y = If (c) <then_branch = then () => (float[1,2,4] a) { z = Expand(k, t) p = Concat <axis = 1> (x, z)
+                    i = Constant <value = int64[4] {0,1,2,3}> () q = Gather <axis = 1> (p, i) a = Reshape(q, s) },
+        else_branch = other () => (float[1,2,4] b) { b = Reshape(x, s) }> }"""),
+    ],
+)  # fmt: skip
+def test_sizes_are_computed_where_no_number_can_follow_a_name(shape: str, body: str) -> None:
+    before = model_of(f"g (float[1,4,2] x) => (float[{shape}] y) {body}")
+    after = apply(before, SetBatchSize(size="N"))
+    require_valid(after)
+    for samples in (1, 2, 5):
+        _require_rows(before, after, samples)
+
+
+def test_heads_of_all_samples_are_stacked_as_attention_of_pytorch_does() -> None:
+    before = model_of(
+        """g (float[1,6,8] x) => (float[1,6,8] y)
+        <int64[3] split = {6,2,4}, int64[3] join = {1,6,8}, int64[2] flat = {6,8}, int64[3] back = {6,1,8}> {
+           t = Transpose <perm = [1,0,2]> (x) h = Reshape(t, split) k = Transpose <perm = [1,0,2]> (h)
+           kt = Transpose <perm = [0,2,1]> (k) a = MatMul(k, kt) s = Softmax <axis = -1> (a) v = MatMul(s, k)
+           u = Transpose <perm = [1,0,2]> (v) f = Reshape(u, flat) b = Reshape(f, back)
+           y = Transpose <perm = [1,0,2]> (b)
+        }"""
+    )
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size))
+        require_valid(after)
+        _require_rows(before, after, 3)
 
 
 def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() -> None:
