@@ -17,6 +17,7 @@ from onnxjson.codecs.wire_writing import message_size
 from onnxjson.diffing.difference import diff_models
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
+from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.exact import Json, as_json
@@ -224,7 +225,8 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
-    moves_weights = changed.is_big and form == "onnx" and message_size(model) > _LARGEST
+    largest = _LARGEST if changed.is_big else MESSAGE_BYTES
+    moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights
     moves = external_data.Moves(internalize=brings, externalize=externalize, with_external=request.with_external)
     moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")

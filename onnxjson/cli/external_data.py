@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ class Moves(NamedTuple):
     externalize: bool = False
     threshold: int | None = None
     data_name: str | None = None
+    shard_size: int | None = None
     with_external: bool = False
     trust_links: bool = False
     allow_sparse: bool = False
@@ -31,8 +32,9 @@ class Moves(NamedTuple):
 
 def _checked(**values: Any) -> Moves:
     moves = Moves(**values)
-    if not moves.externalize and (moves.threshold is not None or moves.data_name is not None):
-        raise click.UsageError("--threshold and --data-file describe a data file; add --externalize")
+    described = (moves.threshold, moves.data_name, moves.shard_size)
+    if not moves.externalize and any([each is not None for each in described]):
+        raise click.UsageError("--threshold, --shard-size and --data-file describe a data file; add --externalize")
     if moves.internalize and moves.with_external:
         raise click.UsageError("--internalize leaves no other files to copy; leave out --with-external")
     if moves.data_name in ("", ".", "..") or (moves.data_name is not None and "/" in moves.data_name):
@@ -52,9 +54,10 @@ moves_options: Final = options.gathered(
         ),
         options.option(
             "--data-file NAME",
-            "With --externalize: name of the data file; default: that of OUT with .data.",
+            "With --externalize: name of the data file, perhaps .safetensors; default: that of OUT with .data.",
             "data_name",
         ),
+        options.option("--shard-size SIZE", "With --externalize: write data files of at most SIZE, such as 5G."),
         with_external,
         options.trust_links,
         options.option("--allow-sparse", "Read weights even if most of their file is holes."),
@@ -88,14 +91,18 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
             raise click.UsageError(f"{data_file} would be both the model and its data; choose another --data-file")
         threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
         with output.working(f"writing {data_file}"):
-            result = external_files.externalize(changed, data_file, threshold=threshold)
-        with external_files.removed_on_failure(data_file, place) if result.is_new else nullcontext():
+            result = external_files.externalize(changed, data_file, threshold=threshold, shard_size=moves.shard_size)
+        with ExitStack() as stack:
+            for each in result.new_files:
+                stack.enter_context(external_files.removed_on_failure(each, place))
             if result.moved:
                 _check_size(result.model, place, form, moves)
             _copy(changed, source, place, moves)
             yield result.model
         if result.moved:
-            output.talk(f"wrote {data_file} ({output.size(data_file)}, {output.counted(result.moved, 'tensor')})")
+            for each in result.new_files or [data_file]:
+                count = "" if moves.shard_size else f", {output.counted(result.moved, 'tensor')}"
+                output.talk(f"wrote {each} ({output.size(each)}{count})")
         else:
             output.talk(f"no raw tensor has {threshold:,} bytes or more, so {data_file} was not written")
         if result.left:

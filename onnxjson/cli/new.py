@@ -254,6 +254,6 @@ def _write_piece(model: Model, place: _PiecePlace, form: Format, source: Path, *
             inside = external_files.internalize(model, source.parent, model_file=source)
             result = external_files.externalize(inside, place.data)
             model = result.model
-            if result.is_new:
+            if result.new_files:
                 stack.enter_context(external_files.removed_on_failure(place.data, place.model))
         files.save(model, place.model, form, replace=False)

@@ -10,9 +10,10 @@ from onnxjson.codecs.wire_writing import message_size
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.pinned_addresses import unpinned
+from onnxjson.editing.weight_replacement import Filling, without_weights
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.addresses import find_element
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import EditError
@@ -171,11 +172,16 @@ _ELEMENTS: Final[dict[type[Record], Element]] = {
 
 
 class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
-    """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays."""
+    """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays.
+
+    With weights, tensors of more than 64 elements get other elements, except integers of 32 and 64 bits and texts, so
+    that a model can be profiled, or a problem reported, without giving its weights away.
+    """
 
     words: ClassVar = ("what",)
     examples: ClassVar = (
         '{"edit": "strip"}',
+        '{"edit": "strip", "weights": "random", "seed": 1}',
         '{"edit": "strip", "what": ["metadata", "value_info"], "below": "/graph"}',
     )
 
@@ -193,7 +199,22 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
         Meta(description="The address of the element to strip, with all in it, such as /graph or /functions/0."),
     ] = None
 
+    weights: Annotated[
+        Filling | None,
+        Meta(description="Also replace the elements of big tensors, so that the model runs without its weights."),
+    ] = None
+    seed: Annotated[int, Meta(ge=0, description="Seed of the random weights.")] = 0
+
     def change(self, workspace: Workspace) -> Outcome:
+        if self.weights is not None:
+            made, count = without_weights(workspace.model, self.weights, self.seed)
+            workspace.replace_equivalent(made)
+            outcome = self._stripped(workspace)
+            texts = (f"{counted(count, 'tensor')} replaced by {self.weights}",)
+            return Outcome(outcome.matches + count, (*texts, *outcome.notes))
+        return self._stripped(workspace)
+
+    def _stripped(self, workspace: Workspace) -> Outcome:
         stripper = _Stripper(self.what, self.of)
         model = workspace.model
         if self.below is None:

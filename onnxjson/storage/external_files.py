@@ -7,6 +7,7 @@ memory as a whole.
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
+from onnxjson.model.dtypes import DATA_TYPES, DTYPES
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.model.messages import DATA_LOCATIONS
 from onnxjson.model.payloads import LAZY_FROM, Data, pieces
@@ -31,6 +33,18 @@ ALIGNMENT: Final = 4096
 THRESHOLD: Final = 1024
 """Default size in bytes from which a tensor is moved to a data file; the same as for onnx.save."""
 
+SAFETENSORS: Final = ".safetensors"
+"""Ending of a data file in the format of https://github.com/huggingface/safetensors."""
+
+_SAFETENSORS_DTYPES: Final = {
+    DATA_TYPES[name]: code
+    for name, code in {
+        "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
+        "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "bool": "BOOL", "complex64": "C64",
+        **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    }.items()
+}  # fmt: skip
+
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
 
@@ -45,8 +59,8 @@ class Externalized(NamedTuple):
     left: int
     """Number of tensors above the threshold that stay in the model: their elements are not in ``raw_data``, or do not
     fit dtype and dims."""
-    is_new: bool
-    """Whether the data file was written; else it had these bytes already, as after a kill, or is not needed."""
+    new_files: tuple[Path, ...]
+    """The data files that were written; others had these bytes already, as after a kill, or are not needed."""
 
 
 def locations(model: Model) -> tuple[str, ...]:
@@ -123,42 +137,113 @@ def internalize(
     return replace_records(model, Tensor, load_in)
 
 
-def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHOLD) -> Externalized:
+def externalize(
+    model: Model, data_file: str | Path, *, threshold: int = THRESHOLD, shard_size: int | None = None
+) -> Externalized:
     """Move tensors of at least `threshold` bytes to one new data file, which must not exist; empty ones stay.
 
     When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Strings,
-    tensors in typed fields (``float_data`` ...) and external data stay.
+    tensors in typed fields (``float_data`` ...) and external data stay. A data file whose name ends in ``.safetensors``
+    has the header of that format; tensors without a name of their own or a dtype of the format stay.
+
+    Args:
+        shard_size: maximum size of a data file with several tensors; the files are ``m-00001-of-00003.data`` and so on.
 
     Raises:
         OutputError: the file exists, the model already names it, or its name is not valid as a location.
         WeightsMissingError: only the sha256 of some tensors is available.
     """
     data_file = Path(data_file)
-    is_there = _check_data_file(model, data_file)
-    ranges: list[tuple[int, Data]] = []
-    end = left = 0
+    is_safetensors = data_file.suffix == SAFETENSORS
+    least = max(threshold, 1)
+    movable: dict[int, tuple[Tensor, Data]] = {}
+    names = Counter(tensor.name for tensor in tensors_of(model))
+    left = 0
+
+    def look(tensor: Tensor) -> Tensor:
+        nonlocal left
+        raw = _movable(tensor)
+        is_named = bool(tensor.name) and names[tensor.name] == 1 and tensor.data_type in _SAFETENSORS_DTYPES
+        if raw is None or (len(raw) >= least and is_safetensors and not is_named):
+            left += not is_external(tensor) and _size(tensor) >= least
+        elif len(raw) >= least:
+            movable[id(tensor)] = tensor, raw
+        return tensor
+
+    replace_records(model, Tensor, look)
+    entries: dict[int, tuple[StringStringEntry, ...]] = {}
+    with ExitStack() as stack:
+        new_files = []
+        for path, shard in _shards(data_file, list(movable.values()), shard_size):
+            ranges = _safetensors_ranges(shard) if is_safetensors else _ranges(shard)
+            is_there = _check_data_file(model, path)
+            if is_there and not _has(path, ranges):
+                raise OutputError(f"{_shown(path)} already exists; choose another data file with --data-file")
+            if not is_there:
+                save_file(path, writer_of(ranges), replace=False)
+                stack.callback(path.unlink)
+                new_files.append(path)
+            for (tensor, raw), (offset, _) in zip(shard, ranges[-len(shard) :], strict=True):
+                pairs = {"location": path.name, "offset": str(offset), "length": str(len(raw))}
+                entries[id(tensor)] = tuple([StringStringEntry(key=key, value=value) for key, value in pairs.items()])
+        stack.pop_all()  # all files are complete
+    if not movable and _check_data_file(model, data_file):
+        raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")
 
     def move_out(tensor: Tensor) -> Tensor:
-        nonlocal end, left
-        raw = _movable(tensor)
-        if raw is None:
-            left += not is_external(tensor) and _size(tensor) >= max(threshold, 1)
-            return tensor
-        if len(raw) < max(threshold, 1):
-            return tensor
+        found = entries.get(id(tensor))
+        fields = {"raw_data": None, "external_data": found, "data_location": _EXTERNAL}
+        return tensor if found is None else msgspec.structs.replace(tensor, **fields)
+
+    return Externalized(replace_records(model, Tensor, move_out), len(entries), left, tuple(new_files))
+
+
+_Shard = list[tuple[Tensor, Data]]
+
+
+def _shards(data_file: Path, tensors: _Shard, shard_size: int | None) -> Iterator[tuple[Path, _Shard]]:
+    """Yield data files with the tensors of each; in .safetensors the widest elements first, which aligns all."""
+    if data_file.suffix == SAFETENSORS:
+        tensors = sorted(tensors, key=lambda each: -DTYPES[each[0].data_type or 0].bits)
+    shards: list[_Shard] = []
+    end = 0
+    for tensor, raw in tensors:
+        end = -(-end // ALIGNMENT) * ALIGNMENT + len(raw)
+        if not shards or (shard_size is not None and end > shard_size):
+            shards.append([])
+            end = len(raw)
+        shards[-1].append((tensor, raw))
+    for number, shard in enumerate(shards, 1):
+        part = "" if shard_size is None else f"-{number:05}-of-{len(shards):05}"
+        yield data_file.with_name(f"{data_file.stem}{part}{data_file.suffix}"), shard
+
+
+def _ranges(shard: _Shard) -> list[tuple[int, Data]]:
+    ranges: list[tuple[int, Data]] = []
+    end = 0
+    for _, raw in shard:
         offset = -(-end // ALIGNMENT) * ALIGNMENT
         end = offset + len(raw)
         ranges.append((offset, raw))
-        pairs = {"location": data_file.name, "offset": str(offset), "length": str(len(raw))}
-        entries = tuple(StringStringEntry(key=key, value=value) for key, value in pairs.items())
-        return msgspec.structs.replace(tensor, raw_data=None, external_data=entries, data_location=_EXTERNAL)
+    return ranges
 
-    changed = replace_records(model, Tensor, move_out)
-    if is_there and not (ranges and _has(data_file, ranges)):
-        raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")
-    if ranges and not is_there:
-        save_file(data_file, writer_of(ranges), replace=False)
-    return Externalized(changed, len(ranges), left, bool(ranges) and not is_there)
+
+def _safetensors_ranges(shard: _Shard) -> list[tuple[int, Data]]:
+    """Return the header and the tensors of a .safetensors file, which has no gaps."""
+    header: dict[str, object] = {}
+    end = 0
+    for tensor, raw in shard:
+        dtype = _SAFETENSORS_DTYPES[tensor.data_type or 0]
+        header[tensor.name or ""] = {"dtype": dtype, "shape": tensor.dims, "data_offsets": [end, end + len(raw)]}
+        end += len(raw)
+    text = msgspec.json.encode(header)
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
+    ranges: list[tuple[int, Data]] = [(0, len(text).to_bytes(8, "little") + text)]
+    offset = len(text) + 8
+    for _, raw in shard:
+        ranges.append((offset, raw))
+        offset += len(raw)
+    return ranges
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from onnxjson.model.errors import (
     UntrustedError,
 )
 from onnxjson.model.messages import FIELDS
+from onnxjson.model.tensors import from_numpy
 from onnxjson.model.walking import replace_records, tensors_of, walk
 from onnxjson.storage import external_files, files, saving
 from onnxjson.storage.external_files import (
@@ -187,7 +188,7 @@ def test_threshold_is_the_smallest_tensor_that_moves(tmp_path: Path) -> None:
 def test_where_no_tensor_moves_there_is_no_file_and_the_model_is_the_same_one(tmp_path: Path) -> None:
     model = model_of(raw("small", 10), Tensor(dims=(0,), data_type=FLOAT, name="empty", raw_data=b""))
     result = externalize(model, tmp_path / "w.data", threshold=100)
-    assert result == Externalized(model, 0, 0, is_new=False)
+    assert result == Externalized(model, 0, 0, ())
     assert result.model is model
     assert set(ranges(externalize(model, tmp_path / "w.data", threshold=0).model)) == {"small"}
 
@@ -211,7 +212,7 @@ KEPT = {
 @pytest.mark.parametrize("tensor", KEPT.values(), ids=KEPT)
 def test_a_tensor_that_would_not_come_back_as_it_is_stays_and_is_counted(tmp_path: Path, tensor: Tensor) -> None:
     model = model_of(tensor)
-    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 1, is_new=False)
+    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 1, ())
     assert not list(tmp_path.iterdir())
 
 
@@ -219,7 +220,7 @@ def test_strings_small_tensors_and_tensors_elsewhere_stay_and_are_not_counted(tm
     strings = Tensor(dims=(2,), data_type=STRING, string_data=(bytes(5000), b""))
     small = Tensor(dims=(2,), data_type=FLOAT, float_data=bytes(8))
     model = model_of(strings, small, elsewhere("w", "w.bin"))
-    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 0, is_new=False)
+    assert externalize(model, tmp_path / "w.data") == Externalized(model, 0, 0, ())
 
 
 def test_an_explicit_default_place_is_the_only_thing_that_does_not_come_back(tmp_path: Path) -> None:
@@ -526,7 +527,7 @@ def test_a_data_file_that_a_killed_command_left_is_used_if_it_has_the_same_bytes
     model = model_of(raw("w"), raw("v"))
     first = externalize(model, tmp_path / "w.data")
     again = externalize(model, tmp_path / "w.data")
-    assert (first.is_new, again.is_new) == (True, False)
+    assert (first.new_files, again.new_files) == ((tmp_path / "w.data",), ())
     assert again.model == first.model
     data = (tmp_path / "w.data").read_bytes()
     for other in (data[:-1], data + b"x", b"x" + data[1:]):
@@ -537,3 +538,53 @@ def test_a_data_file_that_a_killed_command_left_is_used_if_it_has_the_same_bytes
     os.mkfifo(tmp_path / "w.data")
     with pytest.raises(OutputError, match="already exists"):
         externalize(model, tmp_path / "w.data")
+
+
+def test_shards_have_at_most_the_size_and_what_is_there_already_stays(tmp_path: Path) -> None:
+    model = model_of(*[raw(f"w{number}") for number in range(5)])
+    size = len(model.graph.initializer[0].raw_data or b"")  # type: ignore[union-attr]
+    result = externalize(model, tmp_path / "w.data", shard_size=4096 + size)
+    names = [f"w-0000{number}-of-00003.data" for number in (1, 2, 3)]
+    assert [each.name for each in result.new_files] == names
+    assert locations(result.model) == tuple(names)
+    assert internalize(result.model, tmp_path) == model
+    (tmp_path / names[1]).unlink()
+    again = externalize(model, tmp_path / "w.data", shard_size=4096 + size)
+    assert again.model == result.model
+    assert [each.name for each in again.new_files] == [names[1]]
+
+
+def test_shards_that_cannot_all_be_written_are_removed(tmp_path: Path) -> None:
+    model = model_of(raw("w"), raw("v"))
+    (tmp_path / "w-00002-of-00002.data").write_bytes(b"other")
+    with pytest.raises(OutputError, match="already exists"):
+        externalize(model, tmp_path / "w.data", shard_size=1)
+    assert [each.name for each in tmp_path.iterdir()] == ["w-00002-of-00002.data"]
+
+
+def test_a_safetensors_file_is_read_by_its_header_alone(tmp_path: Path) -> None:
+    import json
+
+    arrays = {
+        "a.b": numpy.arange(999, dtype=numpy.uint8),
+        "wide": numpy.arange(700.0),
+        "half": numpy.ones((2, 600), numpy.float16),
+    }
+    tensors = [from_numpy(array, name) for name, array in arrays.items()]
+    twice = [from_numpy(numpy.zeros(2000, numpy.float32), "same") for _ in range(2)]
+    model = model_of(*tensors, *twice)
+    result = externalize(model, tmp_path / "w.safetensors", threshold=100)
+    assert (result.moved, result.left) == (3, 2)
+    assert internalize(result.model, tmp_path) == model
+    data = (tmp_path / "w.safetensors").read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    assert start % 4096 == 0
+    assert [each["dtype"] for each in header.values()] == ["F64", "F16", "U8"]
+    end = 0
+    for name, each in header.items():
+        first, last = each["data_offsets"]
+        assert (first, tuple(each["shape"])) == (end, arrays[name].shape)
+        assert data[start + first : start + last] == arrays[name].tobytes()
+        end = last
+    assert len(data) == start + end
