@@ -108,8 +108,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
         options.option(
             "--memory SIZE",
-            "Memory limit of the run (address space); at least eight times the size of the model. "
-            "Default: 8G, or half of the memory of the machine if that is less.",
+            "Memory that the run may allocate; at least 16 times the size of the model and its inputs. Default: 768M.",
         ),
         options.trust_links,
     )
@@ -138,8 +137,8 @@ def _feeding(
     full_names = tuple(map(_full_name, providers)) or ("CPUExecutionProvider",)
     execution = {name: given.pop(name) for name in ("threads", "parallel", "session")}
     engines = engines or (("onnxruntime",) if providers or execution["session"] else ENGINES)
-    memory = memory or min(Settings().memory, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    settings = Settings(engines=engines, level=level, providers=full_names, memory=memory, **execution)
+    execution["memory"] = memory or Settings().memory
+    settings = Settings(engines=engines, level=level, providers=full_names, **execution)
     limits = tolerances(given.pop("tolerances"))
     sizes = {name: _integers(text, "--dim") for name, text in dims}
     return Feeding(dims=sizes, input_options=input_options, settings=settings, tolerances=limits, **given)

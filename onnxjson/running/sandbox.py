@@ -27,8 +27,11 @@ TIMEOUT: Final = 600.0
 MAX_INLINE_BYTES: Final = 1 << 30
 """Maximum size of a model with its external data that is sent whole to the process."""
 
-_MEMORY_SHARE: Final = 8
-"""Limit of address space as a multiple of the size of the models."""
+_MEMORY_SHARE: Final = 16
+"""Bytes that may be allocated, at least, as a multiple of the size of the models and inputs."""
+
+_ADDRESSES: Final = 8 << 30
+"""Address space, at least; libraries reserve more than they use."""
 
 _EVALUATION_MEMORY: Final = 2 << 30
 """The multiple for `evaluate_all`, whose models are small."""
@@ -78,7 +81,7 @@ def execute(
 
     Args:
         size: bytes of external data that the task reads from files.
-        memory: minimum limit of address space in bytes; None for that of the settings.
+        memory: bytes that may be allocated, at least; None for those of the settings.
         trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
 
     Raises:
@@ -86,8 +89,11 @@ def execute(
         LimitError: more bytes than can be sent.
     """
     data = msgspec.msgpack.encode(task)
+    asked = memory or max(settings.memory for _, settings in _models(task))
+    allowed = max(asked, _MEMORY_SHARE * (len(data) + size))
     limits = Limits(
-        memory=max(memory or max(settings.memory for _, settings in _models(task)), _MEMORY_SHARE * (len(data) + size)),
+        memory=max(_ADDRESSES, 2 * allowed),
+        data=None if _uses_devices(task) else allowed,
         processor_seconds=max(1, int(timeout * 64)),
         wall_seconds=timeout,
         open_files=256,

@@ -42,8 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of the session configuration of onnxruntime, such as ``session.disable_prepacking=1``."""
     binding: bool = False
     """Whether timed runs keep inputs and outputs in buffers of the provider (I/O binding)."""
-    memory: int = 8 << 30
-    """Limit of address space in bytes, unless a model needs more: see `onnxjson.running.sandbox.execute`."""
+    memory: int = 768 << 20
+    """Bytes that the process may allocate, more for larger models: see `onnxjson.running.sandbox.execute`."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

@@ -250,8 +250,9 @@ def _size(path: Path) -> int:
 def _problem(answer: protocol.Answer, limits: protocol.Limits, where: str = "") -> str:
     """Return why a job failed, as the end of a sentence."""
     detail = f"{where}: {answer.detail}" if answer.detail else where
+    flag = "" if limits.data is None else " (--memory)"
     return {
-        "memory": f"needs more than {limits.memory / 2**30:.1f} GiB of memory{where}",
+        "memory": f"needs more than {(limits.data or limits.memory) / 2**30:.1f} GiB of memory{flag}{where}",
         "time": f"does not finish{detail}",
         "crashed": f"crashed{detail}",
         "exited": f"ended its process{detail}",

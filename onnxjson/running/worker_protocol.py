@@ -31,6 +31,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     memory: int = 2 << 30
     """Bytes of address space (RLIMIT_AS)."""
+    data: int | None = None
+    """Bytes that the job may allocate (RLIMIT_DATA), in addition to those of the server."""
     processor_seconds: int = 20
     """Seconds of processor time until SIGXCPU; five more until SIGKILL."""
     wall_seconds: float = 30.0

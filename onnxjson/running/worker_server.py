@@ -170,6 +170,15 @@ def _only_descriptors(answers: int, output: int) -> int:
     return 3
 
 
+def _allocated() -> int:
+    """Return the bytes that this process has allocated; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
 def _limit(limits: Limits) -> None:
     processor = limits.processor_seconds
     for kind, soft, hard in (
@@ -179,6 +188,7 @@ def _limit(limits: Limits) -> None:
         *([] if limits.may_start_threads else [(resource.RLIMIT_NPROC, 0, 0)]),
         (resource.RLIMIT_CPU, processor, processor + 5),
         (resource.RLIMIT_AS, limits.memory, limits.memory),
+        *([] if limits.data is None else [(resource.RLIMIT_DATA, *[_allocated() + limits.data] * 2)]),
     ):
         _, highest = resource.getrlimit(kind)
         if highest != resource.RLIM_INFINITY:
