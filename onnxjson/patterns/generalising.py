@@ -7,6 +7,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import plain_domain
 from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.cutting import Cut, free_name
 from onnxjson.patterns.expression import (
@@ -15,6 +16,7 @@ from onnxjson.patterns.expression import (
     Bound,
     Call,
     Elements,
+    Operator,
     Path,
     Pattern,
     ValuePattern,
@@ -55,9 +57,11 @@ def generalise(before: Model, after: Model, pattern: str) -> Generalised:
             break
     else:
         raise SelectorError("no match was edited since the filter was set")
-    named = parsed._replace(root=_Names(parsed).call(parsed.root, iter(match.calls)))
-    match = next(each for each in find(before, named, overlapping=True, index=old) if each.root == match.root)
-    made = _Made(old, new, scope, match, named)
+    named = parsed._replace(root=_Names(parsed, Literals(old, TOLERANCE)).call(parsed.root, iter(match.calls)))
+    again = [each for each in find(before, named, overlapping=True, index=old) if each.root == match.root]
+    if not again:
+        raise SelectorError(f"{match.root.address} does not match {named}; name the inputs in the pattern")
+    made = _Made(old, new, scope, again[0], named)
     replacement = str(made.replacement(_end(match, output, old, scope)))
     found = find(after, named, overlapping=True, index=new)
     edited = [each.root.node.output[parsed.root.output] for each in found if not made.nodes.isdisjoint(each.nodes)]
@@ -89,30 +93,34 @@ def _end(match: Match, output: str, old: Index, scope: Scope) -> str:
 class _Names:
     """Names for everything of a match that a pattern leaves open, so that a replacement can keep it."""
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Pattern, literals: Literals) -> None:
         self._taken = set(pattern.names)
+        self._literals = literals
 
-    def _fresh(self, base: str) -> Bound:
+    def _fresh(self, base: str, *, is_constant: bool = False) -> Bound:
         name = free_name(base if base.isidentifier() else "v", self._taken)
         self._taken.add(name)
-        return Bound(name)
+        return Bound(name, is_constant)
 
     def call(self, call: Call, refs: Iterator[NodeRef]) -> Call:
-        """Return a call with names for its other attributes and inputs; `refs` are the nodes of it and its inputs."""
-        node = next(refs).node
+        """Return a call of its node's operator, with names for all attributes and inputs; `refs` are nodes of calls."""
+        ref = next(refs)
+        node = ref.node
         given = {name: self._fresh(name) if isinstance(value, Anything) else value for name, value in call.attributes}
         if any(isinstance(value, Elements) and None in value.items for value in given.values()):
             raise SelectorError("write $name in place of an attribute with *, so that it can be kept")
         given |= {each.name: self._fresh(each.name) for each in node.attribute if each.name and each.name not in given}
-        wanted = call.inputs or ()
-        written = [*wanted, *[Anything()] * (len(node.input) - len(wanted))]
-        inputs = [
-            self.call(each, refs) if isinstance(each, Call)
-            else self._fresh("v") if isinstance(each, Anything) and "".join(node.input[place : place + 1])
-            else each
-            for place, each in enumerate(written)
-        ]  # fmt: skip
-        return call._replace(attributes=tuple(given.items()), inputs=tuple(inputs), is_open=False)
+        inputs = list(call.inputs or ())
+        inputs += [Anything()] * (len(node.input) - len(inputs))
+        for place, each in enumerate(inputs):
+            name = "".join(node.input[place : place + 1])
+            if isinstance(each, Call):
+                inputs[place] = self.call(each, refs)
+            elif isinstance(each, Anything) and name:
+                found = self._literals.constant(Value(Index.defining_scope(ref.scope, name), name))
+                inputs[place] = self._fresh("v", is_constant=found is not None)
+        operator = Operator(node.op_type or "", plain_domain(node.domain))
+        return Call((operator,), tuple(given.items()), tuple(inputs), output=call.output, name=call.name)
 
 
 class _Made(Cut):

@@ -54,7 +54,11 @@ def test_another_operator_inside_a_match_uses_the_constants_that_are_there() -> 
          "Relu(Softmax<axis=$axis>($v))"),
         (GELU, edits.ReplacePattern(pattern=GELU, replacement="Gelu($x)", node="first"), None, "Gelu($x)"),
         ("Softmax(_)", edits.DeleteNode(node="s"), "Softmax<axis=$axis>($v)", "$v"),
-        ("Erf(Div)", edits.Rewire(node="e", input=0, tensor="x"), "Erf(Div($v, $v2))", "Erf($v)"),
+        ("Erf(Div)", edits.Rewire(node="e", input=0, tensor="x"), "Erf(Div($v, ?v2))", "Erf($v)"),
+        ("(Softmax|Erf)($x)", edits.ReplaceNode(node="s", op_type="LogSoftmax"), "Softmax<axis=$axis>($x)",
+         "LogSoftmax<axis=$axis>($x)"),
+        ("Mul(Mul($x, Add), 0.5)", edits.ReplaceNode(node="a", op_type="Sub"), "Mul(Mul($x, Add(?v, $v2)), 0.5)",
+         "Mul(Mul(Sub(?v, $v2), $x), 0.5)"),
     ],
 )  # fmt: skip
 def test_edits_of_one_match(pattern: str, edit: Edit, named: str | None, replacement: str) -> None:
