@@ -73,8 +73,8 @@ class GraphComparison:
         moved_constants: names in the base of constants that are a node in one model and an initializer in the other.
         changes: changes of paired nodes, by base position.
         components: sets of adjacent unmatched nodes.
-        cuts: outputs of unmatched nodes that paired nodes consume at the same place, so they replace each other:
-            base name -> target name, and the inverse.
+        cuts: outputs of unmatched nodes that replace each other, since paired nodes consume them at the same place, or
+            one rewrite ends there and another begins: base name -> target name, and the inverse.
     """
 
     def __init__(self, context: "DiffContext", pair: GraphPair, outer: "GraphComparison | None", number: int) -> None:
@@ -96,7 +96,8 @@ class GraphComparison:
         self.moved_constants: set[str] = set()
         self.changes: dict[int, list[Change]] = {}
         self.components = Components()
-        self.cuts: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        inverse = {its: name for name, its in pair.cuts.items()}
+        self.cuts: tuple[dict[str, str], dict[str, str]] = ({**pair.cuts}, inverse)
         self._consumed: tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]] = ({}, {})
         self._constants: tuple[dict[str, GraphConstant | None], dict[str, GraphConstant | None]] = ({}, {})
 

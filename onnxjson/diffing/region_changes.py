@@ -69,6 +69,10 @@ class RegionFinder:
                 for name in graph.consumed(side, position):
                     if name in made and name not in graph.cuts[side]:
                         components.join((side, position), (side, made[name]))
+        for name, other in graph.cuts[BASE].items():
+            ends = graph.produced[BASE].get(name), graph.produced[TARGET].get(other)
+            if ends[BASE] is not None and ends[TARGET] is not None:
+                components.join((BASE, ends[BASE]), (TARGET, ends[TARGET]))
         for position in graph.replaced:
             partner = graph.pair.target_of[position]
             components.add((BASE, position))
@@ -160,7 +164,15 @@ def cut_region(
 
     `slots` are inputs outside that consume their outputs, `own` further pairs of outputs that are consumed outside.
     """
-    crossing = [(slot.old, slot.new) for slot in slots] + list(own)
+    inside = set(base)
+    ends = [
+        (name, graph.cuts[BASE][name])
+        for position in base
+        for name in graph.nodes(BASE)[position].output
+        if name in graph.cuts[BASE]
+        and any(consumer not in inside for consumer, _ in graph.scopes[BASE].consumers.get(name, ()))
+    ]
+    crossing = [*((slot.old, slot.new) for slot in slots), *ends, *own]
     outputs = dict.fromkeys([(old, new) for old, new in crossing if old and new])
     inputs: dict[tuple[str | None, str | None], None] = {}
     constants: tuple[dict[str, None], dict[str, None]] = ({}, {})

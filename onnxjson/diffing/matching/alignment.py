@@ -41,6 +41,8 @@ class GraphPair(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Aliases in `base`, by Identity or a Cast without effect: name -> the name that it is an alias of."""
     target_aliases: Mapping[str, str]
     """Aliases in `target`."""
+    cuts: Mapping[str, str] = {}
+    """Values between two rewrites: names in `base` -> names in `target`; one to one."""
 
 
 class Alignment(msgspec.Struct, frozen=True, gc=False, eq=False):

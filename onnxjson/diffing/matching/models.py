@@ -8,6 +8,7 @@ import numpy as np
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair, pair_inputs, pair_outputs
 from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Interner
 from onnxjson.diffing.matching.contents import ContentOf, content, with_defaults
+from onnxjson.diffing.matching.cutting import find_cuts
 from onnxjson.diffing.matching.labels import number
 from onnxjson.diffing.matching.stages import match
 from onnxjson.diffing.matching.value_pairs import pair_values
@@ -21,7 +22,7 @@ def align(
 ) -> Alignment:
     """Pair the graphs, nodes and values of two models by structure.
 
-    Names decide only between candidates with equal structure; the order of nodes in the files does not matter.
+    Names decide only where structure leaves a choice; the order of nodes in the files does not matter.
     `base_content` and `target_content` return the keys by which constants are compared.
 
     Raises:
@@ -107,7 +108,7 @@ class _Aligner:
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)
-        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases)
+        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases, find_cuts(pairing))
         self.pairs.append(pair)
         for scope in base.children:
             if scope.owner is not None and target_of[scope.owner.position] >= 0:

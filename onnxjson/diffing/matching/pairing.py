@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Final
 
@@ -42,6 +43,15 @@ class GraphLists:
         for position, code in enumerate(columns.output_codes):
             if code >= 0:
                 self.feeds.setdefault(code >> SHIFT, []).append((code & SLOT) << SHIFT | position)
+
+    @cached_property
+    def letters(self) -> list[int]:
+        """Labels, with the number of constants of commutative nodes: adding a bias differs from a residual."""
+        columns = self.columns
+        constants = np.bincount(columns.consumer[columns.is_constant_slot], minlength=len(columns))
+        counted = np.where(columns.commutative, np.minimum(constants, 255), 0)
+        letters: list[int] = (columns.label << 8 | counted).tolist()
+        return letters
 
     def inputs(self, position: int) -> list[int]:
         """Return the codes of the inputs of a node itself, without captured values."""
@@ -89,6 +99,12 @@ class NodePairing:
         self.target_of[base] = target
         self.base_of[target] = base
         self.fresh.append((base, target))
+
+    def part(self, base: int) -> None:
+        """Separate a node of the base from its counterpart, if it has one."""
+        if self.target_of[base] >= 0:
+            self.base_of[self.target_of[base]] = UNMATCHED
+            self.target_of[base] = UNMATCHED
 
     def pair_all(self, bases: Integers, targets: Integers) -> None:
         """Pair the nodes at the same place of two lists, if both are unpaired; no node is listed twice."""
@@ -216,7 +232,7 @@ def propagate(pairing: NodePairing) -> None:
     Starts at the pairs in `NodePairing.fresh` and continues from new pairs.
     """
     target_of, base_of = pairing.target_of, pairing.base_of
-    labels, its_labels = pairing.base.labels, pairing.target.labels
+    letters, its_letters = pairing.base.letters, pairing.target.letters
     fresh = pairing.fresh
     position = 0
     while position < len(fresh) and not pairing.is_exhausted:
@@ -224,7 +240,7 @@ def propagate(pairing: NodePairing) -> None:
         position += 1
         # Producers of the same input, and unique consumers of the same output.
         for mine, its in chain(_producers(pairing, base, target), _consumers(pairing, base, target)):
-            if target_of[mine] == UNMATCHED == base_of[its] and labels[mine] == its_labels[its]:
+            if target_of[mine] == UNMATCHED == base_of[its] and letters[mine] == its_letters[its]:
                 _, contradict = pairing.judge(mine, its)
                 if not contradict:
                     pairing.pair(mine, its)

@@ -10,9 +10,16 @@ from typing import Final
 
 import numpy as np
 
+from onnxjson.diffing.changes import Components
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT
-from onnxjson.diffing.matching.pairing import MOST_CONSUMERS, GraphLists, NodePairing, propagate
+from onnxjson.diffing.matching.pairing import (
+    MOST_CONSUMERS,
+    GraphLists,
+    NodePairing,
+    producers_of_outputs,
+    propagate,
+)
 
 _REACH: Final = 6
 """Maximum number of unpaired nodes between a node and a sign."""
@@ -259,3 +266,75 @@ def _near(pairing: NodePairing, base: int) -> Iterator[int]:
         code = other.columns.output_codes[position] if position is not None else -1
         if code >= 0 and base_of[code >> SHIFT] == UNMATCHED:
             yield code >> SHIFT
+
+
+_MOST_ENCLOSED: Final = 64
+"""Maximum number of nodes of one side of a region in which single nodes are paired."""
+
+
+def pair_enclosed(pairing: NodePairing) -> None:
+    """Pair nodes that are the only ones with their label on both sides of a region of unpaired nodes.
+
+    So a node that stays between two rewrites separates them, although none of its neighbours has a counterpart.
+    """
+    bases, targets = pairing.unmatched()
+    if not len(np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])):
+        return
+    for mine, its in unpaired_regions(pairing):
+        if mine and its and max(len(mine), len(its)) <= _MOST_ENCLOSED:
+            _pair_single(pairing, mine, its)
+    propagate(pairing)
+
+
+def unpaired_regions(pairing: NodePairing) -> list[tuple[list[int], list[int]]]:
+    """Return the unpaired nodes of both sides that are adjacent, or whose values the same pair or output takes."""
+    bases, targets = [nodes.tolist() for nodes in pairing.unmatched()]
+    regions = Components()
+    for side, (nodes, own) in enumerate(((bases, pairing.base), (targets, pairing.target))):
+        for node in nodes:
+            regions.add((side, node))
+        for node in nodes:
+            for code in own.inputs(node):
+                if code >= 0 and (side, code >> SHIFT) in regions:
+                    regions.join((side, node), (side, code >> SHIFT))
+    for base, target in _common_ends(pairing, bases):
+        regions.join((0, base), (1, target))
+    return regions.sets()
+
+
+def _common_ends(pairing: NodePairing, bases: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield unpaired nodes of both sides whose values the same input of a pair, or the same output, takes."""
+    one, other = pairing.base, pairing.target
+    for base in bases:
+        begin, end = one.begins[base], one.begins[base + 1]
+        for place in range(begin, min(end, begin + MOST_CONSUMERS)):
+            partner = pairing.target_of[one.consumers[place]]
+            slot = one.consumer_ports[place] & SLOT
+            codes = other.inputs(partner) if partner >= 0 else []
+            for code in codes if partner >= 0 and other.commutative[partner] else codes[slot : slot + 1]:
+                if code >= 0 and pairing.base_of[code >> SHIFT] == UNMATCHED:
+                    yield base, code >> SHIFT
+    for base, target in producers_of_outputs(pairing):
+        if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
+            yield base, target
+
+
+def _pair_single(pairing: NodePairing, mine: list[int], its: list[int]) -> None:
+    """Pair the nodes that are alone with their label and constants, in the order of the data flow."""
+    kinds, its_kinds = [
+        Counter([_kind(side, node) for node in nodes]) for side, nodes in ((pairing.base, mine), (pairing.target, its))
+    ]
+    there = {_kind(pairing.target, node): node for node in its}
+    found = []
+    for base in mine:
+        kind = _kind(pairing.base, base)
+        if kinds[kind] == 1 == its_kinds[kind] and not pairing.judge(base, there[kind])[1]:
+            found.append((base, there[kind]))
+    for base, target in found:
+        pairing.pair(base, target)
+
+
+def _kind(side: GraphLists, node: int) -> tuple[int, ...]:
+    """The label of a node with its constants, and the number of its inputs."""
+    codes = side.inputs(node)
+    return side.labels[node], len(codes), *sorted([code for code in codes if code < 0])

@@ -1,0 +1,192 @@
+"""Repair pairs: exchange the partners of similar branches, and follow names where structure leaves a choice."""
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.columns import SHIFT, SLOT
+from onnxjson.diffing.matching.pairing import NodePairing
+
+_LONGEST: Final = 64
+"""Maximum number of nodes of a branch that are exchanged."""
+
+Swap = tuple[int, int, int, int]
+"""Base node, its partner; the base node with the wanted partner, and that partner."""
+
+
+def repair_swaps(pairing: NodePairing) -> None:
+    """Exchange the partners of two similar branches where that reduces the number of contradictions."""
+    for base, target in _crossed_pairs(pairing):
+        for mine, its in _crossed_inputs(pairing, base, target):
+            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not (mine ^ its) & SLOT:
+                _try(pairing, mine >> SHIFT, its >> SHIFT)
+        if pairing.is_exhausted:
+            return
+
+
+def keep_equal(pairing: NodePairing) -> None:
+    """Among nodes that compute the same, pair those that are equal, with names, unless that adds contradictions.
+
+    So an unchanged node is not paired with another node although a third one has its name.
+    """
+    base, target = pairing.base, pairing.target
+    nodes, its_nodes = base.columns.nodes, target.columns.nodes
+    target_of, base_of = pairing.target_of, pairing.base_of
+    producers = target.columns.scope.producers
+    for here, there in enumerate(target_of):
+        if there < 0 or not nodes[here].output or nodes[here].output == its_nodes[there].output:
+            continue
+        wanted = producers.get(nodes[here].output[0], (there, 0))[0]
+        other = base_of[wanted]
+        if other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
+            continue
+        if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
+            continue
+        _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
+
+
+def _crossed_inputs(pairing: NodePairing, base: int, target: int) -> list[tuple[int, int]]:
+    """Return the inputs at the same place that nodes produce; for commutative nodes, the unpaired ones in order."""
+    mine, its = pairing.base.inputs(base), pairing.target.inputs(target)
+    if pairing.base.commutative[base]:
+        producers = {code >> SHIFT for code in its if code >= 0}
+        mine = [code for code in mine if code >= 0 and pairing.target_of[code >> SHIFT] not in producers]
+        own = {code >> SHIFT for code in pairing.base.inputs(base) if code >= 0}
+        its = [code for code in its if code >= 0 and pairing.base_of[code >> SHIFT] not in own]
+    return [(one, other) for one, other in zip(mine, its, strict=False) if one >= 0 and other >= 0]
+
+
+def _crossed_pairs(pairing: NodePairing) -> list[tuple[int, int]]:
+    """Return the pairs with an input whose counterpart is not the input at the same place."""
+    columns = pairing.base.columns
+    consumers, places = columns.consumer[columns.edges], columns.edges
+    targets = pairing.targets
+    partners = targets[consumers]
+    there = pairing.target.columns
+    slots = places - columns.starts[consumers]
+    counts = there.starts[partners + 1] - there.starts[partners]
+    is_known = (partners >= 0) & (slots < counts)
+    consumers, places, slots, partners = consumers[is_known], places[is_known], slots[is_known], partners[is_known]
+    its = there.codes[there.starts[partners] + slots]
+    expected = targets[columns.codes[places] >> SHIFT]
+    crossed = (its >= 0) & (expected >= 0) & (expected != its >> SHIFT)
+    found = sorted(set(consumers[crossed].tolist()))
+    return [(base, pairing.target_of[base]) for base in found]
+
+
+def _try(pairing: NodePairing, base: int, wanted: int) -> None:
+    """Exchange the partners of `base` and of the node paired with `wanted`, and up the branches, if that helps."""
+    _exchange_if(operator.lt, pairing, _branch(pairing, base, wanted))
+
+
+def _exchange_if(is_better: Callable[[int, int], bool], pairing: NodePairing, swaps: list[Swap]) -> None:
+    """Exchange partners if the numbers of contradictions after and before compare so."""
+    before = _contradictions(pairing, swaps)
+    _exchange(pairing, swaps)
+    if not is_better(_contradictions(pairing, swaps), before):
+        _exchange(pairing, swaps)
+
+
+def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
+    target_of, base_of = pairing.target_of, pairing.base_of
+    operators = pairing.base.operators
+    swaps: list[Swap] = []
+    pending = [(base, wanted)]
+    seen: set[int] = set()
+    while pending and len(swaps) < _LONGEST:
+        here, there = pending.pop()
+        other = base_of[there]
+        if (
+            other < 0
+            or target_of[here] < 0
+            or other == here
+            or operators[other] != operators[here]
+            or seen & {here, other}
+        ):
+            continue
+        seen |= {here, other}
+        swaps.append((here, target_of[here], other, there))
+        ways = zip(pairing.base.inputs(here), pairing.target.inputs(there), pairing.base.inputs(other), strict=False)
+        for mine, its, others in ways:
+            if mine >= 0 and its >= 0 and others >= 0 and base_of[its >> SHIFT] == others >> SHIFT:
+                pending.append((mine >> SHIFT, its >> SHIFT))
+    return swaps
+
+
+def _contradictions(pairing: NodePairing, swaps: list[Swap]) -> int:
+    found = 0
+    for here, _, other, _ in swaps:
+        for each in (here, other):
+            partner = pairing.target_of[each]
+            differ = pairing.base.labels[each] != pairing.target.labels[partner]
+            found += pairing.judge(each, partner)[1] + differ
+    return found
+
+
+def _exchange(pairing: NodePairing, swaps: list[Swap]) -> None:
+    for here, _, other, _ in swaps:
+        one, two = pairing.target_of[here], pairing.target_of[other]
+        pairing.target_of[here], pairing.target_of[other] = two, one
+        pairing.base_of[two], pairing.base_of[one] = here, other
+
+
+_TRUSTED: Final = 0.9
+"""Minimum share of pairs with equal names, of those whose name both graphs have, for names to be evidence."""
+
+
+def follow_names(pairing: NodePairing) -> None:
+    """Pair nodes with equal operator, attributes and name of their output, unless that adds contradictions.
+
+    Names are evidence only if the pairs found by structure agree with them.
+    """
+    if _names_lie(pairing):
+        return
+    for here, wanted in list(_namesakes(pairing)):
+        there, other = pairing.target_of[here], pairing.base_of[wanted]
+        if there == wanted:
+            continue
+        if there >= 0 and other >= 0:
+            _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
+            continue
+        before = _conflicts(pairing, here, there) if there >= 0 else _conflicts(pairing, other, wanted)
+        pairing.part(here)
+        if other >= 0:
+            pairing.part(other)
+        if _conflicts(pairing, here, wanted) <= before:
+            pairing.pair(here, wanted)
+        elif there >= 0:
+            pairing.pair(here, there)
+        elif other >= 0:
+            pairing.pair(other, wanted)
+
+
+def _names_lie(pairing: NodePairing) -> bool:
+    nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
+    producers = pairing.target.columns.scope.producers
+    known = [
+        nodes[here].output == its_nodes[there].output
+        for here, there in enumerate(pairing.target_of)
+        if there >= 0 and nodes[here].output and nodes[here].output[0] in producers
+    ]
+    return not known or sum(known) < _TRUSTED * len(known)
+
+
+def _namesakes(pairing: NodePairing) -> Iterator[tuple[int, int]]:
+    """Yield nodes with equal labels whose first outputs have the same name, and that could be a pair."""
+    labels, its_labels = pairing.base.labels, pairing.target.labels
+    producers = pairing.target.columns.scope.producers
+    for here, (node, there) in enumerate(zip(pairing.base.columns.nodes, pairing.target_of, strict=True)):
+        if there >= UNMATCHED and node.output:
+            wanted, slot = producers.get(node.output[0], (there, 0))
+            is_open = wanted != there and not slot and pairing.base_of[wanted] >= UNMATCHED
+            if is_open and labels[here] == its_labels[wanted]:
+                yield here, wanted
+
+
+def _conflicts(pairing: NodePairing, base: int, target: int) -> int:
+    """The number of neighbours that contradict a pair; 0 without one."""
+    if base < 0 or target < 0:
+        return 0
+    differ = pairing.base.labels[base] != pairing.target.labels[target]
+    return pairing.judge(base, target)[1] + differ
