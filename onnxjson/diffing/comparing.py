@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import astuple
 
-from onnxjson.diffing.changes import Change, Components, Ledger
+from onnxjson.diffing.changes import Change, Ledger
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.matching.alignment import Alignment, GraphPair
+from onnxjson.diffing.matching.alignment import Alignment, Components, GraphPair
 from onnxjson.diffing.weight_changes import ConstantComparer
 from onnxjson.model.constants import constant_output, own_constant, value_of_node
 from onnxjson.model.dataflow import consumed_names

@@ -241,12 +241,27 @@ def stored_tensors(index: Index) -> Iterator[StoredTensor]:
         else:
             for position, default in enumerate(graph.attribute_proto):
                 yield from _tensors_in(f"{scope.address}/attribute_proto/{position}", default, ("t",), is_weight=False)
+        plain: set[int] = set()  # attributes by identity, which many nodes share
         for position, node in enumerate(graph.node):
-            if any([each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]):
+            if id(node.attribute) in plain:
+                continue
+            has = [each.t or each.tensors or each.sparse_tensor or each.sparse_tensors for each in node.attribute]
+            if not any(has):
+                plain.add(id(node.attribute))
+            else:
                 segments = map(escape, attribute_segments(node.attribute))
                 for segment, attribute in zip(segments, node.attribute, strict=True):
                     at = f"{scope.address}/node/{position}/attribute/{segment}"
                     yield from _tensors_in(at, attribute, _OF_ATTRIBUTE, is_weight=False)
+
+
+def weight_tensors(index: Index) -> Iterator[Tensor]:
+    """Yield every tensor that `stored_tensors` marks as a weight, without its address."""
+    for scope in index.scopes:
+        if isinstance(scope.graph, Graph):
+            yield from scope.graph.initializer
+            for sparse in scope.graph.sparse_initializer:
+                yield from [each for each in (sparse.values, sparse.indices) if each is not None]
 
 
 _OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")

@@ -11,7 +11,7 @@ from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.display import counted
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
-from onnxjson.model.walking import stored_tensors
+from onnxjson.model.walking import weight_tensors
 from onnxjson.rendering.cost_text import cost_rows
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.values import weights
@@ -150,7 +150,7 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
-    sizes = [weights(each.tensor for each in stored_tensors(side) if each.is_weight) for side in _sides(alignment)]
+    sizes = [weights(weight_tensors(side)) for side in _sides(alignment)]
     return Report(
         base_name=base_name,
         target_name=target_name,

@@ -265,3 +265,40 @@ def _values(base: Scope, target: Scope) -> dict[str, str] | None:
 
 def _is_constant(scope: Scope, name: str) -> bool:
     return name not in scope.inputs and own_constant(scope, name) is not None
+
+
+class Components:
+    """Disjoint sets of adjacent nodes (union-find). A node is (0 for base or 1 for target, position)."""
+
+    def __init__(self) -> None:
+        self._above: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def add(self, node: tuple[int, int]) -> None:
+        """Add a node as a new set."""
+        self._above.setdefault(node, node)
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._above
+
+    def find(self, node: tuple[int, int]) -> tuple[int, int]:
+        """Return the representative of the set of a node."""
+        above = self._above
+        root = node
+        while above[root] != root:
+            root = above[root]
+        while above[node] != root:
+            above[node], node = root, above[node]
+        return root
+
+    def join(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        """Join the sets of two nodes."""
+        first, second = sorted((self.find(one), self.find(other)))
+        self._above[second] = first
+
+    def sets(self) -> list[tuple[list[int], list[int]]]:
+        """Return the positions in base and target of each set, ascending; the sets ordered by their first node."""
+        found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        for node in sorted(self._above):
+            sides = found.setdefault(self.find(node), ([], []))
+            sides[node[0]].append(node[1])
+        return list(found.values())

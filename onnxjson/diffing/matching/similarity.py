@@ -10,8 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from onnxjson.diffing.changes import Components
-from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.alignment import UNMATCHED, Components
 from onnxjson.diffing.matching.columns import SHIFT, SLOT
 from onnxjson.diffing.matching.pairing import (
     MOST_CONSUMERS,
