@@ -245,7 +245,7 @@ class _Costs:
             refs, works = [], []
         used: set[tuple[str, str]] = set()
         weights = [sum(_new_weights(ref, used)) for ref in refs]
-        tensors = [each.tensor for each in stored_tensors(index_of(model)) if each.is_weight]
+        tensors = list(weight_tensors(index_of(model)))
         return Cost(
             macs=macs,
             flops=flops,

@@ -54,7 +54,7 @@ class Judged:
     @cached_property
     def values(self) -> dict[str, Value]:
         """The numbers that budgets limit."""
-        weights = [each.tensor for each in stored_tensors(index_of(self.model)) if each.is_weight]
+        weights = list(weight_tensors(index_of(self.model)))
         parameters = sum([element_count(each.dims) for each in weights])
         size = sum(map(stored_bytes, weights))
         return values_of(self.model, self.file_bytes, size, parameters, self.cost) | dict(self.measured)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import cases
+from tests.benchmarks import cases, rows
 from tests.benchmarks.report import Results, report
 from tests.benchmarks.tools import HERE, onnxjson
 
@@ -38,6 +38,8 @@ def _results(wanted: set[str], setting: cases.Setting) -> Results:
         results.replaced = cases.replacing(setting)
     if "apart" in wanted:
         results.apart = cases.weights_apart(setting)
+    if "rows" in wanted:
+        results.rows = rows.measured(setting)
     return results
 
 
@@ -49,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that everything works")
     parser.add_argument("--only", action="append", metavar="NAME", choices=cases.NAMES, help=", ".join(cases.NAMES))
     parser.add_argument("--models", type=Path, default=HERE.parent / "models", help="folder of exported models")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds; the median counts (3)")
+    parser.add_argument("--repeat", type=int, default=2, metavar="N", help="rounds; the median counts (2)")
     parser.add_argument("--folder", type=Path, help="where the temporary folder goes; it takes 5 GB")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the tables to FILE too")
     return parser

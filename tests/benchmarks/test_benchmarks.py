@@ -10,7 +10,7 @@ import pytest
 
 import onnxjson
 from onnxjson.model.structure import check_structure
-from tests.benchmarks import cases, graphs, text_size
+from tests.benchmarks import cases, graphs, rows, text_size
 from tests.benchmarks.measuring import Figures, Run, run_process
 from tests.benchmarks.report import Results, report
 from tests.benchmarks.tools import HERE, TOOLS, python
@@ -59,6 +59,14 @@ def test_weights_apart_are_measured_beside_plain_reading_and_copying(tmp_path: P
     found = cases.weights_apart(cases.Setting(tmp_path, MODELS, repeat=1, quick=True))
     assert all(figures.runs and not figures.skipped for figures in found.values())
     assert "Weights apart" in report(Results(apart=found), goals=True)
+
+
+def test_rows_of_other_jobs_are_measured(tmp_path: Path) -> None:
+    found = list(rows._mistakes(cases.Setting(tmp_path, MODELS, repeat=1, quick=True)))
+    assert len(found) == 2 * len(rows.MISTAKES)
+    assert all(row.measured > 0 for row in found)
+    text = report(Results(rows=found), goals=True)
+    assert text.count("at most") == len(found)
 
 
 def test_peak_memory_is_that_of_the_process_measured() -> None:
@@ -133,10 +141,10 @@ def test_goals_say_what_is_reached_and_what_is_not() -> None:
     text = report(Results([cases.Comparison(case, "many nodes", 1, to_text, to_onnx)]), goals=True)
     goals = [re.split(r" *\| *", line)[1:-1] for line in text.partition("## Goals")[2].splitlines()[4:]]
     assert goals == [
-        ["nodes-100k to text: seconds, json_format / ours", "at least 15", "20.0", "yes"],
-        ["nodes-100k to text: peak memory, ours / json_format", "at most 0.25", "0.200", "yes"],
-        ["nodes-100k to text: seconds, onnx.printer and parser / ours", "at least 1", "2.0", "yes"],
-        ["nodes-100k to .onnx: seconds, json_format / ours", "at least 15", "10.0", "no"],
-        ["nodes-100k to .onnx: peak memory, ours / json_format", "at most 0.25", "0.500", "no"],
+        ["nodes-100k to text: seconds, json_format / ours", "at least 12", "20.0", "yes", "cpu 20.00 / 1.00 s = 20.0"],
+        ["nodes-100k to text: peak memory, ours / json_format", "at most 0.25", "0.200", "yes", ""],
+        ["nodes-100k to text: seconds, onnx.printer and parser / ours", "at least 1", "2.0", "yes", ""],
+        ["nodes-100k to .onnx: seconds, json_format / ours", "at least 11", "10.0", "no", "cpu 10.00 / 1.00 s = 10.0"],
+        ["nodes-100k to .onnx: peak memory, ours / json_format", "at most 0.25", "0.500", "no", ""],
     ]
     assert "skipped: many nodes, onnx.printer, parser: no" in text
