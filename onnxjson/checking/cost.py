@@ -27,7 +27,7 @@ from onnxjson.model.errors import OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef, Scope, index_of
 from onnxjson.model.operators import operator_key, operator_name, plain_domain
 from onnxjson.model.tensors import to_numpy
-from onnxjson.model.walking import stored_bytes, stored_tensors
+from onnxjson.model.walking import stored_bytes, weight_tensors
 from onnxjson.patterns.selector_terms import scopes_of
 
 _MOST_PEAKS: Final = 8

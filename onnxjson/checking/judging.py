@@ -20,7 +20,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
-from onnxjson.model.walking import stored_bytes, stored_tensors
+from onnxjson.model.walking import stored_bytes, weight_tensors
 from onnxjson.patterns.selectors import TensorRef, select
 from onnxjson.running.comparison import Comparison
 
