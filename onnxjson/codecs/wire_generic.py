@@ -170,6 +170,9 @@ class GenericReader:
         return self._names[self._buffer[position:stop]], stop
 
     def _extent(self, position: int) -> tuple[int, int]:
+        size = self._buffer[position]
+        if size < 0x80:
+            return position + 1, position + 1 + size
         size, position = wire.read_varint(self._buffer, position)
         return position, position + size
 

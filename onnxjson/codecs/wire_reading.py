@@ -32,6 +32,8 @@ class WireReader(GenericReader):
         self._types: dict[bytes, d.Type] = {}
         self._tails: dict[bytes, tuple[str | None, tuple[d.Attribute, ...], str | None]] = {}
         self._attributes: dict[bytes, d.Attribute] = {}
+        self._shared: dict[tuple[int, ...], tuple[d.Attribute, ...]] = {}
+        """Runs of attributes by the identities of their members."""
         self._frequent = {
             d.Attribute: self.attribute,
             d.Tensor: self.tensor,
@@ -144,7 +146,11 @@ class WireReader(GenericReader):
                 raise WireError("attribute is longer than the node that contains it", position)
             attributes.append(self._remembered_attribute(position, stop, depth + 1))
             position = stop
-        return tuple(attributes), position
+        # Equal runs of remembered attributes become one tuple; the tuple keeps its attributes, and so their identities.
+        run = tuple(attributes)
+        if len(self._shared) >= _MOST_REMEMBERED:
+            return self._shared.get(tuple(map(id, run)), run), position
+        return self._shared.setdefault(tuple(map(id, run)), run), position
 
     def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
         if end - position > 64 or len(self._attributes) >= _MOST_REMEMBERED:
