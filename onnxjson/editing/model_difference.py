@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.editing.type_relations import may_be_shape
-from onnxjson.model.constants import type_of_constant
-from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor, TensorShape, Type
+from onnxjson.model.constants import is_constant_node, own_constant, type_of_constant
+from onnxjson.model.document import Attribute, Function, Graph, Node, Tensor, TensorShape, Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key, operator_key, plain_domain
 
@@ -46,7 +46,9 @@ class Difference:
             return
         known = {id(node) for node in there.graph.node} if there is not None else set()
         for position, node in enumerate(scope.graph.node):
-            if id(node) not in known and not self._is_same_node(scope, position):
+            if id(node) in known or self._is_same_node(scope, position):
+                continue
+            if not is_constant_node(node) or not _is_same_constant(there, scope, node.output[0] if node.output else ""):
                 self._add(scope, position)
         if isinstance(scope.graph, Function):
             return
@@ -142,8 +144,7 @@ def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
         constants, types = {**there.initializers, **there.sparse_initializers}, there.types
     if graph.initializer is not before.initializer or graph.sparse_initializer is not before.sparse_initializer:
         for name in {**scope.initializers, **scope.sparse_initializers, **constants}:
-            new = scope.initializer(name)
-            if not _is_same_constant(there.initializer(name) if there is not None else None, new):
+            if not _is_same_constant(there, scope, name):
                 yield name
     for values, others in (
         (graph.input, before.input),
@@ -166,12 +167,17 @@ def _shape(stated: Type) -> TensorShape | None:
     return None if tensor is None else tensor.shape
 
 
-def _is_same_constant(old: Tensor | SparseTensor | None, new: Tensor | SparseTensor | None) -> bool:
-    if old is new:
-        return True
+def _is_same_constant(there: Scope | None, scope: Scope, name: str) -> bool:
+    """Whether a name stands for a constant that decides the same shapes, be it an initializer or a node Constant."""
+    before, after = (own_constant(each, name) if each is not None else None for each in (there, scope))
+    old, new = (each.value if each is not None else None for each in (before, after))
     if old is None or new is None or (kind := type_of_constant(new)) != type_of_constant(old):
         return False
-    return not may_be_shape(kind) or old == new
+    if old is new or not may_be_shape(kind):
+        return True
+    if isinstance(old, Tensor) and isinstance(new, Tensor):  # in a node Constant it has another name, or none
+        return replace(old, name=None) == replace(new, name=None)
+    return old == new
 
 
 def _plain(node: Node) -> tuple[Attribute, ...]:

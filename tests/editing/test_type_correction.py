@@ -157,6 +157,19 @@ def test_an_edit_of_names_keeps_types_that_the_inference_does_not_know() -> None
     assert types(after)["conv"] == "float32[N,4,H2,W2]"
 
 
+def test_a_constant_that_only_moves_changes_no_type() -> None:
+    """The inference does not know all of what the exporter stated."""
+    model = model_of(
+        """g (float[2,3] x) => (float[2,3] y) {
+           a = local.Unknown(x) s = Constant <value = int64[2] {2, -1}> () y = Reshape(a, s) }"""
+    )
+    moved = run(model, edits.ConstantsToInitializers())
+    assert types(moved.model)["y"] == "float32[2,3]"
+    assert types(run(moved.model, edits.InitializersToConstants()).model)["y"] == "float32[2,3]"
+    changed = run(moved.model, edits.SetTensor(tensor="s", value=[3, -1])).model
+    assert types(changed)["y"] == "float32[?,?]"
+
+
 PLANTED = """g (float[2,3] x, float[N,4] n, bool c)
     => (float[2,4] y1, float[3,2,1] y2, float[N,4] y3, float[5] y4, float[2,9] y5, int64[2,3] y6)
 <float[2,7] a, float[3,3] b, float[2,3] u, float[2,8] v, int64[2] s = {3,2}, float[6] r> {
