@@ -39,7 +39,7 @@ TWO = ("set-attribute op:LeakyRelu alpha 0.5", "delete-node op:Relu --bypass 0")
 
 def test_what_happened_stands_under_a_strip_of_numbers() -> None:
     assert texts(DifferenceRows(difference(*TWO))) == [
-        " 4 -> 3 nodes (-1)  4 parameters  16 bytes  3 matched",
+        " 4 -> 3 nodes (-1)  4 parameters  16 bytes of weights  3 matched",
         " Relu -1",
         " 2 changes  same interface  - 1 eliminated  ~ 1 attribute-changed",
         "",

@@ -285,6 +285,14 @@ def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow, (120, 40))
 
 
+def test_a_page_without_a_tensor_has_nothing_to_edit(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f7", "e")
+        assert "there is no constant to edit here" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
 def test_the_cell_moves_over_all_columns_and_stands_out_alone(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("t", *"lllll")

@@ -261,9 +261,9 @@ class TensorPage(Page[Bench]):
             EditError: there are no values that can be edited there.
         """
         ref, grid = self.ref, self._grid
-        row = self.drawer.lines.cursor - len(self.head(self.width))
         if ref is None or grid is None or not isinstance(ref.tensor, Tensor):
             raise EditError("there is no constant to edit here; t on a node shows one")
+        row = self.drawer.lines.cursor - len(self.head(self.width))
         if not 0 <= row < grid.rows:
             raise EditError("move to a value first, with j and l")
         column, length = (0, grid.columns) if count is None else (self.cell, min(count, grid.columns - self.cell))

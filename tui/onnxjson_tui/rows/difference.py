@@ -264,7 +264,7 @@ def _sizes(compared: Compared) -> Iterator[list[Span]]:
     each = compared.parameters
     yield _count_spans(counted(each.after, "parameter"), each.change_text, each.change)
     each = compared.bytes
-    yield _count_spans(size(each.after), each.bytes_change_text, each.change)
+    yield _count_spans(f"{size(each.after)} of weights", each.bytes_change_text, each.change)
     if matched is not None:
         yield [Span("all matched" if matched == nodes.before == nodes.after else f"{matched:,} matched", "quiet")]
 

@@ -229,10 +229,12 @@ class NodeLines:
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
         is_selected, severity = address in places.selected, places.flagged.get(address)
         mark = "" if self._saved is None else self._saved.mark(row.position)
-        style: Style = "added" if mark == "+" else "changed"
+        # Blanks have the style of their neighbours, so that a row needs fewer bytes.
+        style: Style = "added" if mark == "+" else "changed" if mark else "quiet"
+        flag: Style = "bad" if severity == "error" else "changed" if is_selected or severity else "quiet"
         name = self.rows.short_name(number, columns.name) if columns.name else ""
         return (
-            Span("*" if is_selected else "!" if severity else " ", "bad" if severity == "error" else "changed"),
+            Span("*" if is_selected else "!" if severity else " ", flag),
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
             Span(mark or " ", style),
             *node_spans(row, name, columns),
