@@ -135,7 +135,7 @@ class FleetCommand(options.Command):
                 tokens[int(used.name) >= len(own)].extend(_spelled(used, given[used.name]))
         arguments = [each for each in base.params if isinstance(each, click.Argument)]
         base.make_context(self.name, [*tokens[1], "--", *(["m.onnx"] * len(arguments))])  # finds wrong options
-        has_report = self.name != "rewrite" and any("--json" in each.opts for each in base.params)
+        has_report = any("--json" in each.opts for each in base.params)
         ctx.meta[_TOKENS] = (tokens[1], has_report)
         return super().parse_args(ctx, [*tokens[0], "--", *words])
 

@@ -76,6 +76,7 @@ def test_every_command(cluster: Any, models: Path, tmp_path: Path) -> None:
     assert rows_of(tmp_path / "cost.jsonl")[0]["report"]["cost"]["macs"] is not None
     assert len(list((tmp_path / "texts").rglob("*.onnx.json"))) == 12
     assert {onnx.load(each).doc_string for each in (tmp_path / "new").rglob("*.onnx")} == {"hello"}
+    assert rows_of(tmp_path / "rewrite.jsonl")[0]["report"][0]["changed"] is True
     assert (tmp_path / "traces/part0/m000.onnx/trace.json").is_file()
     assert {row["status"] for row in rows_of(tmp_path / "diff.jsonl")} == {"findings"}
 
