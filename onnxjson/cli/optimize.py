@@ -122,7 +122,7 @@ class _Verification(NamedTuple):
     bisect: bool
 
     def __call__(self, first: Model, everything: Sequence[PassResult], pipeline: Pipeline, path: Path) -> str:
-        with Checks(first, Plan(tolerances=self.tolerances)) as checks:
+        with Checks(first, Plan(tolerances=self.tolerances), path) as checks:
             with output.working("comparing the outputs of the result and the model"):
                 culprit = checks.first_wrong(everything)
             if culprit is None:

@@ -10,16 +10,20 @@ import msgspec
 from onnxjson.diffing.matching.contents import content
 from onnxjson.model import elements, tensors
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import StringStringEntry, Tensor
+from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, even_pieces
 from onnxjson.model.tensors import is_external, location_of, needed_bytes, raw_bytes
+from onnxjson.model.walking import tensors_of
 from onnxjson.storage.external import ExternalSlice, Resolver
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+_Range = tuple[str, int, int]
+"""Part of a file with external data: real path, offset, bytes."""
 
 _Identity = tuple[str | None, tuple[StringStringEntry, ...]]
 """Identity of an external tensor: its name and its external data entries."""
@@ -32,7 +36,12 @@ class TensorSource:
         """Prepare the constants of a model, called `what`, in a file; external data is relative to its folder."""
         self._path = path
         self._called = visible(what, None)
-        self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
+        self._resolver = self._holes = None
+        if path is not None:
+            self._resolver = Resolver(path.parent, model_file=path, trust_links=trust_links)
+            self._holes = Resolver(path.parent, model_file=path, trust_links=trust_links, allow_sparse=True)
+        self._folders: dict[str, str] = {}
+        self._shared: frozenset[_Range] = frozenset()
         self._refused: dict[str, dict[_Identity, str]] = {}
         """Reasons why tensors cannot be read, by their file."""
 
@@ -46,12 +55,32 @@ class TensorSource:
             self.fail(tensor, "the model has no file, so the place of its weights is unknown")
             return None
         try:
-            return self._resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
+            # A range that both models have is not read, so that it may have holes.
+            is_shared = self._range_of(tensor) in self._shared
+            resolver = self._holes if is_shared and self._holes is not None else self._resolver
+            return resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
         except OnnxJsonError as error:
             self.fail(tensor, error)
             return None
 
-    def range(self, data: Data | None) -> tuple[str, int, int] | None:
+    def share(self, model: Model, other: "TensorSource", its: Model) -> None:
+        """Prepare both sources for ranges of files that both models have, which are equal without being read."""
+        ours, theirs = [
+            {source._range_of(tensor) for tensor in tensors_of(each) if is_external(tensor)}
+            for source, each in ((self, model), (other, its))
+        ]
+        self._shared = other._shared = frozenset([each for each in ours & theirs if each is not None])
+
+    def _range_of(self, tensor: Tensor) -> _Range | None:
+        entries = {entry.key: entry.value or "" for entry in tensor.external_data}
+        location, offset, length = entries.get("location"), entries.get("offset", "0"), entries.get("length", "")
+        if self._path is None or not location or not (offset + length).isdecimal():
+            return None
+        if location not in self._folders:
+            self._folders[location] = os.path.realpath(self._path.parent / location)
+        return self._folders[location], int(offset), int(length or needed_bytes(tensor) or 0)
+
+    def range(self, data: Data | None) -> _Range | None:
         """Return the part of a file with external data: real path, offset, bytes; None for other data."""
         if not isinstance(data, ExternalSlice) or self._path is None:
             return None
@@ -64,6 +93,8 @@ class TensorSource:
         data = self.data(tensor)
         if data is None:
             return content(tensor)
+        if (place := self.range(data)) in self._shared:
+            return (tensor.data_type, tensor.dims, place)
         try:
             return content(msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None))
         except OnnxJsonError as error:

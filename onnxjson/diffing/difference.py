@@ -228,6 +228,7 @@ def diff_models(
 
     names = names or (str(paths[0] or "base"), str(paths[1] or "target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
+    sources[0].share(base, sources[1], target)
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align_by_names(base, target, is_edited=True) if is_edited else None
     if alignment is None:

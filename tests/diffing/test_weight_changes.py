@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson.diffing.constant_elements import TensorSource
+from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.weight_changes import ConstantComparer, TensorChange
 from onnxjson.model.document import Tensor
@@ -203,3 +204,27 @@ def test_loaded_models_know_their_files_and_have_their_weights_compared(tmp_path
     models = [onnxjson.load(saved(tmp_path / name, weights * times)) for name, times in (("a", 1), ("b", 1), ("c", 2))]
     assert onnxjson.diff(models[0], models[1]).equal
     assert [event.kind for event in onnxjson.diff(models[0], models[2]).events] == ["weights-changed"]
+
+
+def test_ranges_that_both_models_have_are_equal_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnxjson.model import payloads
+    from tests.benchmarks.llama import Llama, write
+
+    place = tmp_path / "m.onnx"
+    write(place, Llama(1, 4096, 4096, 4096, 32, transposed=False), sparse=True)
+    edited = tmp_path / "edited.onnx"
+    edited.write_bytes(place.read_bytes().replace(b"/layers.0.softmax/Softmax", b"/layers.0.softmax/softmax"))
+
+    def refused(_: object, offset: int, length: int) -> bytes:
+        raise AssertionError("weights are read")
+
+    monkeypatch.setattr(payloads.SourceFile, "read_at", refused)
+    base, target = [onnxjson.from_proto(onnx.load(each, load_external_data=False)) for each in (place, edited)]
+    found = diff_models(base, target, paths=(place, edited))
+    assert [each.kind for each in found.events] == ["renamed"]
+    assert not found.incomplete
+    other = tmp_path / "other"
+    other.mkdir()
+    assert diff_models(base, target, paths=(place, other / "m.onnx")).incomplete

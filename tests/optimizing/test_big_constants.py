@@ -194,6 +194,7 @@ def test_weights_that_a_pass_converted_are_in_a_new_file(tmp_path: Path, limits:
     model = llama()
     path = tmp_path / "m.onnx"
     files.save(externalize(model, tmp_path / "m.data", threshold=1).model, path)
+    assert cli("optimize", path, "-p", "onnxoptimizer", "-o", tmp_path / "v.onnx", "--verify").exit_code == 0
     assert cli("optimize", path, "-p", "onnxoptimizer", "-p", "float16", "-o", tmp_path / "o.onnx").exit_code == 0
     assert (tmp_path / "o.data").stat().st_size < (tmp_path / "m.data").stat().st_size
     found = sorted_constants(files.load(tmp_path / "o.onnx").model, tmp_path)

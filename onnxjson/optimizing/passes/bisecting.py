@@ -36,9 +36,13 @@ class WrongPart(NamedTuple):
 
 
 class Checks:
-    """Comparison of models with the first one; use it in a ``with`` statement."""
+    """Comparison of models with the first one; use it in a ``with`` statement.
 
-    def __init__(self, first: Model, plan: Plan) -> None:
+    `path` is the file of the first, next to which their external data is.
+    """
+
+    def __init__(self, first: Model, plan: Plan, path: Path | None = None) -> None:
+        self._paths = path, path
         self._first = first
         self._plan = plan
         self._worker = Worker()
@@ -57,7 +61,7 @@ class Checks:
             EvaluationError: the correct model does not run.
         """
         self.evaluations += 1
-        with Verifier(TwoModels(base or self._first, model), self._plan, worker=self._worker) as verifier:
+        with Verifier(TwoModels(base or self._first, model, self._paths), self._plan, worker=self._worker) as verifier:
             try:
                 found = verifier.result()
             except EvaluationError as error:
