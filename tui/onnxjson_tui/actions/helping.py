@@ -161,7 +161,8 @@ Following values
 gp goes to the producer of an input, gc to a consumer of an output, gd shows what defines an input, gs enters a graph or
 function and - leaves it. [ and ] go back and forward through the places you visited; ma marks a node and 'a goes back
 to it. :cone in and :cone out list what a node depends on and what depends on it. The lane of the outputs of the node
-under the cursor is drawn heavy, down to the last consumer.
+under the cursor is drawn heavy, down to the last consumer. A full circle produces a value with a lane, an empty one
+does not; +2 counts lanes without room. Before a number, * is selected and ! has a finding.
 
 Editing
 Every edit is one step: u undoes it and ctrl+r redoes it, without limit. e edits a row of the inspector, a lists all
