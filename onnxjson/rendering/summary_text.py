@@ -1,5 +1,6 @@
 """Summaries of models as lines of text: one model, or several side by side."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -26,6 +27,9 @@ from onnxjson.rendering.values import Weights
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
 _MOST_VALUES: Final = 20
+_LAYER: Final = re.compile("([^0-9]*)([0-9]+)(.*)", re.DOTALL)
+_LEAST_LAYERS: Final = 6
+"""Number of layers from which the inputs, or the outputs, of all layers are one line."""
 _MOST_ROWS: Final = 30
 _MOST_DOC_LINES: Final = 6
 
@@ -94,11 +98,28 @@ def _graph_text(summary: Summary) -> str:
 
 def _value_lines(values: Sequence[Value], width: int) -> list[str]:
     free = [each for each in values if not each.has_initializer]
-    rows = [(each.name, each.type or "no type") for each in free]
+    rows = [(name, each.type or "no type", note) for name, each, note in _families(free)]
     lines = first_lines(table(rows, width), _MOST_VALUES)
     if len(free) < len(values):
         lines.append(f"  {'and ' if free else ''}{len(values) - len(free):,} that have initializers")
     return lines
+
+
+def _families(values: Sequence[Value]) -> list[tuple[str, Value, str]]:
+    """Return values by name; those of many layers, such as ``past_key_values.0.key``, become one with their count."""
+    families: dict[tuple[str, str, str], list[Value]] = {}
+    for each in values:
+        found = _LAYER.fullmatch(each.name)
+        start, end = (each.name, "\0") if found is None else (found[1], found[3])
+        families.setdefault((start, end, each.type or ""), []).append(each)
+    rows = []
+    for (start, end, _), members in families.items():
+        numbers = [] if end == "\0" else [each.name[len(start) : len(each.name) - len(end)] for each in members]
+        if len(members) >= _LEAST_LAYERS and numbers == [str(number) for number in range(len(members))]:
+            rows.append((f"{start}{{0..{len(members) - 1}}}{end}", members[0], f"{len(members):,} values"))
+        else:
+            rows += [(each.name, each, "") for each in members]
+    return rows
 
 
 def _operator_lines(summary: Summary, width: int) -> list[str]:

@@ -170,3 +170,18 @@ def test_long_lists_are_cut_in_lines_and_whole_in_json() -> None:
     summary = _summary(Model(graph=Graph(), metadata_props=props))
     assert "  ... and 470 more" in summary_lines(summary, 80)
     assert len(json.loads(as_json(summary))["metadata"]) == 500
+
+
+def test_values_of_all_layers_are_one_line_with_their_count() -> None:
+    from onnxjson.storage.api import from_proto
+    from tests.benchmarks.llama import Llama, small
+
+    model = from_proto(small(Llama(layers=6)))
+    lines = summary_lines(_summary(model), 100)
+    rows = [line.split() for line in lines]
+    assert ["past_key_values.{0..5}.key", "float32[batch,4,past,8]", "6", "values"] in rows
+    assert ["present.{0..5}.value", "float32[batch,4,total,8]", "6", "values"] in rows
+    assert "inputs 15" in lines
+    assert any([line.startswith("  input_ids ") for line in lines])
+    few = summary_lines(_summary(from_proto(small(Llama(layers=5)))), 100)
+    assert any([line.startswith("  past_key_values.4.key ") for line in few])
