@@ -108,7 +108,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
         options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
         options.option(
             "--memory SIZE",
-            "Memory that the run may allocate; at least 16 times the size of the model and its inputs. Default: 768M.",
+            "Memory that the run may allocate; at least 64 times the size of the model and its inputs. Default: 768M.",
         ),
         options.trust_links,
     )

@@ -27,7 +27,7 @@ TIMEOUT: Final = 600.0
 MAX_INLINE_BYTES: Final = 1 << 30
 """Maximum size of a model with its external data that is sent whole to the process."""
 
-_MEMORY_SHARE: Final = 16
+_MEMORY_SHARE: Final = 64
 """Bytes that may be allocated, at least, as a multiple of the size of the models and inputs."""
 
 _ADDRESSES: Final = 8 << 30

@@ -131,7 +131,7 @@ def subject_of(declaration: str) -> tuple[Pass, bool]:
     The folder of external data becomes the current folder.
     """
     fields: dict[str, Any] = msgspec.json.decode(declaration)
-    data_folder = fields.pop(_DATA_FOLDER)
+    data_folder = fields.pop(_DATA_FOLDER, None)
     if data_folder:  # libraries look for external data there
         os.chdir(data_folder)
     name = fields.pop("pass")
