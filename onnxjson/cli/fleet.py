@@ -64,6 +64,7 @@ _SECONDS_A_LINE: Final = 30.0
 """Seconds between lines about the progress if standard error is not a terminal."""
 
 _LEAST_MEMORY: Final = 4 << 30
+_LEAST_MEMORY_GIVEN: Final = 256 << 20
 
 _TOKENS: Final = "onnxjson.cli.fleet.tokens"
 """Key under which a context keeps the options of the command that is run."""
@@ -220,6 +221,8 @@ class _Fleet:
         line = [*(base or [name]), *tokens, *(["-i"] if in_place and name in _WRITING else [])]
         if folder is not None and "--internalize" not in tokens:
             line.append("--with-external")
+        if 0 < (given["memory"] or 0) < _LEAST_MEMORY_GIVEN:
+            raise click.UsageError("--memory is at least 256M, which a process needs before it reads a model")
         self.words = words
         where = [*(["-o", str(folder)] if folder is not None else []), *(words[1:] if name in _PAIRING else [])]
         shown = " ".join([*line, *([] if name == "rewrite" else before), *values, *where])
@@ -319,7 +322,7 @@ class _Fleet:
             nonlocal talked, told
             text = f"{self.name}: {_shown(progress)}"
             update(text)
-            if progress.stopped != told:
+            if progress.stopped != told and progress.running:
                 told = progress.stopped
                 output.warn(f"{told}; finishing {output.counted(progress.running, 'model')}, ctrl-c stops at once")
             if not output.is_terminal(sys.stderr) and time.monotonic() - talked > _SECONDS_A_LINE:

@@ -115,9 +115,9 @@ def _parts(source: Source) -> tuple[str, ...]:
 
 
 def _reason(stderr: str) -> str:
-    """The last line of a failed command without its beginning, ``onnxjson: error[65]:``."""
-    lines = stderr.strip().splitlines()
-    text = lines[-1] if lines else "it failed without a message"
+    """The last error of a failed command without its beginning, ``onnxjson: error[65]:``, or else its last line."""
+    lines = stderr.strip().splitlines() or ["it failed without a message"]
+    text = ([line for line in lines if line.startswith("onnxjson: error[")] or lines)[-1]
     return text.partition("]: ")[2] if text.startswith("onnxjson: error[") else text
 
 

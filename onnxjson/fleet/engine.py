@@ -27,6 +27,9 @@ Work = Callable[[Source], Row]
 _AHEAD: Final = 3
 """Batches that are sent to each worker before the first one is done."""
 
+_STARTS: Final = 3
+"""How often workers on this machine are started before that is given up."""
+
 _LARGEST_BATCH: Final = 50
 _SECONDS_A_BATCH: Final = 1.0
 _BATCHES_A_WORKER: Final = 4
@@ -89,18 +92,29 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
             return
-        cluster = distributed.LocalCluster(
-            n_workers=jobs,
-            threads_per_worker=1,
-            memory_limit=0,
-            preload="onnxjson.fleet.process",
-            # Others on this machine can reach its ports; without a key, they could run code as this user.
-            security=distributed.Security.temporary(),
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        )
-        with cluster, distributed.Client(cluster) as client:
+        with _cluster(distributed, jobs) as cluster, distributed.Client(cluster) as client:
             yield client
+
+
+def _cluster(distributed: Any, jobs: int) -> Any:
+    """Start workers on this machine; if one of them ends before it is ready, start again."""
+    for tries in range(_STARTS, 0, -1):
+        try:
+            return distributed.LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                memory_limit=0,
+                preload="onnxjson.fleet.process",
+                # Others on this machine can reach its ports; without a key, they could run code as this user.
+                security=distributed.Security.temporary(),
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        except (RuntimeError, OSError) as error:
+            if tries == 1:
+                reason = f"({visible(str(error.__cause__ or error), 200)})"
+                raise FileError(f"workers ended before they were ready, {_STARTS} times {reason}") from error
+    raise AssertionError
 
 
 def run(
@@ -128,7 +142,7 @@ def run(
     waiting, alone = list(reversed(sources)), list[Source]()
     running: dict[Any, tuple[Source, ...]] = {}
     finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    done = failed = size = 0
+    done = failed = size = finishing = 0
     begin, seconds, stopped = time.monotonic(), 0.0, ""
 
     def needed(batch: Sequence[Source]) -> float:
@@ -144,7 +158,8 @@ def run(
             if running and needed(batch) + sum(map(needed, running.values())) > memory:
                 return
             del place[-length:]
-            future = client.submit(_do, name, work, batch, pure=False)
+            left = None if most_failures is None else most_failures - failed
+            future = client.submit(_do, name, work, batch, left, pure=False)
             running[future] = batch
             future.add_done_callback(finished.put)
 
@@ -178,13 +193,13 @@ def run(
             seconds += sum(row.seconds for row in rows)
             if not stopped and (interrupts or (most_failures is not None and failed > most_failures)):
                 stopped = "interrupted" if interrupts else f"more than {most_failures:,} models failed (--failures)"
-                client.run(_stop, name, on_error="ignore")
+                finishing = sum(client.run(_stop, name, on_error="ignore").values())
             if stopped:
                 waiting.clear()
                 alone.clear()
             submit()
-            begun = sum(map(len, running.values()))
-            show(Progress(done, failed, min(begun, count), len(sources), size, time.monotonic() - begin, stopped))
+            begun = min(finishing, len(running)) if stopped else min(sum(map(len, running.values())), count)
+            show(Progress(done, failed, begun, len(sources), size, time.monotonic() - begin, stopped))
     if stopped:
         raise Interrupted(stopped)
 
@@ -212,14 +227,30 @@ def _interrupts() -> Iterator[list[int]]:
 _stopped: Final[set[str]] = set()
 """The runs of which this worker begins no other model."""
 
+_doing: Final[list[str]] = []
+"""The run of each model that this worker is doing."""
 
-def _stop(name: str) -> None:
+
+def _stop(name: str) -> int:
+    """Begin no other model of a run; return how many the worker is doing."""
     _stopped.add(name)
+    return _doing.count(name)
 
 
-def _do(name: str, work: Work, batch: Sequence[Source]) -> list[Row]:
-    """Do some models on a worker, unless their run is stopped."""
-    return [work(each) for each in batch if name not in _stopped]
+def _do(name: str, work: Work, batch: Sequence[Source], left: int | None) -> list[Row]:
+    """Do some models on a worker, until their run is stopped, or more than `left` of them failed."""
+    rows: list[Row] = []
+    for each in batch:
+        if name in _stopped:
+            break
+        _doing.append(name)
+        try:
+            rows.append(work(each))
+        finally:
+            _doing.remove(name)
+        if left is not None and sum(row.status == "failed" for row in rows) > left:
+            _stopped.add(name)
+    return rows
 
 
 def _lost(source: Source, command: str, error: Exception) -> Row:

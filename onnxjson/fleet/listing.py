@@ -175,7 +175,10 @@ def _tree(word: str) -> Iterator[Source]:
     git = Git(Path.cwd())
     try:
         commit = git.named(revision, "tree")
-        items = [] if commit is None else git.items("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+        if commit is None:
+            unknown = f"there is no revision {visible(revision, None)}, and no such file"
+            raise MissingInputError(f"{visible(word, None)}: {unknown}")
+        items = git.items("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     except CommandError as error:
         raise MissingInputError(f"{visible(word, None)}: git cannot list it: {error}") from error
     below = folder.strip("/") + "/" if folder.strip("/") else ""

@@ -103,8 +103,10 @@ def path_of(name: str | Path) -> Path:
 
 def refuse_writing(name: str | Path) -> None:
     """Raise OutputError for a URL, and for the local copy of one: they are only read."""
-    if os.fspath(name) in _copies or is_url(str(name)):
-        raise OutputError(f"{visible(shown(str(name)), None)} is a URL, which is only read; write a file with -o OUT")
+    copy = _copies.get(os.fspath(name))
+    if copy is not None or is_url(str(name)):
+        url = shown(str(name) if copy is None else copy.url)
+        raise OutputError(f"{visible(url, None)} is a URL, which is only read; write a file with -o OUT")
 
 
 def source_at(path: Path) -> "RemoteFile | None":
@@ -343,7 +345,14 @@ def file_system(url: str) -> tuple[Any, str]:
             f"{visible(shown(url), None)}: URLs need the package fsspec; pip install 'fsspec[http]'"
         ) from error
     with failures(url):
-        system, name = fsspec.core.url_to_fs(url)
+        try:
+            system, name = fsspec.core.url_to_fs(url)
+        except ValueError as error:
+            if "::" not in url or "range requests" not in str(error):
+                raise
+            # Without ranges, the whole archive is fetched, into memory.
+            protocol = url.rpartition("::")[2].partition("://")[0]
+            system, name = fsspec.core.url_to_fs(url, **{protocol: {"cache_type": "all"}})
         return system, str(name)
 
 

@@ -4,6 +4,7 @@ import fcntl
 import http.server
 import io
 import json
+import multiprocessing.process
 import os
 import shutil
 import signal
@@ -170,7 +171,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
         terminal.expect("3 of 300 done")
         terminal.answer("\x03")
         shown, exit_code = terminal.until_end()
-    assert (exit_code, "finishing 1 model" in shown, "to resume, repeat" in shown) == (130, True, True), shown
+    assert (exit_code, "interrupted; " in shown, "to resume, repeat" in shown) == (130, True, True), shown
     assert 0 < len(rows_of(out)) < 300
     assert {row["status"] for row in rows_of(out)} == {"ok"}
 
@@ -184,7 +185,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, text: str) -> None:
         if text:
             terminal.expect(text)
             terminal.answer("\x03")
-            terminal.expect("ctrl-c stops at once")
+            terminal.expect("finishing 1 model, ctrl-c stops at once")
         else:
             time.sleep(1.5)
         begin = time.monotonic()
@@ -249,6 +250,50 @@ def test_too_many_failures_end_the_run(cluster: Any, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "more than 3 models failed" in result.stderr
     assert len(rows_of(out)) < 40
+
+
+def test_the_first_failure_of_a_batch_ends_the_run() -> None:
+    def work(source: Source) -> Row:
+        during.append(engine._doing.count("x"))
+        return Row(model=source.model, command="x", status="failed" if source.model > "m1" else "ok")
+
+    during: list[int] = []
+    batch = [Source(f"m{number}", "", 1) for number in range(9)]
+    assert [row.model for row in engine._do("x", work, batch, 0)] == ["m0", "m1", "m2"]
+    assert (during, engine._stop("x"), engine._do("x", work, batch, 0)) == ([1, 1, 1], 0, [])
+    assert len(engine._do("y", work, batch, None)) == 9
+
+
+def test_a_worker_that_is_killed_while_it_starts(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers are started again; when they always end, an error says so."""
+    begin = multiprocessing.process.BaseProcess.start
+    ended: list[int] = []
+
+    def start(process: Any) -> None:
+        begin(process)
+        if len(ended) < wanted:
+            ended.append(process.pid)
+            os.kill(process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", start)
+    wanted = 3
+    result = run("fleet", "show", models / "part0", "--jobs", "1")
+    assert (result.exit_code, "ended before they were ready, 3 times" in result.stderr) == (74, True), result.stderr
+    ended.clear()
+    wanted = 1
+    result = run("fleet", "show", models / "part0", "--jobs", "1")
+    assert (result.exit_code, "4 models: 4 ok" in result.stdout) == (0, True), result
+
+
+def test_rows_of_find_have_the_reason_of_a_failure(cluster: Any, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    (models / "broken.onnx").write_bytes(b"\x01")
+    (models / "link.onnx").symlink_to("nowhere")
+    result = fleet(cluster, "find", models, "Relu($x)", "--out", out)
+    errors = {Path(row["model"]).name: row["error"] for row in rows_of(out) if row["status"] == "failed"}
+    assert sorted(errors) == ["broken.onnx", "link.onnx"], errors
+    assert all(name in error for name, error in errors.items()), errors
+    assert "matches" not in result.stdout.partition("failures")[2].partition("\n\n")[0]
 
 
 def test_two_roots_are_paired_by_path_and_moved_models_by_structure(cluster: Any, models: Path, tmp_path: Path) -> None:
@@ -379,7 +424,9 @@ def test_a_tree_of_git(cluster: Any, models: Path, monkeypatch: pytest.MonkeyPat
     (models / "part1/m001.onnx").unlink()
     subprocess.run(["git", "add", "."], cwd=models, check=True)
     result = fleet(cluster, "show", "nothing:part0")
-    assert (result.exit_code, "nothing:part0" in result.stderr) == (66, True), result.stderr
+    assert (result.exit_code, "nothing:part0: there is no revision nothing" in result.stderr) == (66, True), (
+        result.stderr
+    )
     with cluster.get_client() as client:
         client.run(os.chdir, "/")
     assert {row["status"] for row in rows_of(out)} == {"ok"}
@@ -428,6 +475,7 @@ def test_wrong_words(models: Path) -> None:
         (["convert", models, "-i"], "-i"),
         (["rewrite", "no-such-edit", models, "-o", "x"], "no-such-edit"),
         (["check", models, "--nonsense"], "--nonsense"),
+        (["check", models, "--memory", "10"], "--memory is at least 256M"),
         (["optimize", models, "-p", "nonsense", "-o", "x"], "nonsense"),
     )
     for words, reason in wrong:

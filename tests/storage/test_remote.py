@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -114,6 +115,9 @@ def test_a_server_without_ranges(served: tuple[str, Path]) -> None:
     text = run("convert", path, "-o", folder / "m.onnx.json")
     assert text.exit_code == 0
     assert files.load(remote.open_url(f"{url}/m.onnx.json")).model == files.load(path).model
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.write(path, "d/m.onnx")
+    assert files.load(remote.open_url(f"zip://d/m.onnx::{url}/a.zip")).model == files.load(path).model
 
 
 def test_how_much_was_read_is_said_with_v(memory: Any, tmp_path: Path) -> None:
@@ -133,7 +137,8 @@ def test_a_url_is_only_read(memory: Any, tmp_path: Path) -> None:
         ["convert", "memory://m.onnx", "-o", "memory://m.onnx"],
     ):
         result = run(*words)
-        assert (result.exit_code, "only read" in result.stderr) == (73, True), result.stderr
+        assert (result.exit_code, "which is only read" in result.stderr) == (73, True), result.stderr
+        assert f"{words[-1] if '-o' in words else words[2]} is a URL" in result.stderr
     assert memory.ls("/", detail=False) == ["/m.onnx"]
 
 
