@@ -293,7 +293,7 @@ def test_sio4onnx_features_of_a_recurrent_layer_are_compared() -> None:
            y = GRU <hidden_size = 3> (x, w, r)
         }"""
     )
-    with pytest.raises(EditError, match="it expects 4 features, and its input has 6"):
+    with pytest.raises(EditError, match="it expects 4 features, but its input has 6"):
         apply(model, SetShape(tensor="x", shape=(5, 1, 6)))
 
 
