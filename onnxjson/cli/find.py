@@ -187,7 +187,7 @@ def _lines(found: Sequence[_Found], *, several: bool) -> Iterator[str]:
             yield f"{'' if shown is None else chr(10)}{visible(str(each.path), None)}"
             shown = each.path
         if each.rule.id:
-            yield f"{each.rule.severity}[{each.rule.id}]: {each.rule.message}"
+            yield f"{each.rule.severity}[{visible(each.rule.id)}]: {visible(each.rule.message, None)}"
         for match in each.matches:
             yield _called(match.root) + "".join(
                 [f"  {name} = {visible(str(value))}" for name, value in match.names.items()]

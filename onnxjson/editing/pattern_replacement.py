@@ -11,14 +11,13 @@ from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.nodes import attributes_of
 from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.pattern_constants import constant_dtype, packed, typed
 from onnxjson.editing.pattern_proof import Replaced, prove
 from onnxjson.editing.rewiring import Changes
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, Tensor
-from onnxjson.model.dtypes import DATA_TYPES, FLOATS
-from onnxjson.model.elements import pack
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.patterns.conditions import Value
@@ -277,8 +276,8 @@ class _Replacements:
                 if is_used and (not self.keep or ref in last):
                     where = "in another graph" if not outside else f"by {_user(outside[0])}"
                     raise EditError(
-                        f'{self.edit}: "{visible(name)}" inside a match is used {where}; '
-                        + ("" if ref in last else "with keep, its producer stays"),
+                        f'{self.edit}: "{visible(name)}" inside a match is used {where}'
+                        + ("" if ref in last else "; with keep, its producer stays"),
                         ref.address,
                     )
                 if is_used or Value(scope, name) in needed or any([_is_in(use, kept) for use in uses]):
@@ -334,7 +333,8 @@ class _Nodes:
         inputs = list(map(self._input, call.inputs or ()))
         for place, each in enumerate(call.inputs or ()):
             if isinstance(each, Number | Elements):
-                inputs[place] = self._constant(each, [name for name in inputs if name])
+                dtype = constant_dtype(work.workspace, root, call, place, inputs, work.edit)
+                inputs[place] = self._constant(each, dtype)
         while inputs and not inputs[-1]:
             inputs.pop()
         base = root.node.name or root.node.output[self._work.calls[0].output]
@@ -359,22 +359,15 @@ class _Nodes:
             return self._work.resolved(value)
         return self._call(wanted) if isinstance(wanted, Call) else ""
 
-    def _constant(self, wanted: Number | Elements, others: Sequence[str]) -> str:
-        """Return that of the pattern, or make a node: a list of integers is int64, else it is as the other inputs."""
+    def _constant(self, wanted: Number | Elements, dtype: int) -> str:
+        """Return that of the pattern, or make a node."""
         root = self._match.root
-        items = [wanted.value] if isinstance(wanted, Number) else list(wanted.items)
-        dtype = DATA_TYPES["int64"]
-        if isinstance(wanted, Number) or any(isinstance(each, float) for each in items):
-            known = [dtype_of(self._work.workspace, root.scope, each) for each in others]
-            root_dtype = dtype_of(self._work.workspace, root.scope, root.node.output[0])
-            dtype = next(filter(None, [*known, root_dtype]), DATA_TYPES["float32"])
         for value, literal in self._work.literals.of_match(self._work.calls, self._match.calls):
             is_before = len(self._given) == 1 or self._work.workspace.index.producer(root.scope, value.name) is None
             if literal == wanted and is_before and dtype_of(self._work.workspace, root.scope, value.name) == dtype:
                 return value.name
-        values: list[object] = [float(each) if dtype in FLOATS else each for each in items]  # type: ignore[arg-type]
-        dims = () if isinstance(wanted, Number) else (len(items),)
-        tensor = Tensor(dims=dims, data_type=dtype, raw_data=pack(dtype, values))
+        dims = () if isinstance(wanted, Number) else (len(wanted.items),)
+        tensor = Tensor(dims=dims, data_type=dtype, raw_data=packed(wanted, dtype, root, self._work.edit))
         name = self._work.fresh("constant")
         self.made.append(
             Node(output=(name,), op_type="Constant", attribute=(Attribute(name="value", type=4, t=tensor),))
@@ -394,7 +387,7 @@ class _Nodes:
                 plain[name] = list(value.items)
             elif isinstance(value, Number | Text):
                 plain[name] = value.value
-        return (*attributes_of(plain, operator.domain, operator.name, self._work.edit), *copied)
+        return (*attributes_of(typed(plain, operator), operator.domain, operator.name, self._work.edit), *copied)
 
 
 def _node_of(call: Call) -> Call:

@@ -8,7 +8,17 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from onnxjson.model.document import Attribute, Dimension, Node, SparseTensor, Tensor, TensorShape, TensorType, Type
+from onnxjson.model.document import (
+    Attribute,
+    Dimension,
+    Model,
+    Node,
+    SparseTensor,
+    Tensor,
+    TensorShape,
+    TensorType,
+    Type,
+)
 from onnxjson.model.dtypes import DATA_TYPES, STRING
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope
@@ -27,6 +37,10 @@ class Constant(NamedTuple):
     """The initializer, the sparse initializer or the node Constant."""
     is_default: bool
     """Whether an input has the same name, so that a caller may replace the value."""
+
+    def is_replaceable(self, model: Model) -> bool:
+        """Whether a caller replaces it: before version 4 of IR, every initializer is an input, and runtimes keep it."""
+        return self.is_default and (model.ir_version or 0) >= 4
 
     @property
     def value(self) -> Tensor | SparseTensor | None:

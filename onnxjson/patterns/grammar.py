@@ -83,7 +83,7 @@ def parse_replacement(text: str) -> tuple[Call, ...] | Bound:
         SelectorError: it is misspelled; the message names the character and what fits there.
         LimitError: it is too deep.
     """
-    return _Parser(text).replacement()
+    return _Parser(text, "replacement").replacement()
 
 
 class _Token(NamedTuple):
@@ -93,8 +93,9 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, what: str = "pattern") -> None:
         self._text = text
+        self._what = what
         self._at = 0
         self._depth = 0
         self._token = self._scan()
@@ -127,8 +128,8 @@ class _Parser:
             if calls:
                 self._next()
             value = self._value()
-            if isinstance(value, Bound) and not calls and self._token.kind == "end":
-                return value
+            if isinstance(value, Bound) and not calls:
+                return value if self._token.kind == "end" else self._fail(f"the end after {value}")
             if not isinstance(value, Call):
                 self._fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
             calls.append(value)
@@ -427,4 +428,4 @@ class _Parser:
         token = self._token.text if found is None else found
         shown = f'"{visible(token)}"' if token else "the end"
         tail = f"; {hint}" if hint else ""
-        raise SelectorError(f"pattern:{line}:{column}: expected {fits}, found {shown}{tail}")
+        raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

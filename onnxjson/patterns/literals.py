@@ -35,7 +35,7 @@ class Literals:
         self._elements: dict[Value, Sequence[Any] | None] = {}
 
     def constant(self, value: Value) -> Constant | None:
-        """Return the constant that a value is, directly or through Identity nodes, or None."""
+        """Return the constant that a value is, directly or through Identity nodes; None if a caller may replace it."""
         if value not in self._constants:
             self._constants[value] = self._find(value)
         return self._constants[value]
@@ -47,7 +47,7 @@ class Literals:
             seen.add((scope, name))
             found = find_constant(scope, name)
             if found is not None:
-                return found
+                return None if found.is_replaceable(self._index.model) else found
             producer = self._index.producer(scope, name)
             if producer is None:
                 return None

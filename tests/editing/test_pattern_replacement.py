@@ -116,7 +116,8 @@ def test_value_used_elsewhere_is_refused_or_kept() -> None:
         ("Mul($x, $y)", "Gelu", ParameterError, "names all inputs"),
         ("Mul($x, $y)", "(Add|Sub)($x, $y)", ParameterError, "one operator"),
         ("Mul($x, $y)", "Softmax<axis=$x>($y)", ParameterError, "not an attribute"),
-        ("Mul($x, $y)", "Gelu($x", ParameterError, "pattern:1:8"),
+        ("Mul($x, $y)", "Gelu($x", ParameterError, "replacement:1:8"),
+        ("Mul($x, $y)", "$x.1", ParameterError, "replacement:1:3: expected the end after $x"),
         ("Mul($x, $y)", "Gelo($x)", EditError, "Gelu"),
         ("Mul($x, $y)", "Gelu($x, $y)", EditError, "input"),
         ("Mul -> Transpose", "Gelu(Gelu)", ParameterError, "names all inputs"),
@@ -168,3 +169,66 @@ def test_values_inside_a_match_that_the_replacement_uses_stay() -> None:
     assert operators(replaced(before, pattern, "Tanh($h)")) == ["Neg", "Abs", "Tanh"]
     assert operators(replaced(before, pattern, "Tanh($n)")) == ["Neg", "Tanh"]
     assert operators(replaced(before, pattern, "$h")) == ["Neg", "Abs", "Identity"]
+
+
+HEAD = '<ir_version: 9, opset_import: ["" : 20, "com.microsoft" : 1]> g '
+
+
+def one_node(dtype: str) -> Model:
+    return model_of(f"{HEAD}({dtype}[2,3] x) => ({dtype}[2,3] y) {{ y = Neg(x) }}")
+
+
+def test_default_of_an_input_is_no_constant() -> None:
+    text = HEAD + "(float[2,3] x, float c) => (float[2,3] y) <float c = {2.0}> { y = Pow(x, c) }"
+    with pytest.raises(NoMatchError):
+        replaced(model_of(text), "Pow($x, 2)", "Mul($x, $x)")
+    with pytest.raises(NoMatchError):
+        replaced(model_of(text), "Pow($x, ?w)", "Mul($x, $x)")
+    with pytest.raises(EditError, match="elements"):
+        replaced(model_of(text), "Pow($x, $w)", "Mul($x, $x)", prove=True)
+    old = model_of(text.replace("ir_version: 9", "ir_version: 3"))
+    assert operators(replaced(old, "Pow($x, 2)", "Mul($x, $x)", prove=True)) == ["Mul"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "replacement", "text"),
+    [
+        ("int64", "Mul($x, 0.5)", "0.5 cannot be int64: an element is an integer"),
+        ("int64", "Mul($x, 9223372036854775808)", "cannot be int64"),
+        ("float16", "Mul($x, 1e9)", "cannot be float16"),
+        ("float", "Unsqueeze($x, 0)", r"input 1 of Unsqueeze is a list of integers: write \[0\]"),
+        ("float", "Reshape($x, 6)", r"write \[6\]"),
+    ],
+)
+def test_number_that_does_not_fit_is_refused(dtype: str, replacement: str, text: str) -> None:
+    with pytest.raises(EditError, match=text):
+        replaced(one_node(dtype), "Neg($x)", replacement)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "replacement", "kind", "number"),
+    [
+        ("float16", "Mul($x, 1e999)", "float16", numpy.inf),
+        ("int64", "Mul($x, 2.0)", "int64", 2),
+        ("float", "Gather($x, 0)", "int64", 0),
+        ("int64", "Where(Equal($x, $x), 3, $x)", "int64", 3),
+    ],
+)
+def test_constant_has_the_type_that_its_operator_needs(dtype: str, replacement: str, kind: str, number: float) -> None:
+    after = replaced(one_node(dtype), "Neg($x)", replacement)
+    (made,) = [node.attributes["value"] for node in after.graph.node if node.op_type == "Constant"]  # type: ignore[union-attr]
+    assert (made.dtype, made.numpy().item()) == (kind, number)
+
+
+def test_attributes_of_custom_operators_are_written() -> None:
+    replacement = 'com.microsoft::Q<a=1.0, b=1, c=tt, d=[1.5, 2], e=[1, 2], f=["a"], g=inf>($x)'
+    after = replaced(one_node("float"), "Neg($x)", replacement)
+    found = {each.name: each.type for each in after.graph.node[0].attribute}  # type: ignore[union-attr]
+    assert found == {"a": 1, "b": 2, "c": 3, "d": 6, "e": 7, "f": 8, "g": 1}
+    assert after.graph.node[0].attributes["g"] == numpy.inf  # type: ignore[union-attr]
+
+
+def test_output_of_the_graph_that_would_be_lost_is_named() -> None:
+    before = model_of(HEAD + "(float[2] x) => (float[2] y, bool[2] mask) { y, mask = Dropout(x) }")
+    with pytest.raises(EditError, match=r'"mask" inside a match is used by an output of the graph$'):
+        replaced(before, "Dropout($x)", "$x")

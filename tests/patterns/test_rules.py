@@ -357,3 +357,11 @@ def test_blocks_that_are_no_pattern_are_refused(tmp_path: Path, blocks: str, mes
     with pytest.raises(DecodeError, match=r"r\.json") as caught:
         read_rules(path)
     assert message in str(caught.value)
+
+
+def test_texts_of_a_rule_are_made_visible(tmp_path: Path) -> None:
+    onnxjson.save(model_of("y = Neg(x)", 20), tmp_path / "m.onnx")
+    rule = {"id": "a\x1b[31m", "message": "b\n\x1b]0;c\x07", "pattern": "Neg"}
+    (tmp_path / "r.json").write_bytes(msgspec.json.encode(rule))
+    found = run("find", tmp_path / "m.onnx", "--rules", tmp_path / "r.json")
+    assert found.stdout.startswith("info[a\\u{1b}[31m]: b\\u{a}\\u{1b}]0;c\\u{7}\n/graph/node/0")
