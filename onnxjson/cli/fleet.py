@@ -346,15 +346,15 @@ class _Fleet:
         others = {old[name].model: new[name].model for name in old if name in new}
         removed = [each for name, each in old.items() if name not in new]
         added = [each for name, each in new.items() if name not in old]
-        if removed and added:
-            others |= self._moved(client, removed, added)
+        moved = self._moved(client, removed, added) if removed and added else {}
+        others |= moved
         found = set(others.values())
         lost = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
                     report={"state": "removed"}) for each in removed if each.model not in others]  # fmt: skip
         fresh = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
                      report={"state": "added"}) for each in added if each.model not in found]  # fmt: skip
         results.add([row for row in (*lost, *fresh) if row.model not in results.done])
-        self.job = self.job._replace(others=others)
+        self.job = self.job._replace(others=others, moved=frozenset(moved))
         return [each for each in old.values() if each.model in others]
 
     def _moved(self, client: Any, removed: Sequence[Source], added: Sequence[Source]) -> dict[str, str]:

@@ -49,6 +49,8 @@ class Job(NamedTuple):
     """The ending of written models; None to keep that of each model."""
     others: dict[str, str] | None = None
     """The second model of a comparison by the name of the first."""
+    moved: frozenset[str] = frozenset()
+    """The first models of those whose second one has another relative path."""
 
     def row(self, source: Source) -> Row:
         """Do a model."""
@@ -95,6 +97,8 @@ class Job(NamedTuple):
                 report = json.loads(outcome.stdout) if outcome.stdout.strip() else None
             except ValueError:
                 report = outcome.stdout[:_LONGEST]
+        if isinstance(report, dict) and self.others is not None and source.model in self.moved:
+            report["moved_to"] = Source(self.others[source.model], "").shown
         is_finding = code == 1 and self.words[0] not in _ANSWERS_WITH_ONE
         written = output if output is not None and os.path.exists(output) else None
         return self._made(source, status="findings" if is_finding else "ok", report=report, output=written, **facts)

@@ -1,8 +1,11 @@
 """All rows of a fleet in one report: counts, failures by cause, operators and opsets, duplicates, slow models."""
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from onnxjson.fleet.results import Row
@@ -17,10 +20,10 @@ _DETAILS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|[0-9][0-9,.]*")
 
 
 class Group(NamedTuple):
-    """Models that have something in common."""
+    """Models that have something in common; in the differences one model, its number of changes, and which."""
 
     label: str
-    models: int
+    number: int
     examples: tuple[str, ...]
 
 
@@ -35,6 +38,8 @@ class Summary(NamedTuple):
     """Sum of the times of all models."""
     failures: tuple[Group, ...]
     """By cause: messages without names, paths and numbers."""
+    differences: dict[str, tuple[Group, ...]]
+    """All models that differ from those of the other root, the most important first, by how they differ."""
     tables: dict[str, tuple[Group, ...]]
     """Models by operator, by opset, by code of finding, by fingerprint: whatever the reports have."""
     rows: tuple[Row, ...]
@@ -46,6 +51,7 @@ def summarise(rows: Iterable[Row]) -> Summary:
     counts: Counter[str] = Counter()
     tables: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     failures: dict[str, list[str]] = defaultdict(list)
+    differences: list[tuple[str, float, Group]] = []
     kept: list[Row] = []
     total, seconds, command = 0, 0.0, ""
     for row in rows:
@@ -55,6 +61,7 @@ def summarise(rows: Iterable[Row]) -> Summary:
         seconds += row.seconds
         if row.status == "failed":
             failures[_cause(row.error or "")].append(row.model)
+        differences += _differences(row)
         for table, labels in _facts(row.report):
             for label in labels:
                 tables[table][label].append(row.model)
@@ -63,7 +70,46 @@ def summarise(rows: Iterable[Row]) -> Summary:
     order = {status: counts[status] for status in ("ok", "findings", "failed") if counts[status]}
     grouped = {name: _groups(found, least=2 if name in _EQUAL else 1) for name, found in tables.items()}
     shown = {name: groups for name, groups in grouped.items() if groups}
-    return Summary(command, order, total, seconds, _groups(failures), shown, tuple(kept[:_MOST_ROWS]))
+    differences.sort(key=lambda each: (_DIFFERENCES.index(each[0]), -each[1], each[2].label))
+    found = {name: tuple([each[2] for each in several]) for name, several in groupby(differences, itemgetter(0))}
+    return Summary(command, order, total, seconds, _groups(failures), found, shown, tuple(kept[:_MOST_ROWS]))
+
+
+_OUTSIDE: Final = "with different outputs"
+_WITHIN: Final = "with outputs that differ within the tolerance"
+_DIFFERENCES: Final = ("changed", "removed", "added", "moved", _OUTSIDE, _WITHIN)
+
+
+def _differences(row: Row) -> Iterator[tuple[str, float, Group]]:
+    """How a model differs from that of the other root: a name of `_DIFFERENCES`, the importance, and which."""
+    report = row.report if isinstance(row.report, dict) else {}
+    changes, place = 0, report.get("moved_to")
+    if (state := report.get("state")) in _DIFFERENCES:
+        yield state, row.bytes or 0, Group(row.model, 0, (size(row.bytes or 0),))
+    elif report.get("format") == "onnxjson-diff/1":
+        events: dict[str, int] = report["summary"]["events"]
+        changes = sum(events.values())
+        if row.status == "findings":
+            kinds = ", ".join([f"{count:,} {kind}" for kind, count in Counter(events).most_common()])
+            yield "changed", changes, Group(row.model, changes, (kinds,))
+    elif report.get("format") == "onnxjson-verification/1":
+        outputs: list[dict[str, Any]] = report["outputs"] or [{"name": "no output", "failed": 0, "max_abs": 0.0}]
+        output = max(outputs, key=_worst)
+        worst = _worst(output)
+        problems = [each["problem"] for each in (output, *report["each_run"]) if each.get("problem")]
+        number = f"{worst:.3g}" if worst < math.inf else "not finite"
+        text = problems[0] if problems else f"{number} in {output['name']}"
+        changes = sum(_worst(each) > 0 for each in outputs)
+        if row.status == "findings" or worst:
+            yield _OUTSIDE if row.status == "findings" else _WITHIN, worst, Group(row.model, changes, (text,))
+    if place is not None:
+        yield "moved", changes, Group(row.model, changes, (f"to {place}",))
+
+
+def _worst(output: dict[str, Any]) -> float:
+    """The largest absolute difference of an output of two models; infinite if its elements cannot be compared."""
+    value = output["max_abs"]
+    return float(value) if isinstance(value, int | float) else math.inf if output["failed"] else 0.0
 
 
 _EQUAL: Final = {"model": "equal models", "structure": "equal structures", "weights": "equal weights"}
@@ -95,7 +141,7 @@ def _facts(report: Any) -> Iterator[tuple[str, Iterable[str]]]:
 
 def _groups(found: dict[str, list[str]], least: int = 1) -> tuple[Group, ...]:
     groups = [Group(label, len(models), tuple(sorted(models)[:_MOST])) for label, models in found.items()]
-    return tuple(sorted([each for each in groups if each.models >= least], key=lambda each: (-each.models, each.label)))
+    return tuple(sorted([each for each in groups if each.number >= least], key=lambda each: (-each.number, each.label)))
 
 
 def _headline(summary: Summary) -> str:
@@ -104,22 +150,31 @@ def _headline(summary: Summary) -> str:
     return f"{models}: {parts}" if parts else "no models"
 
 
-def _title(name: str) -> str:
-    return _EQUAL.get(name, name)
+def _sections(summary: Summary) -> Iterator[tuple[str, str, str, Sequence[Group]]]:
+    """Name, title, heading of the numbers, and rows of each table."""
+    yield "failures", "failures", "models", summary.failures
+    for name, groups in summary.differences.items():
+        yield name, f"{counted(len(groups), 'model')} {name}", "outputs" if "output" in name else "changes", groups
+    for name, groups in summary.tables.items():
+        yield name, _EQUAL.get(name, name), "models", groups
 
 
 def summary_lines(summary: Summary, width: int) -> Iterator[str]:
     """Yield the summary for a terminal."""
     yield _headline(summary)
     yield f"{size(summary.bytes)} read, {summary.seconds:,.1f} s of work"
-    for name, groups in {"failures": summary.failures, **summary.tables}.items():
+    for name, title, _, groups in _sections(summary):
         if groups:
             yield ""
-            yield _title(name)
+            yield title
             for group in groups[:_MOST]:
-                yield f"{group.models:>7,}  {_line(name, group, max(40, width - 9))}"
+                yield f"{_number(group):>7}  {_line(name, group, max(40, width - 9))}"
             if len(groups) > _MOST:
                 yield f"{'':>7}  ... and {len(groups) - _MOST:,} more"
+
+
+def _number(group: Group) -> str:
+    return f"{group.number:,}" if group.number else ""
 
 
 def _line(name: str, group: Group, width: int) -> str:
@@ -127,16 +182,19 @@ def _line(name: str, group: Group, width: int) -> str:
         return " = ".join([visible(each, width) for each in group.examples])
     if name in ("operators", "opsets"):
         return visible(group.label, width)
-    example = visible(group.examples[0], width // 3)
+    example = visible(group.examples[0], width // (2 if name in _DIFFERENCES else 3))
     return f"{visible(group.label, width - len(example) - 4)}  ({example})"
 
 
 def summary_markdown(summary: Summary) -> str:
     """Return the summary as Markdown, at most 65,000 characters."""
     text = f"### {_headline(summary)}\n\n{code(summary.command)} · {size(summary.bytes)}\n"
-    for name, groups in {"failures": summary.failures, **summary.tables}.items():
-        rows = [f"|{each.models:,}|{code(each.label)}|{code(each.examples[0])}|\n" for each in groups[:_MOST]]
-        piece = f"\n#### {_title(name)}\n\n|models||for example|\n|--:|---|---|\n{''.join(rows)}"
+    for name, title, heading, groups in _sections(summary):
+        rows = [f"|{_number(each)}|{code(each.label)}|{code(each.examples[0])}|\n" for each in groups[:_MOST]]
+        if len(groups) > _MOST:
+            rows.append(f"||... and {len(groups) - _MOST:,} more||\n")
+        last = "" if name in summary.differences else "for example"
+        piece = f"\n#### {title}\n\n|{heading}||{last}|\n|--:|---|---|\n{''.join(rows)}"
         if rows and len(text) + len(piece) < LARGEST:
             text += piece
     return text
@@ -150,14 +208,15 @@ def summary_html(summary: Summary) -> Iterator[str]:
 def _content(summary: Summary) -> Iterator[str]:
     yield f"<h1>{page_text(_headline(summary))}</h1>\n"
     yield f"<p>{page_code(summary.command)}, {size(summary.bytes)}, {summary.seconds:,.1f} s of work</p>\n"
-    for name, groups in {"failures": summary.failures, **summary.tables}.items():
+    for name, title, heading, groups in _sections(summary):
         if groups:
-            yield f"<h2>{page_text(_title(name))}</h2>\n"
+            most, last = (len(groups), "") if name in summary.differences else (200, "for example")
+            yield f"<h2>{page_text(title)}</h2>\n"
             rows = [
-                (page_text(each.label, 300), [page_number(f"{each.models:,}"), _examples(each.examples)])
-                for each in groups[:200]
+                (page_text(each.label, 300), [page_number(_number(each)), _examples(each.examples)])
+                for each in groups[:most]
             ]
-            yield from page_table(("models", "for example"), rows)
+            yield from page_table((heading, last), rows)
     yield "<h2>Models</h2>\n"
     headings = ("status", "seconds", "bytes", "error")
     yield from page_table(headings, [(page_code(row.model, 200), list(_cells(row))) for row in summary.rows])

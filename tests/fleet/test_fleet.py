@@ -25,6 +25,7 @@ from onnxjson.fleet import engine
 from onnxjson.fleet.listing import Source, list_models
 from onnxjson.fleet.process import Limits, end_processes, run_limited
 from onnxjson.fleet.results import Row
+from onnxjson.fleet.summary import summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.errors import MissingInputError
 from tests.cli.running import Result, run
 from tests.cli.terminal import Terminal
@@ -301,12 +302,56 @@ def test_two_roots_are_paired_by_path_and_moved_models_by_structure(cluster: Any
     (other / "part1/m010.onnx").rename(other / "moved.onnx")
     (other / "part2/m011.onnx").unlink()
     (other / "fresh.onnx").write_bytes((other / "moved.onnx").read_bytes().replace(b"Relu", b"Sqrt"))
-    assert fleet(cluster, "diff", models, other, "--out", out).exit_code == 1
+    result = fleet(cluster, "diff", models, other, "--out", out)
+    assert result.exit_code == 1
+    for text in ("1 model removed", "1 model added", "1 model moved", "m010.onnx  (to ", "other/moved.onnx)"):
+        assert text in result.stdout
+    assert "changed" not in result.stdout
     rows = {Path(row["model"]).name: row for row in rows_of(out)}
     assert rows["m011.onnx"]["report"] == {"state": "removed"}
     assert rows["fresh.onnx"]["report"] == {"state": "added"}
     assert rows["m010.onnx"]["status"] == "ok"
     assert len(rows) == 13
+
+
+def test_the_summary_lists_what_changed_the_most_important_first() -> None:
+    def row(number: int) -> Row:
+        events = {"renamed": number, "replaced": 1}
+        report = {"format": "onnxjson-diff/1", "summary": {"events": events}}
+        return Row(model=f"m{number:02}<b>", command="diff x", status="findings", report=report)
+
+    summary = summarise(map(row, range(1, 31)))
+    lines = list(summary_lines(summary, 80))
+    assert lines[3:5] == ["30 models changed", "     31  m30<b>  (30 renamed, 1 replaced)"]
+    assert lines[-1].strip() == "... and 10 more"
+    text = summary_markdown(summary)
+    assert "|31|`m30<b>`|`30 renamed, 1 replaced`|" in text
+    assert ("... and 10 more" in text, "m05" in text) == (True, False)
+    page = "".join(summary_html(summary))
+    assert "<h2>30 models changed</h2>" in page
+    assert page.count("renamed, 1 replaced") == 30
+
+
+def test_the_summary_of_verify_has_the_worst_difference_of_each_model(cluster: Any, tmp_path: Path) -> None:
+    constants = {"a": (1, 2), "b": (1, 1), "c": (1, 1.0000001), "d": (1, np.nan), "e": (1, 5)}
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    for name, values in constants.items():
+        for root, value in zip(("old", "new"), values, strict=True):
+            constant = numpy_helper.from_array(np.array([value], np.float32), "c")
+            graph = helper.make_graph([helper.make_node("Add", ["x", "c"], ["y"], name="n")], "g", [x], [y], [constant])
+            (tmp_path / root).mkdir(exist_ok=True)
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+            onnx.save(model, tmp_path / root / f"{name}.onnx")
+    result = fleet(cluster, "verify", tmp_path / "old", tmp_path / "new", "--samples", "1")
+    lines = [line.replace(f"{tmp_path}/old/", "").split() for line in result.stdout.splitlines()[3:]]
+    assert [words[1:] for words in lines[:4]] == [
+        ["models", "with", "different", "outputs"],
+        ["d.onnx", "(not", "finite", "in", "y)"],
+        ["e.onnx", "(4", "in", "y)"],
+        ["a.onnx", "(1", "in", "y)"],
+    ], result
+    assert lines[5][-4:] == ["differ", "within", "the", "tolerance"]
+    assert (lines[6][1], lines[6][-2:]) == ("c.onnx", ["in", "y)"])
 
 
 def test_equal_models_structures_and_weights_are_found(cluster: Any, models: Path, tmp_path: Path) -> None:
