@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from onnxjson.fleet.listing import Source
@@ -92,8 +92,15 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
             return
-        with _cluster(distributed, jobs) as cluster, distributed.Client(cluster) as client:
-            yield client
+        with _cluster(distributed, jobs) as cluster:
+            try:
+                with distributed.Client(cluster) as client:
+                    yield client
+            except KeyboardInterrupt:  # waiting until each worker has ended by itself takes seconds
+                for each in cluster.workers.values():
+                    with suppress(OSError, TypeError):
+                        os.kill(each.pid, signal.SIGKILL)
+                raise
 
 
 def _cluster(distributed: Any, jobs: int) -> Any:
