@@ -349,11 +349,11 @@ class _Fleet:
         moved = self._moved(client, removed, added) if removed and added else {}
         others |= moved
         found = set(others.values())
-        lost = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
-                    report={"state": "removed"}) for each in removed if each.model not in others]  # fmt: skip
-        fresh = [Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
-                     report={"state": "added"}) for each in added if each.model not in found]  # fmt: skip
-        results.add([row for row in (*lost, *fresh) if row.model not in results.done])
+        alone = [("removed", each) for each in removed if each.model not in others]
+        alone += [("added", each) for each in added if each.model not in found]
+        results.add([Row(model=each.shown, command=self.job.command, status="findings", bytes=each.size,
+                         report={"state": state})
+                     for state, each in alone if each.shown not in results.done])  # fmt: skip
         self.job = self.job._replace(others=others, moved=frozenset(moved))
         return [each for each in old.values() if each.model in others]
 

@@ -105,7 +105,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
 
 def _cluster(distributed: Any, jobs: int) -> Any:
     """Start workers on this machine; if one of them ends before it is ready, start again."""
-    for tries in range(_STARTS, 0, -1):
+    for _ in range(_STARTS):
         try:
             return distributed.LocalCluster(
                 n_workers=jobs,
@@ -118,10 +118,8 @@ def _cluster(distributed: Any, jobs: int) -> Any:
                 silence_logs=logging.CRITICAL,
             )
         except (RuntimeError, OSError) as error:
-            if tries == 1:
-                reason = f"({visible(str(error.__cause__ or error), 200)})"
-                raise FileError(f"workers ended before they were ready, {_STARTS} times {reason}") from error
-    raise AssertionError
+            reason = str(error.__cause__ or error)
+    raise FileError(f"workers ended before they were ready, {_STARTS} times ({visible(reason, 200)})")
 
 
 def run(
@@ -144,7 +142,7 @@ def run(
     count = max(1, sum(each["nthreads"] for each in known))
     # Workers without a limit are expected on machines like this one.
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    memory = sum(each["memory_limit"] for each in known) or machine * len({each["host"] for each in known})
+    memory = sum(each["memory_limit"] for each in known) or machine * max(1, len({each["host"] for each in known}))
     name = uuid.uuid4().hex
     waiting, alone = list(reversed(sources)), list[Source]()
     running: dict[Any, tuple[Source, ...]] = {}

@@ -16,7 +16,7 @@ from onnxjson.rendering.tables import size
 
 _MOST: Final = 20
 _MOST_ROWS: Final = 5_000
-_DETAILS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|[0-9][0-9,.]*")
+_DETAILS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\S*(?:[/\\]|\.onnx\b)\S*|[0-9][0-9,.]*")
 
 
 class Group(NamedTuple):

@@ -27,7 +27,7 @@ from onnxjson.fleet import engine
 from onnxjson.fleet.listing import Source, list_models
 from onnxjson.fleet.process import Limits, end_processes, run_limited
 from onnxjson.fleet.results import Row
-from onnxjson.fleet.summary import summarise, summary_html, summary_lines, summary_markdown
+from onnxjson.fleet.summary import _cause, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.errors import MissingInputError
 from tests.cli.running import Result, run
 from tests.cli.terminal import Terminal
@@ -306,6 +306,7 @@ def test_rows_of_find_have_the_reason_of_a_failure(cluster: Any, models: Path, t
     assert sorted(errors) == ["broken.onnx", "link.onnx"], errors
     assert all(name in error for name, error in errors.items()), errors
     assert "matches" not in result.stdout.partition("failures")[2].partition("\n\n")[0]
+    assert _cause("m.onnx does not exist") == _cause("a/m does not exist") == "... does not exist"
 
 
 def test_two_roots_are_paired_by_path_and_moved_models_by_structure(cluster: Any, models: Path, tmp_path: Path) -> None:
