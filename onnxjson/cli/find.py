@@ -171,6 +171,8 @@ def _objects(found: Sequence[_Found]) -> Iterator[dict[str, object]]:
         head = {"model": str(each.path)} | ({"rule": each.rule.id} if each.rule.id else {})
         for match in each.matches:
             yield head | {"nodes": [ref.address for ref in match.nodes], "bindings": match.names}
+        if each.absent:
+            yield head | {"absent": each.absent}
         for miss in each.misses:
             yield head | {
                 "near": miss.root.address, "matched": miss.matched, "wanted": miss.wanted,

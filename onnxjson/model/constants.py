@@ -8,17 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from onnxjson.model.document import (
-    Attribute,
-    Dimension,
-    Model,
-    Node,
-    SparseTensor,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-)
+from onnxjson.model.document import Attribute, Dimension, Node, SparseTensor, Tensor, TensorShape, TensorType, Type
 from onnxjson.model.dtypes import DATA_TYPES, STRING
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope
@@ -38,9 +28,9 @@ class Constant(NamedTuple):
     is_default: bool
     """Whether an input has the same name, so that a caller may replace the value."""
 
-    def is_replaceable(self, model: Model) -> bool:
-        """Whether a caller replaces it: before version 4 of IR, every initializer is an input, and runtimes keep it."""
-        return self.is_default and (model.ir_version or 0) >= 4
+    def is_replaceable(self, ir_version: int | None) -> bool:
+        """Whether a caller may replace it: before version 4, every initializer is an input, and runtimes keep it."""
+        return self.is_default and (ir_version or 0) >= 4
 
     @property
     def value(self) -> Tensor | SparseTensor | None:

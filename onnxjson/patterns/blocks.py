@@ -50,7 +50,7 @@ def pattern_text(blocks: Sequence[Block]) -> str:
         SelectorError: two blocks make a value, or they make it from itself.
     """
     roots = tuple(_Blocks(blocks).roots())
-    return str(Pattern(roots[0] if len(roots) > 1 else roots[0]._replace(name=""), (), roots[1:]))
+    return str(Pattern(roots[0], (), roots[1:]))
 
 
 def replacement_text(blocks: Sequence[Block]) -> str:

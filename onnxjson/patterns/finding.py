@@ -30,15 +30,18 @@ class Match(NamedTuple):
     def names(self) -> dict[str, object]:
         """For each name of the pattern, the name of a value, or the value of an attribute.
 
-        For an attribute with a tensor, graph or other record, its kind, such as "tensor".
+        For an attribute with a tensor, graph or other record, its kind, such as "tensor"; ``@name`` for one that is
+        an attribute of the function around.
         """
         return {
-            name: bound.name if isinstance(bound, Value) else _plain(value_of(bound))
-            for name, bound in self.bindings.items()
+            name: bound.name if isinstance(bound, Value) else _plain(bound) for name, bound in self.bindings.items()
         }
 
 
-def _plain(value: object) -> object:
+def _plain(bound: Attribute) -> object:
+    if bound.ref_attr_name:
+        return f"@{bound.ref_attr_name}"
+    value = value_of(bound)
     items = value if isinstance(value, tuple) else (value,)
     if all(isinstance(each, int | float | str) for each in items):
         return value

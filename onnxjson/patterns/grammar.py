@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from onnxjson.model.display import suggest, visible
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_DEPTH, PATTERN_TEXT
 from onnxjson.patterns.expression import (
@@ -42,11 +43,12 @@ from onnxjson.patterns.expression import (
     ValuePattern,
     final_call,
 )
+from onnxjson.patterns.selector_terms import parse as parse_selector
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
     (?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf\b)|nan\b)
-    |(?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*(?:::[^\W\d]\w*)?)
+    |(?P<word>[^\W\d][\w.-]*::[^\W\d]\w*|[^\W\d]\w*(?:\.[^\W\d]\w*)*)
     |(?P<text>"(?:[^"\\]|\\.)*")
     |(?P<mark>::|->|\.\.\.|<=|>=|!=|.)
     |(?P<end>\Z))""",
@@ -55,7 +57,7 @@ _TOKEN: Final = re.compile(
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
 _DIGITS: Final = 9
 _OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
-_CHOICE: Final = re.compile(r'\(\s*(?:[\w.:*]+|"(?:[^"\\]|\\.)*")\s*\|')
+_CHOICE: Final = re.compile(r'\(\s*(?:[\w.:*-]+|"(?:[^"\\]|\\.)*")\s*\|')
 _SIZES: Final = re.compile(r"[kMG]\b")
 _SIZE: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
@@ -204,8 +206,7 @@ class _Parser:
         is_open = False
         if self._is("("):
             found = self._between("(", self._input, ")", may_be_empty=True)
-            inputs = [each for each in found if each is not None]
-            is_open = len(inputs) < len(found)
+            inputs, is_open = [each for each in found if each is not None], None in found
         return Call(
             tuple(operators), tuple(attributes), None if inputs is None else tuple(inputs), is_open, self._output(),
             self._called(),
@@ -223,9 +224,7 @@ class _Parser:
         if not self._is("as"):
             return ""
         self._next()
-        if not self._is("$"):
-            self._fail("$name")
-        return self._bound().name
+        return self._bound().name if self._is("$") else self._fail("$name")
 
     def _input(self) -> ValuePattern | None:
         if self._is("..."):
@@ -289,8 +288,7 @@ class _Parser:
         function = ""
         if self._token.kind == "word":
             if self._token.text not in FUNCTIONS:
-                near = suggest(self._token.text, set(FUNCTIONS))
-                self._fail(f"one of {', '.join(FUNCTIONS)}, or $name", hint=near or "")
+                self._fail(f"one of {', '.join(FUNCTIONS)}, or $name", hint=suggest(self._token.text, FUNCTIONS))
             function = self._next()
             self._expect("(")
         place = self._token.start
@@ -309,13 +307,10 @@ class _Parser:
         comparison = self._token.text
         if function in ("dtype", "shape") and comparison not in ("=", "!="):
             self._fail(f"= or != for {function}")
-        wanted: Number | Elements | Text | Bound
         if not function:
-            wanted = self._compared(comparison, names)
-        else:
-            self._next()
-            wanted = self._wanted(function, names)
-        return Condition(function, name, comparison, wanted)
+            return Condition("", name, comparison, self._compared(comparison, names))
+        self._next()
+        return Condition(function, name, comparison, self._wanted(function, names))
 
     def _wanted(self, function: str, names: dict[str, bool]) -> Number | Elements | Text | Bound:
         if function == "dtype":
@@ -325,8 +320,8 @@ class _Parser:
                 if not names.get(bound.name):
                     self._fail("the name of an attribute", at=place, found=str(bound))
                 return bound
-            if self._token.kind != "word":
-                self._fail("a data type, such as float16")
+            if self._token.text not in DATA_TYPE_NAMES.values():
+                self._fail("a data type, such as float16", hint=suggest(self._token.text, {*DATA_TYPE_NAMES.values()}))
             return Text(self._string())
         if function == "shape":
             if not self._is("["):
@@ -339,10 +334,9 @@ class _Parser:
     def _compared(self, comparison: str, names: dict[str, bool]) -> Number | Text | Bound:
         found = _SELECTOR.match(self._text, self._at)
         assert found is not None
-        if not found[1].strip():
-            self._next()
-            self._fail("a selector, such as op:Conv, a number or $name")
         self._next()
+        if not found[1].strip():
+            self._fail("a selector, such as op:Conv, a number or $name")
         if self._token.kind == "number":
             return Number(self._number())
         if comparison not in ("=", "!="):
@@ -353,9 +347,16 @@ class _Parser:
             if bound.name not in names:
                 self._fail("a name of the pattern", at=place, found=str(bound))
             return bound
+        selector = found[1].strip()
+        try:
+            terms = parse_selector(selector).terms or ()
+        except SelectorError as error:
+            self._fail("a selector, such as op:Conv", found=selector, hint=str(error))
+        if any(not each.key and "(" in each.value.text and not each.value.quoted for each in terms):
+            self._fail("terms such as op:Conv, or a name in quotes", found=selector)
         self._at = found.end()
         self._token = self._scan()
-        return Text(found[1].strip())
+        return Text(selector)
 
     def _number(self, *, sizes: bool = False) -> float:
         text = self._token.text
@@ -372,14 +373,11 @@ class _Parser:
 
     def _string(self) -> str:
         kind, text, start = self._token
-        if kind == "word":
-            return self._next()
-        try:
-            value: str = json.loads(text)
-        except ValueError:
-            self._fail("a text in the syntax of JSON", at=start)
         self._next()
-        return value
+        try:
+            return text if kind == "word" else str(json.loads(text))
+        except ValueError:
+            self._fail("a text in the syntax of JSON", at=start, found=text)
 
     def _count(self) -> int:
         if not self._token.text.isdecimal() or len(self._token.text) > _DIGITS:

@@ -159,6 +159,9 @@ def test_matches_that_share_nodes_are_listed_once_or_all() -> None:
         ("A -> ...{3,1} -> B", "1:12", "at least 3"),
         ("Concat(..., $x)", "1:11", '")" after "..."'),
         ("Relu($x) where dtype($x) < float16", "1:26", "= or !="),
+        ("Relu($x) where dtype($x) = floatish", "1:28", 'did you mean "float'),
+        ("Relu($x) where $x = op:Nope bad(", "1:21", "a name in quotes"),
+        ("Relu($x) where $x = attr:", "1:21", "nothing follows"),
     ],
 )
 def test_mistake_in_a_pattern_is_located(text: str, place: str, hint: str) -> None:
@@ -277,6 +280,9 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert "the pattern needs Tanh" in why.stdout
     assert run("find", path, "Softmax(").exit_code == 2
     assert "then the pattern" in run("find", path, path).stderr
+    near = json.loads(run("find", path, "Softmax(Cos(Relu($x)))", "--why", "--json").stdout)
+    assert near[0] == {"model": str(path), "absent": ["Cos"]}
+    assert near[1]["reasons"]
     assert run("find", path, "--why", "Relu(" * 50 + "$x" + ")" * 50).exit_code == 1
 
 
@@ -288,3 +294,17 @@ def test_pattern_of_nodes_finds_all_that_are_alike(model: Model) -> None:
     assert str(pattern_of(model.index, nodes[:1])).startswith("Div($a, 1.41421")
     with pytest.raises(SelectorError, match="have 2 that no other of them uses"):
         pattern_of(model.index, [nodes[0], nodes[-1]])
+
+
+def test_domain_with_a_hyphen_is_written_as_it_is() -> None:
+    (call,) = parse("(my.dom-x::Foo|Relu)($x)->Tanh").calls[1:]
+    assert call.operators == (Operator("Foo", "my.dom-x"), Operator("Relu"))
+
+
+def test_attribute_of_the_function_around_is_named() -> None:
+    model = model_of(
+        '<ir_version: 9, opset_import: ["" : 19, "d" : 1]> g (float[2] x) => (float[2] y) { y = d.f <a = 2.0> (x) } '
+        '<domain: "d", opset_import: ["" : 19]> f <a> (x) => (y) { y = LeakyRelu <alpha : float = @a> (x) }'
+    )
+    (match,) = find(model, "LeakyRelu<alpha=$v>($x)")
+    assert match.names == {"v": "@a", "x": "x"}

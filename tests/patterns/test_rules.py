@@ -365,3 +365,23 @@ def test_texts_of_a_rule_are_made_visible(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_bytes(msgspec.json.encode(rule))
     found = run("find", tmp_path / "m.onnx", "--rules", tmp_path / "r.json")
     assert found.stdout.startswith("info[a\\u{1b}[31m]: b\\u{a}\\u{1b}]0;c\\u{7}\n/graph/node/0")
+
+
+ONE_OUTPUT = """{"id": "a", "message": "b",
+ "pattern": [{"op_type": "Sigmoid", "input": ["$x"], "output": ["$s"]},
+             {"op_type": "Mul", "input": ["$x", "$s"], "output": ["$y"]}],
+ "replacement": [{"op_type": "Neg", "input": ["$x"], "output": ["$n"]},
+                 {"op_type": "Exp", "input": ["$n"], "output": ["$e"]},
+                 {"op_type": "Add", "input": ["$e", 1], "output": ["$a"]},
+                 {"op_type": "Div", "input": ["$x", "$a"], "output": ["$y"]}]}"""
+
+
+def test_rule_with_blocks_replaces_one_output(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(ONE_OUTPUT)
+    onnxjson.save(model_of("s = Sigmoid(x) y = Mul(x, s)", 20), tmp_path / "m.onnx")
+    found = run("find", tmp_path / "m.onnx", "--rules", tmp_path / "r.json", "--json")
+    assert '"y": "y"' in found.stdout
+    done = run("optimize", tmp_path / "m.onnx", "-p", f"rules:{tmp_path}", "-o", tmp_path / "o.onnx")
+    assert done.exit_code == 0, done.stderr
+    nodes = onnxjson.load(tmp_path / "o.onnx").graph.node  # type: ignore[union-attr]
+    assert [node.op_type for node in nodes] == ["Neg", "Exp", "Constant", "Add", "Div"]
