@@ -159,7 +159,7 @@ def test_selector_finds(selector: str, expected: list[str]) -> None:
     [
         ("", "the selector is empty"),
         ("/layer1/conv/Conf", 'nothing is called "/layer1/conv/Conf"; did you mean "/layer1/conv/Conv"'),
-        ("zzzzzz", 'nothing is called "zzzzzz"; `onnxjson show MODEL` gives an overview'),
+        ("zzzzzz", 'nothing is called "zzzzzz"; `onnxjson show MODEL` shows an overview'),
         ("/inner/Conv in:main", 'nothing is called "/inner/Conv" in the main graph; there is one elsewhere'),
         ("w", 'nothing is called "w"; it is an input or a constant, not a node'),
         ("op:Cnov", 'no node has op:Cnov; did you mean "Conv"?'),
