@@ -328,7 +328,7 @@ def test_messages_nest_as_deep_as_in_a_binary_and_no_deeper() -> None:
     deepest = nested(48)
     assert same(protojson.loads(protojson.dumps(serde.from_proto(deepest))), deepest)
     text = json_format.MessageToJson(nested(49)).encode()
-    with pytest.raises(DecodeError, match="messages nest deeper than 100 levels"):
+    with pytest.raises(DecodeError, match="messages nest deeper than the 100 levels"):
         protojson.loads(text)
     with pytest.raises(DecodeError, match="nest"):
         protojson.loads(b'{"graph":' * 100_000)
