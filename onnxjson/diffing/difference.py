@@ -232,7 +232,9 @@ def diff_models(
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align_by_names(base, target, is_edited=True) if is_edited else None
     if alignment is None:
-        alignment = align(base, target, base_content=contents[0], target_content=contents[1])
+        alignment = align(
+            base, target, base_content=contents[0], target_content=contents[1], names="names" not in ignore
+        )
     context = _describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems, names)

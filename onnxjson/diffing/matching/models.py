@@ -18,17 +18,23 @@ from onnxjson.model.operators import OperatorKey, attribute_defaults, function_k
 
 
 def align(
-    base: Model, target: Model, *, base_content: ContentOf = content, target_content: ContentOf = content
+    base: Model,
+    target: Model,
+    *,
+    base_content: ContentOf = content,
+    target_content: ContentOf = content,
+    names: bool = True,
 ) -> Alignment:
     """Pair the graphs, nodes and values of two models by structure.
 
-    Names decide only where structure leaves a choice; the order of nodes in the files does not matter.
+    Names decide only where structure leaves a choice, and with `names` are evidence for nodes whose neighbors changed;
+    the order of nodes in the files does not matter.
     `base_content` and `target_content` return the keys by which constants are compared.
 
     Raises:
         ChangedUnderneathError, FileError: weights in a file can no longer be read.
     """
-    return _Aligner(_ModelGraphs(base, base_content), _ModelGraphs(target, target_content)).align()
+    return _Aligner(_ModelGraphs(base, base_content), _ModelGraphs(target, target_content), names=names).align()
 
 
 class _ModelGraphs:
@@ -47,9 +53,10 @@ class _ModelGraphs:
 
 
 class _Aligner:
-    def __init__(self, base: _ModelGraphs, target: _ModelGraphs) -> None:
+    def __init__(self, base: _ModelGraphs, target: _ModelGraphs, *, names: bool) -> None:
         self.base = base
         self.target = target
+        self.names = names
         self.interner = Interner()
         self.pairs: list[GraphPair] = []
         self.degraded: list[str] = []
@@ -104,7 +111,7 @@ class _Aligner:
         its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
         self.base.columns[base.address], self.target.columns[target.address] = mine, its
         self._fill_defaults(mine, its)
-        pairing = match(mine, its, self.interner, outputs)
+        pairing = match(mine, its, self.interner, outputs, names=self.names)
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)

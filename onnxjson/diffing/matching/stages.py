@@ -32,8 +32,13 @@ _SLOTS_COMPARED: Final = 8
 _MOST_EDITS: Final = 512
 
 
-def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int, int]) -> NodePairing:
-    """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`."""
+def match(
+    base: Columns, target: Columns, interner: Interner, outputs: dict[int, int], *, names: bool = True
+) -> NodePairing:
+    """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`.
+
+    With `names`, the names of values are evidence where they agree with the structure.
+    """
     allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     pairing = NodePairing(base, target, outputs, allowed)
     if _are_same(base, target, outputs):
@@ -69,7 +74,8 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     pair_enclosed(pairing)
     repair_swaps(pairing)
     _pair_duplicates(pairing, *numbers)
-    follow_names(pairing)
+    if names:
+        follow_names(pairing)
     keep_equal(pairing)
     return pairing
 
