@@ -52,7 +52,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         '{"edit": "set-tensor", "tensor": "shape", "value": [1, -1, 64]}',
         '{"edit": "set-tensor", "tensor": "scale", "value": [0.5], "type": "float16[1]"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "file": "weights.npy"}',
-        '{"edit": "set-tensor", "tensor": "fc.weight", "at": "3,17", "value": 0.5}',
+        '{"edit": "set-tensor", "tensor": "fc.weight", "value": 0.5, "at": "3,17"}',
     )
 
     tensor: Annotated[

@@ -118,7 +118,8 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
         assert found.bench.here is not None
         assert found.bench.here.position == 1
         fields = list(found.app.screen.query("#dialog-input"))
-        assert [each.value for each in fields] in ([], ["dej"])  # type: ignore[attr-defined]
+        # A menu that fits the screen filters only after a slash.
+        assert [each.value for each in fields] in ([], [""], ["dej"])  # type: ignore[attr-defined]
 
     run(path, flow)
 
