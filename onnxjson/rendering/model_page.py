@@ -133,7 +133,7 @@ def _attribute(attribute: Attribute) -> str:
 
 
 def overlays_of(path: Path, index: Index, model: str) -> Overlays:
-    """Return what a report in JSON says about nodes.
+    """Return what a report in JSON states about nodes.
 
     Times and execution providers are from ``run``, errors from ``verify --locate``, differences from ``diff``.
 

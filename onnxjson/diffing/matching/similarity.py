@@ -286,7 +286,7 @@ def pair_enclosed(pairing: NodePairing) -> None:
 
 
 def unpaired_regions(pairing: NodePairing) -> list[tuple[list[int], list[int]]]:
-    """Return the unpaired nodes of both sides that are adjacent, or whose values the same pair or output takes."""
+    """Return the unpaired nodes of both sides that are adjacent, or whose values the same pair or output uses."""
     bases, targets = [nodes.tolist() for nodes in pairing.unmatched()]
     regions = Components()
     for side, (nodes, own) in enumerate(((bases, pairing.base), (targets, pairing.target))):
@@ -302,7 +302,7 @@ def unpaired_regions(pairing: NodePairing) -> list[tuple[list[int], list[int]]]:
 
 
 def _common_ends(pairing: NodePairing, bases: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield unpaired nodes of both sides whose values the same input of a pair, or the same output, takes."""
+    """Yield unpaired nodes of both sides whose values the same input of a pair, or the same output, uses."""
     one, other = pairing.base, pairing.target
     for base in bases:
         begin, end = one.begins[base], one.begins[base + 1]
