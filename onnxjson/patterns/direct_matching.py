@@ -17,7 +17,7 @@ from onnxjson.patterns.literals import Literals
 Bindings: TypeAlias = dict[str, Value | Attribute]
 _Find: TypeAlias = Callable[[str], Any]
 _Take: TypeAlias = Callable[[Any, "Walk"], bool]
-_TaketributeFits: TypeAlias = Callable[[str, AttributeValue, NodeRef, Bindings], bool]
+_AttributeFits: TypeAlias = Callable[[str, AttributeValue, NodeRef, Bindings], bool]
 _IsOptional: TypeAlias = Callable[[NodeRef, int], bool]
 
 _PLAIN: Final = (None, "", "ai.onnx")
@@ -61,7 +61,7 @@ class DirectMatcher:
     """
 
     def __init__(
-        self, index: Index, literals: Literals, call: Call, attribute_fits: _TaketributeFits, is_optional: _IsOptional
+        self, index: Index, literals: Literals, call: Call, attribute_fits: _AttributeFits, is_optional: _IsOptional
     ) -> None:
         self._index = index
         self._literals = literals
