@@ -32,6 +32,9 @@ FUSIONS: Final = {
 }  # fmt: skip
 """Fusions of optimizers, and the beginnings of the names of the rules with what they look for."""
 
+_FUSING: Final = ("onnxruntime", "transformers", "onnxscript", "onnxoptimizer", "onnxsim", "onnxslim", "rules")
+"""The passes that fuse nodes."""
+
 _PATH: Final = click.Path(path_type=Path)
 _SHARE: Final = click.FloatRange(0, 1)
 
@@ -101,8 +104,10 @@ def find_command(
     ctx.exit(code or (0 if any(each.matches for each in found) else 1))
 
 
-def explain(paths: Sequence[Path], fusion: str, view: reports.View) -> int:
-    """Show what the rules of a fusion match, and the nearest misses; return the exit code."""
+def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -> int:
+    """Show what the rules of a fusion of the pass `name` match, and the nearest misses; return the exit code."""
+    if name.partition(":")[0] not in _FUSING:
+        raise click.UsageError(f"the pass {name} fuses no nodes; these do: {', '.join(_FUSING)}")
     starts = FUSIONS.get(fusion.lower().replace("-", "").replace("alization", ""))
     if starts is None:
         raise click.UsageError(f"--fusion is one of {', '.join(FUSIONS)}, not {output.quoted(fusion)}")

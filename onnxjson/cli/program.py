@@ -56,10 +56,9 @@ def passes_command(ctx: click.Context, words: tuple[str, ...], *, fusion: str, v
     if words[:1] == ("explain",):
         if len(words) < 3:
             raise click.UsageError("write onnxjson passes explain PASS MODEL... --fusion NAME")
-        _entry(words[1], known)
         from onnxjson.cli.find import explain
 
-        ctx.exit(explain([Path(word) for word in words[2:]], fusion, view))
+        ctx.exit(explain(_entry(words[1], known).name, [Path(word) for word in words[2:]], fusion, view))
     if len(words) > 1:
         raise click.UsageError("name one pass")
     name = words[0] if words else None

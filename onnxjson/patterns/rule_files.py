@@ -1,5 +1,6 @@
 """Rules: a pattern with a message, and perhaps a replacement, in a JSON file (``onnxjson-rule/1``)."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -52,7 +53,7 @@ def read_rules(path: Path) -> list[Rule]:
 
     Raises:
         MissingInputError: there is no such file, or the folder has no rules.
-        DecodeError: a file is not a rule, or its pattern is misspelled.
+        DecodeError: a file is not a rule, its pattern is misspelled, or two rules have the same id.
         FileError: the system could not read it.
     """
     if not path.exists():
@@ -60,6 +61,10 @@ def read_rules(path: Path) -> list[Rule]:
     found = [_read(each) for each in sorted(path.glob("*.json"))] if path.is_dir() else [_read(path)]
     if not found:
         raise MissingInputError(f"'{visible(str(path), None)}' has no rules: no file in it ends in .json")
+    for name, count in Counter(rule.id for rule in found).items():
+        if count > 1:
+            called = visible(str(path), None)
+            raise DecodeError(f"{called}: {count} rules have the id '{visible(name)}'; rename them")
     return found
 
 

@@ -16,7 +16,7 @@ from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
 from onnxjson.patterns.blocks import Block, pattern_text
-from onnxjson.patterns.rule_files import SHIPPED, read_rules
+from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules, rule_bytes
 from onnxjson.patterns.searching import find, nearest_misses
 from tests.cli.running import run
 
@@ -268,6 +268,16 @@ def test_passes_explain_shows_what_nearly_was_fused(tmp_path: Path) -> None:
     assert shown.exit_code == 1
     assert 'input 1 of Div "d" is 1.25, the pattern needs 1.41421' in shown.stdout
     assert run("passes", "explain", "onnxruntime", tmp_path / "m.onnx", "--fusion", "unknown").exit_code == 2
+    shown = run("passes", "explain", "float16", tmp_path / "m.onnx", "--fusion", "gelu")
+    assert shown.exit_code == 2
+    assert "the pass float16 fuses no nodes" in shown.stderr
+
+
+def test_two_rules_with_one_id_are_refused(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(rule_bytes(Rule(id="twice", message="", pattern="Relu($x)")))
+    with pytest.raises(DecodeError, match="2 rules have the id 'twice'; rename them"):
+        read_rules(tmp_path)
 
 
 SHARED = """
