@@ -287,9 +287,9 @@ def test_dims_whose_exact_product_takes_minutes_are_told_at_once() -> None:
 
 def test_many_unknown_names_take_no_longer_than_many_names() -> None:
     nodes = [node("Relu", f"missing_{number}", f"y_{number}") for number in range(5_000)]
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(found(graph_of(*nodes))) == 5_000
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_long_chain_is_looked_at_without_recursion() -> None:

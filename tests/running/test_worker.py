@@ -163,7 +163,7 @@ def test_a_model_that_never_ends_is_an_error_within_the_limit(worker: Worker) ->
     start = time.monotonic()
     with pytest.raises(WorkerError, match="does not finish"):
         worker.check(small, full=True)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 15
     assert worker.check(GOOD) == ()
 
 
@@ -206,7 +206,7 @@ def test_a_job_that_another_thread_interrupts_ends_at_once_and_the_next_one_runs
         start = time.monotonic()
         with pytest.raises(WorkerError, match="does not answer"):
             worker.check(endless(), full=True)
-        assert time.monotonic() - start < 4
+        assert time.monotonic() - start < 15
         timer.join()
         assert server.poll() == 0
         assert worker.check(GOOD) == ()
