@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from onnxjson.model.display import counted, is_whole, visible
@@ -98,27 +98,32 @@ def _graph_text(summary: Summary) -> str:
 
 def _value_lines(values: Sequence[Value], width: int) -> list[str]:
     free = [each for each in values if not each.has_initializer]
-    rows = [(name, each.type or "no type", note) for name, each, note in _families(free)]
+    rows = [
+        (label, free[places[0]].type or "no type", f"{len(places):,} values" if len(places) > 1 else "")
+        for label, places in families([(each.name, each.type) for each in free])
+    ]
     lines = first_lines(table(rows, width), _MOST_VALUES)
     if len(free) < len(values):
         lines.append(f"  {'and ' if free else ''}{len(values) - len(free):,} that have initializers")
     return lines
 
 
-def _families(values: Sequence[Value]) -> list[tuple[str, Value, str]]:
-    """Return values by name; those of many layers, such as ``past_key_values.0.key``, become one with their count."""
-    families: dict[tuple[str, str, str], list[Value]] = {}
-    for each in values:
-        found = _LAYER.fullmatch(each.name)
-        start, end = (each.name, "\0") if found is None else (found[1], found[3])
-        families.setdefault((start, end, each.type or ""), []).append(each)
-    rows = []
-    for (start, end, _), members in families.items():
-        numbers = [] if end == "\0" else [each.name[len(start) : len(each.name) - len(end)] for each in members]
-        if len(members) >= _LEAST_LAYERS and numbers == [str(number) for number in range(len(members))]:
-            rows.append((f"{start}{{0..{len(members) - 1}}}{end}", members[0], f"{len(members):,} values"))
+def families(values: Iterable[tuple[str, Hashable]]) -> list[tuple[str, Sequence[int]]]:
+    """Return labels and positions of values, given by name and type.
+
+    Values of many layers, such as ``past_key_values.0.key``, have one label, ``past_key_values.{0..31}.key``.
+    """
+    found: dict[tuple[str, str, Hashable], list[tuple[int, str, str]]] = {}
+    for position, (name, its_type) in enumerate(values):
+        match = _LAYER.fullmatch(name)
+        start, number, end = (name, "", "\0") if match is None else match.groups()
+        found.setdefault((start, end, its_type), []).append((position, number, name))
+    rows: list[tuple[str, Sequence[int]]] = []
+    for (start, end, _), members in found.items():
+        if len(members) >= _LEAST_LAYERS and [each[1] for each in members] == [*map(str, range(len(members)))]:
+            rows.append((f"{start}{{0..{len(members) - 1}}}{end}", [each[0] for each in members]))
         else:
-            rows += [(each.name, each, "") for each in members]
+            rows += [(name, [position]) for position, _, name in members]
     return rows
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model, Tensor, Type
-from onnxjson.model.dtypes import BITS, DATA_TYPES, STRING
+from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPES, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError, LimitError
 from onnxjson.model.index import Index, Scope
@@ -215,19 +215,33 @@ class Inputs:
             raise FeedError(f'"{name}": {error}') from None
 
     def _array(self, each: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":
+        import numpy
+
         requested = self._requested_elements(each, data_type, dims, draw.generator)
         if requested is not None:
             return requested
+        past = self._past(draw.sizes)
+        if past is not None and "mask" in each.name.lower() and data_type in (BOOL, *random_values.INDEX_TYPES):
+            return numpy.ones(dims, numpy_dtype(data_type))
         if data_type in random_values.INDEX_TYPES:
             for side, name in enumerate(each.names):
                 nodes = self._scopes[side].graph.node if name is not None else ()
                 role = random_values.role_of(name or "", nodes, self._axis_size(side, draw.sizes))
+                if past is not None and "position" in each.name.lower():
+                    places = past + numpy.arange(dims[-1] if dims else 1).reshape(dims[-1:])
+                    most = role[1] if role is not None and role[0] == "index" else numpy.iinfo("int32").max
+                    return numpy.broadcast_to(places % most, dims).astype(numpy_dtype(data_type))
                 if role is not None:
                     return random_values.role_elements(*role, dims, draw.generator).astype(numpy_dtype(data_type))
             if "mask" in each.name.lower():
                 return _mask(dims, draw.generator).astype(numpy_dtype(data_type))
         low, high = _BYTES.get(data_type, _SMALL)
         return random_values.random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
+
+    def _past(self, sizes: Mapping[Hashable, int]) -> int | None:
+        """Return the length of the cache of a decoder; None if the models have none."""
+        cache = self.shapes.cache
+        return None if cache is None else self.shapes.dimensions.size_of(cache.past, sizes)
 
     def _axis_size(self, side: int, sizes: Mapping[Hashable, int]) -> AxisSizeOf:
         dimensions = self.shapes.dimensions

@@ -48,17 +48,18 @@ class Dimensions:
             return one == other
         if isinstance(one, int):
             one, other = other, one
-        first = self._root(one)
+        first = self.root(one)
         if isinstance(other, int):
             return self._sizes.setdefault(first, other) == other
-        second = self._root(other)
+        second = self.root(other)
         if first != second:
             size = self._sizes.get(second)
             self._above[second] = first
             return size is None or self._sizes.setdefault(first, size) == size
         return True
 
-    def _root(self, dimension: Hashable) -> Hashable:
+    def root(self, dimension: Hashable) -> Hashable:
+        """Return the key that all dimensions that are the same have in common."""
         while (above := self._above.get(dimension, dimension)) != dimension:
             dimension = above
         return dimension
@@ -68,7 +69,7 @@ class Dimensions:
         found: dict[Hashable, None] = {}
         for shape in shapes:
             for dimension in shape:
-                if not isinstance(dimension, int) and (root := self._root(dimension)) not in self._sizes:
+                if not isinstance(dimension, int) and (root := self.root(dimension)) not in self._sizes:
                     found[root] = None
         return list(found)
 
@@ -76,7 +77,7 @@ class Dimensions:
         """Return the size of a dimension, with sizes `given` for open ones; None if it has none."""
         if isinstance(dimension, int):
             return dimension
-        root = self._root(dimension)
+        root = self.root(dimension)
         return self._sizes.get(root, given.get(root))
 
     def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
@@ -182,6 +183,15 @@ class Input(NamedTuple):
         return next(name for name in self.names if name is not None)
 
 
+class Cache(NamedTuple):
+    """Lengths in the inputs of a decoder that keeps keys and values of earlier tokens."""
+
+    past: AxisSize
+    new: AxisSize
+    totals: tuple[Hashable, ...]
+    """Lengths of masks, which are the sum of the others."""
+
+
 class Shapes:
     """Shapes of all inputs.
 
@@ -200,6 +210,7 @@ class Shapes:
         """Open dimensions, also named ones, by ``input:axis``."""
         self.by_name = {each.name: self._shape(each) for each in inputs}
         """Shapes of the inputs; None if the rank is unknown."""
+        self.cache = self._found_cache()
         self._bind(dims, shapes)
 
     @property
@@ -226,10 +237,30 @@ class Shapes:
                     self.dimensions.join(one, other)
         return shape
 
+    def _found_cache(self) -> Cache | None:
+        """Find the lengths of a cache by the names that exporters give to inputs."""
+        kinds: dict[str, list[Sequence[AxisSize]]] = {"cache": [], "mask": [], "": []}
+        for name, shape in self.by_name.items():
+            low = name.lower()
+            is_cache = len(shape or ()) > 2 and ("past" in low or "cache" in low)
+            is_mask = "mask" in low and ("decoder" in low or "encoder" not in low)
+            if shape:
+                kinds["cache" if is_cache else "mask" if is_mask else ""].append(shape)
+        lengths = [each for shape in kinds["cache"][:1] for each in shape[1:] if not isinstance(each, int)]
+        if not lengths or not kinds[""]:
+            return None
+        tokens = next((shape for name, shape in self.by_name.items() if shape and "input" in name), kinds[""][0])
+        known = {self.dimensions.root(each) for kind in ("cache", "") for shape in kinds[kind] for each in shape}
+        totals = [shape[-1] for shape in kinds["mask"] if self.dimensions.root(shape[-1]) not in known]
+        is_open = [each for each in totals if not isinstance(each, int) and _expression(each) is None]
+        return Cache(lengths[-1], tokens[min(1, len(tokens) - 1)], tuple(is_open))
+
     def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
         known = {name for each in self._inputs for name in each.names if name}
         for name, size in dims.items():
             dimensions = self._names.get(name) or self._places.get(name)
+            if dimensions is None and name == "past" and self.cache is not None:
+                dimensions = [self.cache.past]
             if dimensions is None:
                 head, _, axis = name.rpartition(":")
                 if head in known and axis.isdecimal():
@@ -271,7 +302,8 @@ class Shapes:
 
     def open_dimensions(self) -> list[Hashable]:
         """Return the dimensions without a size, in order of appearance, except those computed from others."""
-        return [each for each in self._all_open() if _expression(each) is None]
+        totals = {self.dimensions.root(each) for each in (self.cache.totals if self.cache else ())}
+        return [each for each in self._all_open() if _expression(each) is None and each not in totals]
 
     def _all_open(self) -> list[Hashable]:
         return self.dimensions.open_in([shape for shape in self.by_name.values() if shape is not None])
@@ -292,6 +324,8 @@ class Shapes:
 
     def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
         """Compute the size of a dimension such as ``past + 1``."""
+        if self.cache is not None and dimension in map(self.dimensions.root, self.cache.totals):
+            return sum(self.dimensions.sized((self.cache.past, self.cache.new), given))
         assert isinstance(dimension, tuple)
         owner, text = dimension
         sizes = {name: self.dimensions.size_of((owner, name), given) for name in IDENTIFIER.findall(text)}

@@ -128,6 +128,37 @@ class Encoder(nn.Module):
         return states
 
 
+class Decoder(nn.Module):
+    """A network of the GPT kind: two layers over new words, with a cache of the keys and values of those before."""
+
+    def __init__(self, width: int = 16, heads: int = 2) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, width)
+        self.positions = nn.Embedding(64, width)
+        self.layers = nn.ModuleList([Layer(width, heads) for _ in range(2)])
+        self.head = nn.Linear(width, 50)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, past: list[Tensor]
+    ) -> tuple[Tensor, ...]:
+        states = self.words(input_ids) + self.positions(position_ids)
+        places = torch.arange(attention_mask.shape[1])
+        seen = (places[None, None, None, :] <= position_ids[:, None, :, None]) & attention_mask[:, None, None, :].bool()
+        mask = torch.where(seen, 0.0, -10000.0)
+        present = []
+        for number, layer in enumerate(self.layers):
+            attention = layer.attention
+            parts = (attention.query, attention.key, attention.value)
+            query, key, value = (attention._split(part(states)) for part in parts)
+            key, value = torch.cat([past[2 * number], key], 2), torch.cat([past[2 * number + 1], value], 2)
+            present += [key, value]
+            scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) + mask
+            mixed = (scores.softmax(-1) @ value).transpose(1, 2)
+            states = layer.attention_norm(states + attention.output(mixed.reshape(states.shape)))
+            states = layer.norm(states + layer.narrow(functional.gelu(layer.wide(states))))
+        return self.head(states), *present
+
+
 class Branches(nn.Module):
     """Control flow that depends on the data: a loop around a condition."""
 
@@ -166,11 +197,24 @@ def main(folder: Path) -> None:
     axes = {"words": {0: "batch", 1: "length"}, "mask": {0: "batch", 1: "length"}}
     named: dict[str, object] = {"input_names": ["words", "mask"], "output_names": ["states"]}
     sizes = {"words": {0: "batch", 1: "length"}, "mask": {0: "batch", 1: "length"}}
+    cache = [f"past_key_values.{number}.{kind}" for number in range(2) for kind in ("key", "value")]
+    tokens = torch.ones(2, 3, dtype=torch.int64)
+    step = tokens, torch.ones(2, 8, dtype=torch.int64), torch.arange(5, 8) * tokens, [torch.ones(2, 2, 5, 8)] * 4
+    new, before = {0: "batch", 1: "sequence"}, {0: "batch", 2: "past"}
+    given = ["input_ids", "attention_mask", "position_ids"]
+    decoding: dict[str, object] = {
+        "input_names": given + cache,
+        "output_names": ["logits", *[name.replace("past_key_values", "present") for name in cache]],
+    }
+    lengths = {**dict.fromkeys(given, new), "attention_mask": {0: "batch", 1: "total"}, **dict.fromkeys(cache, before)}
+    nested = {**{name: lengths[name] for name in given}, "past": [before] * 4}
     makers: dict[str, Callable[[Path], None]] = {
         "mobile_ts.onnx": lambda path: torchscript(_fresh(Mobile), image, path, input_names=["image"]),
         "mobile_dynamo.onnx": lambda path: dynamo(_fresh(Mobile), image, path, input_names=["image"]),
         "encoder_ts.onnx": lambda path: torchscript(_fresh(Encoder), words, path, dynamic_axes=axes, **named),
         "encoder_dynamo.onnx": lambda path: dynamo(_fresh(Encoder), words, path, dynamic_shapes=sizes, **named),
+        "decoder_ts.onnx": lambda path: torchscript(_fresh(Decoder), step, path, dynamic_axes=lengths, **decoding),
+        "decoder_dynamo.onnx": lambda path: dynamo(_fresh(Decoder), step, path, dynamic_shapes=nested, **decoding),
         "branches_ts.onnx": lambda path: torchscript(
             torch.jit.script(Branches()), (torch.ones(3), torch.tensor(4)), path, input_names=["numbers", "rounds"]
         ),

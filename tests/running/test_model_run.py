@@ -122,6 +122,18 @@ def test_indices_stay_within_what_they_index_and_masks_are_masks(worker: Worker)
     assert set(inputs["attention_mask"].tolist()) == {0, 1}
 
 
+def test_a_decoder_with_a_cache_gets_a_whole_mask_and_the_next_positions(worker: Worker) -> None:
+    decoder = onnxjson.load(Path(__file__).parents[1] / "models" / "decoder_ts.onnx")
+    options = InputOptions(dims={"past": 60, "sequence": 6, "batch": 2})
+    result = run(decoder, worker, input_options=options)
+    values = {name: as_array(value) for name, value in result.cases[0].inputs.items()}
+    assert values["attention_mask"].tolist() == [[1] * 66] * 2
+    assert values["position_ids"].tolist() == [[60, 61, 62, 63, 0, 1]] * 2  # the model has 64 positions
+    # What the user says about the length of the mask stays.
+    given = run(decoder, worker, input_options=InputOptions(dims={"past": 3, "total": 9}))
+    assert as_array(given.cases[0].inputs["attention_mask"]).shape == (1, 9)
+
+
 def test_initializers_among_the_inputs_need_no_value_and_take_one(worker: Worker) -> None:
     old, new = (
         model(

@@ -1,9 +1,11 @@
 """Two models compared: counts of runs that failed, NaN, pairs by structure, sizes, dtypes."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -14,6 +16,7 @@ from onnxjson.running.input_files import DataSet
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
+from tests.running.decoders import genai_decoder
 from tests.running.small_models import model, scaled
 
 
@@ -320,3 +323,22 @@ def test_sequences_have_the_tolerance_of_their_elements(worker: Worker) -> None:
     (output,) = compared(split(2), split(2.00001), worker).outputs
     assert (output.dtype, output.failed) == ("seq(float32)", 0)
     assert output.tolerance.relative == 1e-4
+
+
+@pytest.mark.parametrize("name", ["decoder_ts", "decoder_dynamo", "genai"])
+def test_a_cache_its_mask_and_positions_fit_each_other(name: str, tmp_path: Path) -> None:
+    path = Path(__file__).parents[1] / "models" / f"{name}.onnx"
+    if name == "genai":
+        path = tmp_path / "genai.onnx"
+        onnx.save(genai_decoder(), path)
+    found = verify(path, path, dims={"past": 16})
+    assert found.equal
+    assert not found.notes
+    for run in found.runs:
+        total = run.sizes.get("total", run.sizes.get("total_sequence_length", 0))
+        new = run.sizes.get("sequence", run.sizes.get("sequence_length", 0))
+        assert total == 16 + new
+    if name == "genai":
+        other = tmp_path / "other.onnx"
+        onnx.save(genai_decoder(scale=1.3), other)
+        assert not verify(path, other, dims={"past": 16}).equal

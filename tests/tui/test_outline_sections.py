@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.document import Graph, Model, Node, Tensor, ValueInfo
 from onnxjson.model.index import Index
 from onnxjson.rendering.tables import plain
 from onnxjson_tui.rows.outline import Outline
@@ -91,6 +91,21 @@ def test_open_sections_show_what_is_in_them() -> None:
     assert _row(sections, 2).operator == ("", "Add")
     assert _row(sections, 11).address == "/graph/initializer/0"
     assert _row(sections, 14).address == "/functions/0"
+
+
+def test_inputs_of_all_layers_are_one_row_that_opens() -> None:
+    names = ["ids", *[f"past.{number}.{kind}" for number in range(6) for kind in ("key", "value")]]
+    graph = Graph(input=tuple([ValueInfo(name=name) for name in names]))
+    sections = _sections(Model(graph=graph), "\0inputs", "\0inputs past.{0..5}.value")
+    assert _lines(sections) == [
+        "- inputs                        13",
+        "   ids",
+        " + past.{0..5}.key        6 inputs",
+        " - past.{0..5}.value      6 inputs",
+        *[f"   past.{number}.value" for number in range(6)],
+    ]
+    assert _row(sections, 5).address == "/graph/input/4"
+    assert len(_sections(Model(graph=graph))) == 1
 
 
 def test_bars_are_blocks_where_the_terminal_has_them() -> None:

@@ -16,6 +16,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import stored_bytes
+from onnxjson.rendering.summary_text import families
 from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, size
 from onnxjson.rendering.values import tensor_type_text
 from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
@@ -63,6 +64,7 @@ class Section(NamedTuple):
     row: Callable[[int], Row]
     starts_open: bool = False
     is_counted: bool = True  # whether the length is the real number of rows
+    total: int | None = None  # number in the heading, if rows are folded
 
     @property
     def key(self) -> str:
@@ -116,7 +118,8 @@ class OutlineLines:
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
             return section.row(inner)
-        detail = f"{section.length:,}" if section.is_counted else ""
+        total = section.length if section.total is None else section.total
+        detail = f"{total:,}" if section.is_counted else ""
         return Row("section", section.name, detail, key=section.key, is_open=self.is_open(section))
 
     def around(self, number: int) -> int:
@@ -134,8 +137,7 @@ class OutlineLines:
             is_counted = len(graph.node) < _MANY or "\0operators" in self._opened
             length = len(self._operators) if is_counted else 1
             found.append(Section("operators", length, self._operator, is_counted=is_counted))
-            found.append(Section("inputs", len(graph.input), partial(self._value, "input")))
-            found.append(Section("outputs", len(graph.output), partial(self._value, "output")))
+            found += [self._values("input", graph.input), self._values("output", graph.output)]
         if isinstance(graph, Graph):
             count = len(graph.initializer) + len(graph.sparse_initializer)
             found.append(Section("initializers", count, self._initializer))
@@ -162,6 +164,29 @@ class OutlineLines:
         most = self._operators[0][1]
         name = visible(operator_name(*key), _NAME)
         return Row("operator", name, f"{count:,}", operator=key, share=count / most)
+
+    def _values(self, kind: Literal["input", "output"], values: Sequence[str | ValueInfo]) -> Section:
+        section = Section(f"{kind}s", len(values), partial(self._value, kind))
+        if not self.is_open(section):
+            return section
+        rows: list[Row | int] = []
+        named = [(each, None) if isinstance(each, str) else (each.name or "", each.type) for each in values]
+        for label, places in families(named):
+            if len(places) > 1:
+                key = f"{section.key} {label}"
+                first = self._value(kind, places[0])
+                count = f" {len(places):,} {kind}s"
+                rows.append(
+                    first._replace(label=visible(label, _NAME), more=count, key=key, is_open=key in self._opened)
+                )
+            if len(places) == 1 or f"{section.key} {label}" in self._opened:
+                rows += places
+
+        def row(number: int) -> Row:
+            found = rows[number]
+            return self._value(kind, found) if isinstance(found, int) else found
+
+        return section._replace(length=len(rows), row=row, total=len(values))
 
     def _value(self, kind: Literal["input", "output"], number: int) -> Row:
         assert self._scope is not None
@@ -244,8 +269,8 @@ def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:
     if row.scope is not None:
         text = outline_line(row.scope, width - 1, ascii_only=ascii_only)
         return (Span(" " + text),)
+    mark = ("-" if ascii_only else "▾") if row.is_open else ("+" if ascii_only else "▸")
     if row.kind == "section":
-        mark = ("-" if ascii_only else "▾") if row.is_open else ("+" if ascii_only else "▸")
         label = f"{mark} {row.label}"
         return (Span(padded(label, max(width - cells(row.detail), 0)), "title"), Span(row.detail, "quiet"))
     if row.kind == "operator":
@@ -258,7 +283,8 @@ def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:
         most = max(width * 3 // 5, width - 5 - cells(row.label), 8)
         tail = f"  {shortened(detail, most)}" if detail else ""
     room = max(width - 3 - cells(tail), 1)
-    return (Span("   " + padded(shortened(row.label, room), room)), Span(tail, "quiet"))
+    lead = "   " if row.is_open is None else f" {mark} "
+    return (Span(lead + padded(shortened(row.label, room), room)), Span(tail, "quiet"))
 
 
 def _bar(share: float, *, ascii_only: bool) -> str:
