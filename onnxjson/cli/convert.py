@@ -9,7 +9,6 @@ import msgspec
 
 from onnxjson.cli import external_data, options, output, reports
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
-from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.text_file import is_other_json
 from onnxjson.model.dataflow import sort_nodes
@@ -17,12 +16,10 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, OnnxJsonError, OutputError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.rendering.exact import as_json
 from onnxjson.running import checking
 from onnxjson.storage import files
 from onnxjson.storage.files import Format, Loaded
 from onnxjson.storage.identity import open_source
-from onnxjson.storage.pruning import prune_blobs
 
 
 @options.command("convert")
@@ -129,6 +126,8 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     of_model = checking.of_model(source, loaded, most=output.SHOWN)
     found = [*loaded.warnings, *[msgspec.structs.replace(each, severity="warning") for each in of_model]]
     if lossy and form == "protojson":
+        from onnxjson.codecs import protojson
+
         found += checking.located(source, loaded, list(protojson.losses(loaded.model)))
     output.findings(found, limit=output.SHOWN)
 
@@ -154,6 +153,9 @@ def fmt_command(
     onnxjson fmt --check models/*.onnx.json
     onnxjson fmt --sort m.onnx.json
     """
+    from onnxjson.rendering.exact import as_json
+    from onnxjson.storage.pruning import prune_blobs
+
     only_check = given["only_check"]
     if only_check and prunes:
         raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")

@@ -94,7 +94,7 @@ def diff_command(
     request = diff_git.request_of(words, after, in_git=in_git, staged=staged)
     if request is not None:
         if view.color == "auto" and view.destination is None:
-            view = replace(view, color="always" if diff_git.is_coloured() else "never")
+            view = view._replace(color="always" if diff_git.is_coloured() else "never")
         code = diff_git.run(request, replace(wanted, view=view))
         ctx.exit(0 if code == 1 and exit_zero else code)
     one, other = words or [Path(word) for word in after or ()]

@@ -192,7 +192,7 @@ def _is_other_json(version: Version) -> bool:
 def _both(change: Change, old: Version, new: Version, options: Options) -> _Compared:
     pieces: list[str] = []
     if options.form not in _FOR_ONE:
-        options = replace(options, view=replace(options.view, collected=pieces))
+        options = replace(options, view=options.view._replace(collected=pieces))
     bind = options.form != "unified"
     with open_version(old, bind=bind) as one, open_version(new, bind=bind) as other:
         differs, problems = compare(one, other, options)

@@ -1,6 +1,5 @@
 """The table of all commands; the module of a command is imported when the command is called."""
 
-import difflib
 import importlib
 import os
 import sys
@@ -11,7 +10,6 @@ import click
 
 from onnxjson.cli import output
 from onnxjson.model.display import whole_texts
-from onnxjson.rendering.tables import distinct_texts
 
 
 class Entry(NamedTuple):
@@ -98,6 +96,8 @@ class LazyGroup(click.Group):
         """The command that `args` begin with; the error for an unknown name suggests the nearest one."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
@@ -114,6 +114,8 @@ class LazyGroup(click.Group):
 
         Names are shown in full unless a terminal shows them; there, no two are cut to the same text.
         """
+        from onnxjson.rendering.tables import distinct_texts
+
         try:
             with whole_texts(not output.is_terminal(sys.stdout)), distinct_texts():
                 try:

@@ -23,14 +23,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 import click
 
 from onnxjson.model.display import ELLIPSIS, unprintable, visible
 from onnxjson.model.display import counted as counted
-from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonError, OtherJsonError, OutputError
-from onnxjson.rendering import tables
+
+if TYPE_CHECKING:  # loaded where it is needed: --help is printed without msgspec
+    from onnxjson.model.errors import Finding, OnnxJsonError
 
 PATIENCE: Final = 1.0
 QUIET: Final = "onnxjson.cli.output.quiet"
@@ -65,6 +66,8 @@ def make_robust() -> None:
 
 def line(text: str) -> str:
     """Return `text` without anything that a terminal would interpret."""
+    if text.isascii() and text.isprintable():
+        return text
     return unprintable().sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
@@ -126,7 +129,7 @@ def failure(code: int, text: str) -> None:
     _echo(click.style(f"onnxjson: error[{code}]", fg="red") + ": " + line(text), err=True, color=_colour())
 
 
-def finding_line(finding: Finding) -> str:
+def finding_line(finding: "Finding") -> str:
     """``file:line:column: severity[code]: message; hint``, in the colours of the severity."""
     place = finding.file
     if finding.line:
@@ -138,7 +141,7 @@ def finding_line(finding: Finding) -> str:
     return (f"{line(place)}: " if place else "") + severity + ": " + line(finding.message + hint)
 
 
-def findings(found: Sequence[Finding], *, limit: int | None = None) -> None:
+def findings(found: "Sequence[Finding]", *, limit: int | None = None) -> None:
     """A line for each, on standard error, at most `limit`."""
     for finding in found[:limit]:
         _echo(finding_line(finding), err=True, color=_colour())
@@ -146,7 +149,7 @@ def findings(found: Sequence[Finding], *, limit: int | None = None) -> None:
         talk(f"... and {len(found) - limit:,} more; `onnxjson check` lists all")
 
 
-def findings_data(found: Sequence[Finding], *, coloured: bool) -> None:
+def findings_data(found: "Sequence[Finding]", *, coloured: bool) -> None:
     """A line for each, on standard output."""
     for finding in found:
         _echo(finding_line(finding), color=coloured)
@@ -154,6 +157,8 @@ def findings_data(found: Sequence[Finding], *, coloured: bool) -> None:
 
 def size(path: os.PathLike[str]) -> str:
     """The size of a file: ``1.2 kB``, decimal units."""
+    from onnxjson.rendering import tables
+
     return tables.size(os.stat(path).st_size)
 
 
@@ -161,6 +166,8 @@ def stdout() -> BinaryIO:
     """Standard output for bytes; a closed one is an OutputError."""
     buffer: BinaryIO | None = getattr(sys.stdout, "buffer", None)
     if buffer is None:
+        from onnxjson.model.errors import OutputError
+
         raise OutputError("standard output is closed; redirect it to a file or a program")
     return buffer
 
@@ -209,6 +216,8 @@ _in_progress: Final[list[list[str]]] = []
 
 
 def _show_after_a_second(done: threading.Event) -> None:
+    from onnxjson.rendering import tables
+
     if done.wait(PATIENCE):
         return
     for frame in itertools.cycle("-\\|/"):
@@ -244,11 +253,15 @@ SHOWN: Final = 20
 
 def is_internal(error: Exception) -> bool:
     """Whether the failure is a bug of this program."""
+    from onnxjson.model.errors import OnnxJsonError
+
     return not isinstance(error, (OnnxJsonError, click.ClickException, click.Abort, OSError, MemoryError))
 
 
 def report_failure(error: Exception) -> int:
     """Print what failed on standard error; return the exit code."""
+    from onnxjson.model.errors import DecodeError, EncodeError
+
     if isinstance(error, click.Abort):
         talk("onnxjson: interrupted", always=True)
         return INTERRUPTED
@@ -271,8 +284,10 @@ def report_failure(error: Exception) -> int:
     return code
 
 
-def leave_or_report(path: Path, error: OnnxJsonError) -> int:
+def leave_or_report(path: Path, error: "OnnxJsonError") -> int:
     """Report a failure, or that a file is left alone: other programs use the ending .onnx.json too."""
+    from onnxjson.model.errors import OtherJsonError
+
     if not isinstance(error, OtherJsonError) or not path.name.endswith(".onnx.json"):
         return report_failure(error)
     talk(f"{error}; left alone")
@@ -284,6 +299,8 @@ _OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
 
 def _code_and_text(error: Exception) -> tuple[int, str]:
     """The exit code of a failure, and its line."""
+    from onnxjson.model.errors import OnnxJsonError
+
     match error:
         case OnnxJsonError():
             return error.exit_code, str(error)

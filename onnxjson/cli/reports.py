@@ -1,12 +1,10 @@
 """Reports: one result in the requested form, to a file, a terminal with colours and a pager, or a pipe."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import click
 
@@ -39,8 +37,7 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = {
 _WIDEST: Final = 120
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """Requested presentation of a report."""
 
     form: str = "text"
@@ -92,6 +89,8 @@ class View:
 
     def write_objects(self, values: Sequence[Mapping[str, object]]) -> None:
         """Print or write a JSON array, an object on each line."""
+        import json
+
         lines = ",\n".join([json.dumps(value) for value in values])
         self.write([f"[\n{lines}\n]\n" if values else "[]\n"])
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.codecs.reading.tree import wide_encoding
 from onnxjson.model.addresses import refuse_conflicts
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, Finding
@@ -44,7 +43,11 @@ def looks_like_text(head: bytes) -> bool:
     stripped = head.removeprefix(_BOM).lstrip(b" \t\r\n")
     if not stripped:
         return len(head) < 4096
-    return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith(b"<<<<<<<") or wide_encoding(stripped) is not None
+    if stripped[:1] not in (b"\xff", b"\xfe", b"\0"):
+        return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith(b"<<<<<<<")
+    from onnxjson.codecs.reading.tree import wide_encoding
+
+    return wide_encoding(stripped) is not None
 
 
 def is_printable(head: bytes) -> bool:

@@ -19,27 +19,19 @@ Only complete texts are kept. The cache never fails: without it, git waits a lit
 
 import hashlib
 import os
-import secrets
 import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from onnxjson.codecs import text_file
-from onnxjson.codecs.canonical_values import INDENTS
-from onnxjson.codecs.canonical_writer import TextWriter
-from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, Pointer, lfs_file, lfs_pointer, lfs_storage
-from onnxjson.model.display import visible, whole_texts
-from onnxjson.model.document import Model
-from onnxjson.model.errors import ConflictError, FileError, LimitError, OnnxJsonError, OtherJsonError
-from onnxjson.model.limits import TEXTCONV_BYTES
-from onnxjson.model.payloads import Data, Digest
-from onnxjson.storage import files
+from onnxjson.model.display import visible
+from onnxjson.model.errors import FileError, OnnxJsonError
 
 SECONDS: Final = 120
 """Time limit for one file."""
@@ -49,9 +41,6 @@ _WORTH_KEEPING: Final = 0.05
 
 _CACHED_FROM: Final = 64 * 1024
 """Minimum size, in bytes, of a file whose text may be in the cache."""
-
-_LONGEST_LINE: Final = 2000
-"""Maximum size, in bytes, of a line of a text that is not a model; base64 of weights is longer."""
 
 Pieces = list[bytes | bytearray | memoryview]
 
@@ -98,76 +87,12 @@ def _model_text(path: Path) -> Pieces:
     sha256 = _sha256(path) if is_big else ""
     if is_big and (text := read_cached(sha256)) is not None:
         return [text]
-    pieces: Pieces = []
-    left = TEXTCONV_BYTES
+    from onnxjson.git import shown_text  # half of the start, which a text in the cache does not need
 
-    def write(piece: bytes | bytearray | memoryview) -> None:
-        nonlocal left
-        left -= len(piece)
-        if left < 0:
-            raise LimitError(f"its text has more than {TEXTCONV_BYTES:,} bytes")
-        pieces.append(piece)
-
-    try:
-        loaded = files.load(path, bind=False)
-    except ConflictError:
-        _write_conflicted(path, write)
-        return pieces
-    except OtherJsonError:
-        return [path.read_bytes()]
-    except OnnxJsonError as error:
-        lines = _readable_lines(path)
-        if lines is None:
-            raise
-        return [_reason(path, error).replace(b"not shown", b"shown as it is", 1) + b"\n", *lines]
-    write_text(loaded.model, write)
-    if not _is_canonical(path, loaded):
-        what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"
-        write(f"the file is not {what}; sha256 {sha256 or _sha256(path)}\n".encode())
-    if is_big and time.monotonic() - started > _WORTH_KEEPING:
+    pieces, is_complete = shown_text.text_of(path, partial(_reason, path))
+    if is_complete and is_big and time.monotonic() - started > _WORTH_KEEPING:
         cache_text(sha256, pieces)
     return pieces
-
-
-def _write_conflicted(path: Path, write: Callable[[bytes], object]) -> None:
-    """Write the conflicts of a merge in words, then the merged model as any other; lines differ if the file does."""
-    from onnxjson.rendering.conflict_text import conflict_lines, headline
-
-    loaded = files.load(path, bind=False, conflicted=True)
-    with whole_texts():
-        for line in (f"{headline(loaded.conflicts)} of a merge", *conflict_lines(loaded.model, loaded.conflicts)):
-            write(f"{line}\n".encode())
-    write_text(loaded.model, write)
-    write(f"sha256 of the file with the conflicts: {_sha256(path)}\n".encode())
-
-
-def _is_canonical(path: Path, loaded: files.Loaded) -> bool:
-    """Whether no other file has the same text, so that no line has to distinguish them."""
-    if loaded.format == "onnx":
-        return not loaded.warnings
-    return loaded.format == "json" and files.is_canonical(path, loaded)
-
-
-def _readable_lines(path: Path) -> Pieces | None:
-    """Lines of a text that is not a model, long ones as their SHA-256; None if the file is not a text."""
-    if path.stat().st_size > TEXTCONV_BYTES:
-        return None
-    content = path.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return None
-    if not text_file.is_printable(content):
-        return None
-    lines: Pieces = []
-    for line in content.splitlines(keepends=True):
-        if len(line) > _LONGEST_LINE:
-            start, digest = line[:80].decode(errors="ignore"), hashlib.sha256(line).hexdigest()
-            line = f"{start}... {len(line)} bytes, sha256 {digest}\n".encode()
-        lines.append(line)
-    if lines and not bytes(lines[-1]).endswith(b"\n"):
-        lines.append(b"\n")
-    return lines
 
 
 def _from_local_store(wanted: Pointer) -> Path | None:
@@ -225,38 +150,7 @@ def _limit_time() -> None:
 
 
 VERSION: Final = 1
-"""Version of the texts that this module writes, and of the cache."""
-
-
-class _Shown(Weights):
-    """Form of big tensors: their SHA-256, or the blob that the file names."""
-
-    __slots__ = ()
-
-    def kind(self, data: Data, storage: str | None) -> str:  # type: ignore[override]
-        """See `Weights.kind`; here also the typed integers, which are base64 in every file."""
-        return "sha256" if blobs_folder(data) is None else "blob"
-
-
-class _ShownText(TextWriter):
-    def element_metadata(self, lines: list[bytes], indent: int) -> None:
-        """See `TextWriter.element_metadata`; here one line."""
-        digest = hashlib.sha256(b"\n".join(lines)).hexdigest()
-        text = b'"element_metadata": {"lines": %d, "sha256": "%b"}' % (len(lines), digest.encode())
-        self.key(text, INDENTS[indent])
-
-
-def write_text(model: Model, sink: Callable[[bytes], object]) -> None:
-    """Write the text of a model to `sink` in pieces, UTF-8.
-
-    Raises:
-        LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: the file of a payload cannot be read any more.
-    """
-    apart = [data for data, _ in payloads(model) if isinstance(data, Digest)]
-    folders = [data.folder for data in apart if data.folder is not None]
-    weights = _Shown(has_digests=len(folders) < len(apart), blobs=folders[0] if folders else None)
-    _ShownText(sink, weights).model(model)
+"""Version of the texts that `shown_text` writes, and of the cache."""
 
 
 LARGEST: Final = 512 * 1024 * 1024
@@ -299,7 +193,7 @@ def cache_text(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> N
     if place is None or sum(map(len, text)) > LARGEST // 4:
         return
     content = b"".join(text)
-    temporary = place / f".{sha256[:16]}-{secrets.token_hex(8)}"
+    temporary = place / f".{sha256[:16]}-{os.urandom(8).hex()}"
     with suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

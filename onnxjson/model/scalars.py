@@ -3,7 +3,6 @@
 The reader's tolerance is that of docs/format.md section 11: any spelling of a number, whole numbers as decimal strings.
 """
 
-import json
 import math
 import re
 import struct
@@ -77,6 +76,8 @@ class ElementError(ValueError):
 
 def found_text(value: object) -> str:
     """Format a JSON value for a message: short, ASCII only."""
+    import json
+
     if isinstance(value, str):
         text = json.dumps(value[:40])
         return f'{text[:-1]}..."' if len(value) > 40 else text

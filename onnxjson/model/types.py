@@ -4,7 +4,6 @@ docs/format.md section 5 is its specification. A type that the grammar cannot re
 written in the full form of its message instead.
 """
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import TypeVar
@@ -356,6 +355,8 @@ class _Parser:
 
 
 def _nearest_data_types(name: str) -> str:
+    import difflib
+
     names = [name for name in DATA_TYPE_NAMES.values() if name != "undefined"]
     near = difflib.get_close_matches(name.lower(), names, n=len(names), cutoff=0.6)
     near = sorted(near, key=lambda each: sorted(each) != sorted(name.lower()))[:2]  # first those of the same letters

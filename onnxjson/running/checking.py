@@ -5,8 +5,8 @@ it is asked again about a copy of the model in which each node has a name of its
 is only counted there.
 """
 
+import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate
 from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.codecs.wire_writing import message_bytes
@@ -100,6 +99,8 @@ def read_file(
         if not error.findings:
             return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))], None
         return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings], None
+    from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
+
     # Comments are not errors; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     of_missing = of_blobs(path, loaded)
@@ -145,6 +146,8 @@ def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     places: dict[str, tuple[int, int]] = {}
     addresses = [finding.address for finding in found if finding.address and not finding.line]
     if addresses and loaded.format == "json":
+        from onnxjson.codecs.reading.exact_reader import locate
+
         places = locate(_without_weights(path), addresses)
     located_findings = []
     for finding in found:
@@ -215,7 +218,7 @@ def _with_nodes(
     worker: "Worker", model: Model, folder: Path | None, reads: Sequence[Path] | None
 ) -> tuple[Finding, ...]:
     """Return the findings of onnx with the addresses of the nodes that they name."""
-    mark = f"node-{secrets.token_hex(4)}-"
+    mark = f"node-{os.urandom(4).hex()}-"
     names: list[str] = []
 
     def number(node: Node) -> Node:

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import re
-import secrets
 import stat
 import sys
 import time
@@ -258,7 +257,7 @@ def _prefix(target: Path) -> str:
 
 
 def _temporary_file(target: Path, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
-    temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{os.urandom(8).hex()}.tmp")
     # An existing file may be private: its permissions are set once the content is complete.
     first_mode = 0o600 if status is not None or mode is not None else 0o666
     with system_errors(f"{visible(str(target), None)} cannot be written: its folder does not allow new files"):

@@ -69,8 +69,12 @@ class Setting:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What every process gets beside the variables of this one: backups and settings stay in `folder`."""
-        return {"XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        """What every process gets beside the variables of this one: backups and settings stay in `folder`.
+
+        Compiled modules are kept, as in an installation; a machine for tests may have turned that off.
+        """
+        folders = {"XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        return {**folders, "PYTHONDONTWRITEBYTECODE": ""}
 
     def model(self, case: Case) -> Path:
         """The model of a case, made when it is asked for first.

@@ -139,8 +139,8 @@ def run_with_load(work: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """The conversion of a file, with other work in place of loading it, and one second of patience."""
     (folder / "m.onnx").write_bytes(binary())
     program = (
-        "import sys, time\nfrom onnxjson.git import textconv\ntextconv.SECONDS = 1\n"
-        f"textconv.files.load = lambda *_, **__: {work}\nsys.argv = ['', 'm.onnx']\ntextconv.main()"
+        "import sys, time\nfrom onnxjson.git import shown_text, textconv\ntextconv.SECONDS = 1\n"
+        f"shown_text.files.load = lambda *_, **__: {work}\nsys.argv = ['', 'm.onnx']\ntextconv.main()"
     )
     words = [sys.executable, "-I", "-c", program]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False)

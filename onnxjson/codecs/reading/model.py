@@ -1,6 +1,5 @@
 """Models, graphs, functions, nodes and the conflicts of a merge (docs/format.md, sections 4, 9 and 11b)."""
 
-import difflib
 from typing import Any
 
 import msgspec
@@ -119,6 +118,8 @@ def read_node(tree: Tree, place: Place, context: Context) -> d.Node | None:
 def _named(tree: dict[str, Tree], key: str) -> str:
     """The string of a key or, so that a misspelled key is the only finding, of the most similar one."""
     if key not in tree:
+        import difflib
+
         fits = {name.replace("_", "").lower(): name for name in tree if name not in _NODE_KEYS}
         near = difflib.get_close_matches(key.replace("_", ""), fits, n=1, cutoff=0.8) if fits else []
         key = fits[near[0]] if near else key
