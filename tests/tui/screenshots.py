@@ -53,6 +53,7 @@ STORIES: Final = (
     Story("form", SMALL, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("form", LARGE, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("drawing", SMALL, ("/Softmax⏎", "gv")),
+    Story("map", SMALL, (*_EDITS, "M", "n")),
     Story(
         "tutorial",
         MIDDLE,

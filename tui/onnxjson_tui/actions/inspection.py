@@ -16,7 +16,7 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import function_key, operator_key, operator_name, operator_signature
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
-from onnxjson.rendering.tables import cells, padded, shortened, wrapped
+from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.editing import ask, make, require_here
 from onnxjson_tui.actions.helping import text_width
@@ -264,38 +264,7 @@ async def _trace(bench: Bench, arguments: Arguments) -> None:
         bench.app.push_screen(trace_of_folder(folder.strip(), bench.terminal))
 
 
-async def _costs(bench: Bench, arguments: Arguments) -> None:
-    """Show the MACs of each node in the list, or hide them."""
-    from onnxjson.checking.cost import Cost, assumed_dims, check_dims, cost_of
-    from onnxjson.rendering.cost_text import amount, problems
-
-    session = bench.session
-    if session.costs and not arguments.text:
-        session.costs = {}
-        bench.nodes.refresh()
-        return
-    words = [word.partition("=") for word in arguments.text.split()]
-    if not all([size.isdecimal() for _, _, size in words]):
-        bench.say("sizes are written as N=8", "bad")
-        return
-    dims = {name: int(size) for name, _, size in words}
-
-    def compute() -> Cost:
-        check_dims(dims, session.model)
-        return cost_of(session.model, session.opened.folder, assumed_dims(dims, session.model))
-
-    cost = await bench.jobs.run("cost", "computing costs", compute)
-    session.costs = {each.address: shortened(amount(each.macs), 8) for each in cost.nodes if each.macs}
-    bench.nodes.refresh()
-    sizes = "".join([f", {visible(name, 40)}={size}" for name, size in cost.dims.items()])
-    bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
-
-
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    Action(
-        "costs", "show MACs in the list of nodes, or hide them", ("g m",), _costs, "See", argument="[NAME=SIZE ...]",
-        help="For dimensions without a size, such as :costs N=8; others count as 2. A change of the model hides them.",
-    ),
     Action("tensor", "show a tensor of the node: values, statistics", ("t",), _tensor, "See", footer="tensor"),
     Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
     Action("documentation", "documentation of the operator", ("g D",), _show_documentation, "Graph"),

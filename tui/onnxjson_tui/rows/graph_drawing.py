@@ -33,6 +33,7 @@ class Box(NamedTuple):
 
     label: str  # visible
     more: int = 0  # number of connected boxes that are not drawn
+    below: tuple[str, ...] = ()  # text beside the line that leaves it downwards, visible: the first that fits
 
 
 class Edge(NamedTuple):
@@ -154,7 +155,7 @@ def drawing(
     for edge in cut:
         more[edge.start] += 1
         more[edge.end] += 1
-    return _Canvas(_texts(boxes, more), kept, glyphs, between).drawn(len(cut), more)
+    return _Canvas(_texts(boxes, more), kept, glyphs, between, [box.below for box in boxes]).drawn(len(cut), more)
 
 
 def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
@@ -181,8 +182,16 @@ def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> t
 class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
-    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        edges: Sequence[Edge],
+        glyphs: Glyphs,
+        between: int,
+        below: Sequence[tuple[str, ...]],
+    ) -> None:
         self._texts = texts
+        self._below = below
         self._glyphs = glyphs
         layout = _layout(texts, edges, between)
         levels = sorted({point.y for point in layout.centres})
@@ -254,6 +263,7 @@ class _Canvas:
             + [column for passing in self._passing for column in passing],
             default=0,
         )
+        width = max([width, *[self._middle(box) + 3 + cells(each[0]) for box, each in enumerate(self._below) if each]])
         rows: list[list[str]] = []
         places: list[Place] = [Place(0, 0, 0)] * len(self._texts)
         lines = _LINES[self._glyphs]
@@ -266,11 +276,25 @@ class _Canvas:
                 places[box] = Place(self._x[box], len(rows), cells(self._texts[box]))
             rows.append(row)
             if layer < len(self._gaps):
-                rows += self._between(self._gaps[layer], width)
+                rows += self._described(self._between(self._gaps[layer], width), layer)
         # Rounding can leave empty columns on the left.
         margin = min([next((place for place, text in enumerate(row) if text != " "), width) for row in rows], default=0)
         places = [place._replace(x=place.x - margin) for place in places]
         return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut, tuple(more))
+
+    def _described(self, rows: list[list[str]], layer: int) -> list[list[str]]:
+        """Write what leaves the boxes of a layer beside their lines, in a row of its own where lines turn aside."""
+        gap, line = self._gaps[layer], _LINES[self._glyphs][_UP | _DOWN]
+        texts = {self._middle(box): self._below[box] for box in self._boxes(layer) if self._below[box]}
+        if not any(column in gap.joined for column in texts):
+            return rows
+        if gap.tracks():
+            rows = [[line if column in gap.joined else " " for column in range(len(rows[0]))], *rows]
+        for column, offered in texts.items():
+            end = min([each for each in gap.joined if each > column], default=len(rows[0]) + 1)
+            fits = (each for each in offered if column in gap.joined and column + 3 + cells(each) <= end)
+            _write(rows[0], column + 2, next(fits, ""))
+        return rows
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:
         tracks = gap.tracks()

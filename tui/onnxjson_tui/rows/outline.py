@@ -40,11 +40,11 @@ class OutlineRow(NamedTuple):
     is_open: bool | None  # none for a row without rows below it
 
 
-class _Item(NamedTuple):
+class Item(NamedTuple):
     """One scope, or several repeated ones, by number."""
 
     members: tuple[int, ...]
-    label: str
+    label: str  # not visible
 
 
 class Outline:
@@ -54,31 +54,32 @@ class Outline:
         # Scopes are numbered, outer ones first; the lists store their properties. A big model has as many
         # scopes as nodes, and objects would take four times as long.
         self._added = [""]
-        self._parents = array("i", [-1])
-        self._firsts = array("i", [0])
-        self._counts = array("i", [0])
+        self.parents = array("i", [-1])
+        self.firsts = array("i", [0])  # position of the first node of each scope, deeper ones included
+        self.counts = array("i", [0])  # number of its nodes, likewise
+        self.scopes = array("i")  # the innermost scope of each node
         self._contents = array("i", [0])  # number of the content of each scope; equal for equal contents
         self._fill(nodes)
         # Unlike lists, tuples of strings are not traversed by every garbage collection.
-        self._names = tuple(self._added)
+        self.names = tuple(self._added)
         self._added.clear()
         self._inner: tuple[array[int], array[int]] | None = None
 
     def rows(self, opened: Collection[str] = ()) -> list[OutlineRow]:
         """Return the visible rows if the scopes and groups with these keys are open."""
         found: list[OutlineRow] = []
-        pending = [(item, 0) for item in reversed(self._below(0))]
+        pending = [(item, 0) for item in reversed(self.below(0))]
         while pending:
             item, level = pending.pop()
             members, first = item.members, item.members[0]
-            key = self._path(first) + (".." if len(members) > 1 else "")
+            key = self.path(first) + (".." if len(members) > 1 else "")
             has_more = len(members) > 1 or bool(self._children(first))
             is_open = key in opened if has_more else None
-            nodes = sum([self._counts[each] for each in members])
+            nodes = sum([self.counts[each] for each in members])
             label = visible(item.label, _LABEL)
-            found.append(OutlineRow(key, level, label, len(members), nodes, self._firsts[first], is_open))
+            found.append(OutlineRow(key, level, label, len(members), nodes, self.firsts[first], is_open))
             if is_open:
-                inner = [self._item([each]) for each in members] if len(members) > 1 else self._below(first)
+                inner = [self.item([each]) for each in members] if len(members) > 1 else self.below(first)
                 pending += [(each, level + 1) for each in reversed(inner)]
         return found
 
@@ -87,7 +88,7 @@ class Outline:
         places: dict[int, int] = {}
         names: dict[str, int] = {}
         operators: dict[str | None, int] = {}
-        counts, contents = self._counts, self._contents
+        counts, contents = self.counts, self._contents
         numbers: dict[int, int] = {}
         for position, node in enumerate(nodes):
             name = node.name
@@ -100,6 +101,7 @@ class Outline:
             if scope is None:
                 scope = self._scope(where, position, known, places, names)
             counts[scope] += 1
+            self.scopes.append(scope)
             operator = operators.setdefault(node.op_type, len(operators))
             # The previous content and one more operator, packed into one integer, which is cheaper than a tuple.
             contents[scope] = numbers.setdefault(contents[scope] << 32 | operator, len(numbers) + 1)
@@ -107,10 +109,10 @@ class Outline:
 
     def _sum_up(self, names: dict[str, int], start: int) -> None:
         """Add the nodes and contents of inner scopes to the outer ones; numbers of contents begin at `start`."""
-        counts, contents = self._counts, self._contents
+        counts, contents = self.counts, self._contents
         numbers: dict[int, int] = {}
         for scope in range(len(counts) - 1, 0, -1):
-            parent = self._parents[scope]
+            parent = self.parents[scope]
             counts[parent] += counts[scope]
             held = contents[parent] << 64 | names[self._added[scope]] << 32 | contents[scope]
             contents[parent] = numbers.setdefault(held, start + len(numbers))
@@ -134,41 +136,43 @@ class Outline:
             if inner is None:
                 inner = places[place] = len(self._added)
                 self._added.append(name)
-                self._parents.append(scope)
+                self.parents.append(scope)
                 # Nodes come in graph order, so this is the first node of the scope and of new outer scopes.
-                self._firsts.append(position)
-                self._counts.append(0)
+                self.firsts.append(position)
+                self.counts.append(0)
                 self._contents.append(0)
             scope = inner
         known[where] = scope
         return scope
 
-    def _path(self, scope: int) -> str:
+    def path(self, scope: int) -> str:
+        """Return the names of a scope and those around it, outermost first."""
         names: list[str] = []
         while scope > 0:
-            names.append(self._names[scope])
-            scope = self._parents[scope]
+            names.append(self.names[scope])
+            scope = self.parents[scope]
         return "/".join(reversed(names))
 
     def _children(self, scope: int) -> "array[int]":
         if self._inner is None:
             # Inner scopes sorted by outer scope, and the start of each group, since a list for each would be too many.
-            parents = self._parents
+            parents = self.parents
             counts = Counter(parents)
             ends = accumulate([counts[each] for each in range(len(parents))], initial=0)
             self._inner = array("i", sorted(range(1, len(parents)), key=parents.__getitem__)), array("q", ends)
         inner_scopes, begins = self._inner
         return inner_scopes[begins[scope] : begins[scope + 1]]
 
-    def _below(self, parent: int) -> list[_Item]:
-        return [self._item(run) for run in self._runs(parent)]
+    def below(self, parent: int) -> list[Item]:
+        """Return what is directly in a scope; 0 is the graph."""
+        return [self.item(run) for run in self._runs(parent)]
 
     def _runs(self, parent: int) -> list[list[int]]:
         """Return the scopes in a scope, with repeated ones under numbered names grouped."""
         found: list[list[int]] = []
         last: dict[tuple[str, str, int], tuple[int, list[int]]] = {}
         for child in self._children(parent):
-            numbered = _NUMBER.fullmatch(self._names[child])
+            numbered = _NUMBER.fullmatch(self.names[child])
             if numbered is None:
                 found.append([child])
                 continue
@@ -184,7 +188,7 @@ class Outline:
                 last[kind] = (int(number), run)
         return found
 
-    def _item(self, run: list[int]) -> _Item:
+    def item(self, run: list[int]) -> Item:
         """Return the row of some scopes; a scope that only contains another row shares it."""
         labels = [self._label(run)]
         while len(run) == 1 and self._has_no_nodes(run[0]):
@@ -192,15 +196,15 @@ class Outline:
             if len(inner) != 1:
                 break
             run = inner[0]
-            labels += ["." if self._names[run[0]][:1].isdigit() else "/", self._label(run)]
-        return _Item(tuple(run), "".join(labels))
+            labels += ["." if self.names[run[0]][:1].isdigit() else "/", self._label(run)]
+        return Item(tuple(run), "".join(labels))
 
     def _has_no_nodes(self, scope: int) -> bool:
-        return self._counts[scope] == sum([self._counts[each] for each in self._children(scope)])
+        return self.counts[scope] == sum([self.counts[each] for each in self._children(scope)])
 
     def _label(self, run: Sequence[int]) -> str:
-        name = self._names[run[0]]
-        numbered = _NUMBER.fullmatch(self._names[run[-1]]) if len(run) > 1 else None
+        name = self.names[run[0]]
+        numbered = _NUMBER.fullmatch(self.names[run[-1]]) if len(run) > 1 else None
         if numbered is None:
             return name
         return name[: len(name) - len(numbered[3])] + f"-{numbered[2]}{numbered[3]}"

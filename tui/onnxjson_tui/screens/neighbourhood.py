@@ -8,11 +8,12 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.geometry import Region
 from textual.strip import Strip
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef
-from onnxjson.rendering.tables import Span, shortened
+from onnxjson.rendering.tables import Span, Style, shortened
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
@@ -38,11 +39,12 @@ class DrawingView(StyledWidget, can_focus=True):
         self.chosen = 0  # the number of the selected box
         self._centre = 0
         self._near: Sequence[int] = ()
+        self._styles: Sequence[Style] = ()
         self._x = self._y = 0
 
-    def show(self, found: Drawing, centre: int, near: Sequence[int]) -> None:
-        """Show a drawing with its centre selected and the boxes of `near` in the window."""
-        self.drawing, self.chosen, self._centre, self._near = found, centre, centre, near
+    def show(self, found: Drawing, centre: int, near: Sequence[int], styles: Sequence[Style] = ()) -> None:
+        """Show a drawing with its centre selected and the boxes of `near` in the window; boxes may have styles."""
+        self.drawing, self.chosen, self._centre, self._near, self._styles = found, centre, centre, near, styles
         self._begin()
 
     def move(self, across: int, down: int) -> None:
@@ -55,11 +57,19 @@ class DrawingView(StyledWidget, can_focus=True):
         else:
             near = [box for box, place in enumerate(places) if (place.y - here.y) * down > 0]
         if near:
-            self.chosen = min(
-                near, key=lambda box: (abs(places[box].y - here.y), abs(places[box].middle - here.middle))
-            )
+            self.choose(min(near, key=lambda box: (abs(places[box].y - here.y), abs(places[box].middle - here.middle))))
+
+    def choose(self, box: int) -> None:
+        """Select a box; only what changes is drawn again."""
+        assert self.drawing is not None
+        boxes, window = (self.chosen, box), (self._x, self._y)
+        self.chosen = box
         self._follow()
-        self.refresh()
+        if window != (self._x, self._y):
+            self.refresh()
+            return
+        for place in [self.drawing.places[each] for each in boxes]:
+            self.refresh(Region(max(place.x - self._x, 0), place.y - self._y, place.width, 1))
 
     def _follow(self) -> None:
         assert self.drawing is not None
@@ -115,7 +125,8 @@ class DrawingView(StyledWidget, can_focus=True):
         for box in boxes:
             place = self.drawing.places[box]
             columns = range(max(place.x - self._x, 0), min(place.x + place.width - self._x, width))
-            style = self.span_style("cursor" if box == self.chosen else "title" if box == self._centre else "plain")
+            name = self._styles[box] if self._styles else "title" if box == self._centre else "plain"
+            style = self.span_style("cursor" if box == self.chosen else name)
             for column in columns:
                 if box in before or box in behind:
                     cells[column] = " "

@@ -12,6 +12,7 @@ from onnxjson_tui.actions import (
     helping,
     inspection,
     inspector,
+    measuring,
     moving,
     persistence,
 )
@@ -30,6 +31,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *inspector.INTERFACE,
     *moving.SELECTING,
     *editor.ACTIONS,
+    *measuring.ACTIONS,
     *inspection.ACTIONS,
     *persistence.ACTIONS,
     *helping.ACTIONS,

@@ -1,0 +1,134 @@
+"""The map of a graph: what is folded, what flows between boxes, and its screen as a person walks in it."""
+
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
+from onnxjson.model.index import Index
+from onnxjson.model.types import parse_type
+from onnxjson_tui.rows.graph_drawing import drawing
+from onnxjson_tui.rows.graph_map import GraphMap, Part
+from onnxjson_tui.screens.graph_map import MapScreen
+from tests.benchmarks.tui_rows import transformer
+from tests.tui.benches import Bench, run, run_small
+from tests.tui.screens import ASCII
+
+MODELS = Path(__file__).parent.parent / "models"
+
+
+def _map(model: Model) -> GraphMap:
+    return GraphMap(Index(model).scopes[0])
+
+
+def _text(found: GraphMap, parts: tuple[Part, ...]) -> str:
+    level = found.level(parts)
+    return "\n".join(drawing(level.boxes, level.edges).text())
+
+
+def test_repeated_layers_are_one_box_with_what_flows_in_and_out() -> None:
+    found = _map(onnxjson.load(MODELS / "mobile_dynamo.onnx"))
+    text = _text(found, found.whole())
+    assert "[2x blocks.4-5 (14)]\n          │ f32[1,16,4,4] 1.0 kB\n   [42 ReduceMean]" in text
+    assert text.startswith("       (image)\n          │ f32[1,3,32,32] 12.3 kB\n     [stem (2)]")
+    assert text.endswith("(linear)")
+
+
+def test_boxes_open_down_to_nodes_and_each_node_is_in_one() -> None:
+    model = onnxjson.load(MODELS / "encoder_ts.onnx")
+    assert model.graph is not None
+    found = _map(model)
+    parts = found.whole()
+    layers = next(each for each in parts if each.label.startswith("6x"))
+    assert (layers.label, layers.size) == ("6x layers.0-5", 504)
+    assert [each.label for each in found.inside(layers)] == [f"layers.{each}" for each in range(6)]
+    pending, nodes = list(found.inside(layers)), list[int]()
+    while pending:
+        part = pending.pop()
+        inner = found.inside(part)
+        pending += inner
+        nodes += part.nodes if not inner else ()
+    assert len(nodes) == len(set(nodes))
+    owner = found.owners((layers,))
+    constants = [place for place, each in enumerate(model.graph.node) if each.op_type == "Constant"]
+    assert set(nodes) | set(constants) >= {place for place, part in enumerate(owner) if part == 0}
+
+
+def test_nothing_computed_from_constants_alone_is_drawn() -> None:
+    found = _map(onnxjson.load(MODELS / "encoder_ts.onnx"))
+    assert "Identity" not in _text(found, found.whole())
+
+
+@pytest.mark.parametrize("scoped", [True, False])
+def test_a_level_is_never_larger_than_a_drawing(scoped: bool) -> None:
+    model = transformer(5_000)
+    assert model.graph is not None
+    if not scoped:
+        nodes = [Node(each.input, each.output, f"n{at}", each.op_type) for at, each in enumerate(model.graph.node)]
+        graph = Graph(tuple(nodes), "flat", model.graph.initializer, input=model.graph.input, output=model.graph.output)
+        model = Model(ir_version=10, opset_import=model.opset_import, graph=graph)
+    found = _map(model)
+    parts, levels = found.whole(), 0
+    while parts:
+        assert 1 <= len(parts) <= 40
+        assert len(found.level(parts).boxes) <= 48
+        parts, levels = found.inside(max(parts, key=lambda each: each.size)), levels + 1
+    assert 2 <= levels <= 5
+
+
+def test_hostile_names_reach_the_map_only_made_visible() -> None:
+    nodes = (
+        Node(("x",), ("a\x1b[31m",), "s\x1b]0;x\x07/one", "Relu"),
+        Node(("a\x1b[31m",), ("y\u202e",), "s\x1b]0;x\x07/two", "Sqrt"),
+    )
+    types = (ValueInfo("x", parse_type("float['\x1b',2]")),)
+    graph = Graph(nodes, "g", input=types, output=(ValueInfo("y\u202e"),))
+    found = _map(Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph))
+    for parts in (found.whole(), (Part("", 2, 0, (1,)),)):
+        text = _text(found, parts)
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+def test_the_map_is_walked_opened_and_left() -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("M", *"jjjj", "down")
+        assert isinstance(found.app.screen, MapScreen)
+        assert "map of main_graph" in found.lines[0]
+        assert "[2x blocks.4-5 (122)]" in found.lines[-5]
+        await found.press("enter")
+        assert "> 2x blocks.4-5" in found.lines[0]
+        await found.press("k", "k", "j", "enter")
+        assert "> blocks.4" in found.lines[0]
+        await found.press("backspace", "minus")
+        assert ">" not in found.lines[0]
+        assert "[2x blocks.4-5 (122)]" in found.lines[-5]
+        await found.press("backspace", "j", "g")
+        assert not isinstance(found.app.screen, MapScreen)
+        assert found.bench.here is not None
+        assert found.bench.here.node.op_type == "ReduceMean"
+        await found.press("left_square_bracket", "M", "question_mark")
+        assert "back to the box around" in found.text.lower()
+        await found.press("escape")
+        await found.press("escape")
+        assert not isinstance(found.app.screen, MapScreen)
+        assert found.bench.here.position == 0
+
+    run_small(MODELS / "mobile_ts.onnx", flow)
+
+
+def test_changes_colour_the_map() -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("set-doc other --node /layers.2/Erf")
+        await found.press("M")
+        assert "colour: changes" in found.lines[0]
+        await found.press("n")
+        assert "[6x layers.0-5 (504) ~1]" in found.lines[-5]
+        await found.press("enter", "n")
+        assert "[layers.2 (84) ~1]" in found.lines[-5]
+        await found.press("n")
+        assert any(set(line) & set(":|#") for line in found.lines[-4:-2])
+        found.session.discard()
+
+    run(MODELS / "encoder_ts.onnx", flow, (80, 24), terminal=ASCII)

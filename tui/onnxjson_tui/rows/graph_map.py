@@ -1,0 +1,279 @@
+"""The map of a graph: its scopes as boxes, repeated ones once, down to nodes, and the values between them.
+
+The scopes are those of the outline. A level is the content of one box; what is largest in the graph is already open in
+the first one. Where a level has more boxes than fit, consecutive ones are one box.
+"""
+
+from array import array
+from collections.abc import Sequence
+from itertools import groupby
+from math import prod
+from typing import Final, NamedTuple
+
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.display import counted, visible
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import operator_name
+from onnxjson.rendering.tables import Style, cells, shortened, size
+from onnxjson_tui.rows.graph_drawing import Box, Edge
+from onnxjson_tui.rows.nodes import output_type
+from onnxjson_tui.rows.outline import Item, Outline
+from onnxjson_tui.rows.short_types import short_type
+
+_MOST: Final = 40  # boxes of a level
+_OPEN: Final = 24  # boxes up to which the first level opens its largest scope
+_FEW: Final = 3  # values from outside, or to it, that have a box each
+_LABEL: Final = 30  # columns of a name
+_KIND: Final = 36  # columns of what flows between two boxes
+
+_HOT, _WARM = 0.5, 0.1  # parts of the largest figure
+
+
+class Part(NamedTuple):
+    """A box that stands for nodes."""
+
+    label: str  # visible
+    size: int  # number of nodes
+    first: int  # position of the first one
+    scopes: tuple[int, ...] = ()  # scopes of the outline, with all that is in them
+    nodes: tuple[int, ...] = ()  # positions of nodes outside of these scopes
+    inner: "tuple[Part, ...]" = ()  # the consecutive boxes that it stands for
+
+
+class Level(NamedTuple):
+    """What is drawn: boxes of nodes, then those of values from outside and to it."""
+
+    parts: tuple[Part, ...]
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    styles: tuple[Style, ...]
+    figures: tuple[float, ...]  # of each part; () without figures
+    owner: "array[int]"  # the part of each node of the graph; -1 for nodes elsewhere
+
+
+class Figures(NamedTuple):
+    """A number about each node that colours the map."""
+
+    title: str
+    values: "array[float]"
+    is_sum: bool = True  # whether the number of a box is the sum of those of its nodes, else the largest
+
+    def of_parts(self, owner: "array[int]", count: int) -> tuple[float, ...]:
+        """Return the numbers of boxes, by the number of the box of each node."""
+        found = [0.0] * count
+        for part, value in zip(owner, self.values, strict=True):
+            if part >= 0 and value:
+                found[part] = found[part] + value if self.is_sum else max(found[part], value)
+        return tuple(found)
+
+
+def heat(share: float) -> Style:
+    """Return the style of a number by its part of the largest one."""
+    return "bad" if share >= _HOT else "changed" if share >= _WARM else "good" if share > 0 else "plain"
+
+
+class GraphMap:
+    """The boxes of one graph; for 100,000 nodes a level takes a quarter of a second."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        scope.find_names()
+        self._outline = Outline(scope.graph.node)
+        self._constants = self._found_constants()
+
+    def _found_constants(self) -> set[str]:
+        """Return initializers and what is computed from constants alone."""
+        scope = self.scope
+        found = {*scope.initializers, *scope.sparse_initializers, ""}
+        for node in scope.graph.node:
+            if found.issuperset(consumed_names(node) if node.attribute else node.input):
+                found.update(node.output)
+        return found
+
+    def whole(self) -> tuple[Part, ...]:
+        """Return the first level."""
+        parts = self._below(0)
+        while parts:
+            largest = max(parts, key=_size)
+            inner = self._below(largest.scopes[0]) if len(largest.scopes) == 1 else ()
+            if not inner or len(parts) + len(inner) > _OPEN + 1 or 3 * largest.size < sum(map(_size, parts)):
+                break
+            parts = tuple(sorted([*[each for each in parts if each is not largest], *inner], key=_first))
+        return self._folded(parts)
+
+    def inside(self, part: Part) -> tuple[Part, ...]:
+        """Return the boxes in a box; () for a node."""
+        if part.inner:
+            return self._folded(part.inner)
+        if len(part.scopes) > 1:
+            return self._folded([self._scope(self._outline.item([each])) for each in part.scopes])
+        return self._folded(self._below(part.scopes[0])) if part.scopes else ()
+
+    def path(self, part: Part) -> str:
+        """Return the path of the scope of a box, visible; "" for a node."""
+        return visible(self._outline.path(part.scopes[0]), 300) if part.scopes else ""
+
+    def _below(self, scope: int) -> tuple[Part, ...]:
+        nodes = self.scope.graph.node
+        own = [place for place, each in enumerate(self._outline.scopes) if each == scope]
+        found = [self._node(place) for place in own if not self._constants.issuperset(nodes[place].output)]
+        return tuple(sorted([*found, *map(self._scope, self._outline.below(scope))], key=_first))
+
+    def _node(self, place: int, name: str = "") -> Part:
+        node = self.scope.graph.node[place]
+        operator = shortened(visible(operator_name(node.domain, node.op_type), 200), _LABEL)
+        return Part(f"{place} {operator} {name}".rstrip(), 1, place, nodes=(place,))
+
+    def _scope(self, item: Item) -> Part:
+        outline, first, times = self._outline, item.members[0], len(item.members)
+        label, place = item.label, outline.firsts[first]
+        if label[:1].isdigit():
+            label = f"{outline.names[outline.parents[first]]}.{label}".lstrip(".")
+        label = shortened(visible(label, 200), _LABEL)
+        count = sum([outline.counts[each] for each in item.members])
+        if count == 1:
+            return self._node(place, label)
+        return Part(f"{times}x {label}" if times > 1 else label, count, place, item.members)
+
+    def _folded(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Return at most `_MOST` boxes: first runs of nodes become one box, then any consecutive boxes."""
+        if len(parts) <= _MOST:
+            return tuple(parts)
+        runs = [list(run) for _, run in groupby(parts, key=lambda each: bool(each.scopes))]
+        if len(runs) > 1 and len(parts) - sum([len(run) - 1 for run in runs if not run[0].scopes]) <= _MOST:
+            return tuple([each for run in runs for each in ([_run(run)] if not run[0].scopes else run)])
+        depth = 1
+        while _MOST**depth < len(parts):
+            depth += 1
+        # Boxes on all levels contain about equally many.
+        length = -(-len(parts) // max(int(len(parts) ** (1 / depth)), 2))
+        return tuple([_run(parts[start : start + length]) for start in range(0, len(parts), length)])
+
+    def owners(self, parts: Sequence[Part]) -> "array[int]":
+        """Return the number of the box of each node; -1 for nodes elsewhere."""
+        parents = self._outline.parents
+        of_scope = array("i", [-1]) * len(parents)
+        for number, part in enumerate(parts):
+            for scope in part.scopes:
+                of_scope[scope] = number
+        for scope in range(1, len(parents)):
+            if of_scope[scope] < 0:
+                of_scope[scope] = of_scope[parents[scope]]
+        found = array("i", [of_scope[scope] for scope in self._outline.scopes])
+        for number, part in enumerate(parts):
+            for place in part.nodes:
+                found[place] = number
+        return found
+
+    def level(self, parts: Sequence[Part], figures: Figures | None = None) -> Level:
+        """Return the boxes of a level, with the values that leave each of them."""
+        owner = self.owners(parts)
+        flows: dict[tuple[int, int], dict[str, None]] = {}
+        entering: dict[str, dict[int, None]] = {}
+        leaving: dict[str, int] = {}
+        scope, producers, constants = self.scope, self.scope.producers, self._constants
+        for place, node in enumerate(scope.graph.node):
+            here = owner[place]
+            for name in consumed_names(node) if node.attribute else node.input:
+                found = producers.get(name)
+                there = -1 if found is None else owner[found[0]]
+                if here == there or name in constants:
+                    continue
+                if there >= 0 and here >= 0:
+                    flows.setdefault((there, here), {})[name] = None
+                elif there >= 0:
+                    leaving[name] = there
+                else:
+                    entering.setdefault(name, {})[here] = None
+        for output in scope.output_names:
+            if output in producers and owner[producers[output][0]] >= 0:
+                leaving[output] = owner[producers[output][0]]
+        values = figures.of_parts(owner, len(parts)) if figures is not None else ()
+        return self._level(tuple(parts), owner, flows, (entering, leaving), values, figures)
+
+    def _level(
+        self,
+        parts: tuple[Part, ...],
+        owner: "array[int]",
+        flows: dict[tuple[int, int], dict[str, None]],
+        outside: tuple[dict[str, dict[int, None]], dict[str, int]],
+        values: tuple[float, ...],
+        figures: Figures | None,
+    ) -> Level:
+        edges: dict[tuple[int, int], None] = dict.fromkeys(flows)
+        left: dict[int, dict[str, None]] = {}
+        for (start, _), names in flows.items():
+            left.setdefault(start, {}).update(names)
+        labels: list[str] = []
+        entering = {name: list(places) for name, places in outside[0].items()}
+        leaving = {name: [place] for name, place in outside[1].items()}
+        for is_entering, found in ((True, entering), (False, leaving)):
+            groups = [[name] for name in found] if len(found) <= _FEW else [list(found)]
+            for group in groups:
+                number = len(parts) + len(labels)
+                text = shortened(visible(group[0], 200), _LABEL) if len(group) == 1 else counted(len(group), "value")
+                labels.append(f"({text})")
+                for name in group:
+                    for place in found[name]:
+                        edges[(number, place) if is_entering else (place, number)] = None
+                        left.setdefault(number if is_entering else place, {})[name] = None
+        most, total = max(values, default=0.0), sum(values)
+        boxes: list[Box] = []
+        for number, part in enumerate(parts):
+            figure = f" {figure_text(figures, values[number], total)}" if figures and values[number] else ""
+            number_of_nodes = "" if part.nodes and not part.inner else f" ({part.size:,})"
+            boxes.append(Box(f"[{part.label}{number_of_nodes}{figure}]", below=self.texts_of(left.get(number, ()))))
+        boxes += [Box(label, below=self.texts_of(left.get(len(parts) + at, ()))) for at, label in enumerate(labels)]
+        styles = [heat(each / most if most else 0.0) for each in values] or ["plain"] * len(parts)
+        styles += ["quiet"] * len(labels)
+        return Level(parts, tuple(boxes), tuple([Edge(*ends) for ends in edges]), tuple(styles), values, owner)
+
+    def texts_of(self, names: Sequence[str] | dict[str, None]) -> tuple[str, ...]:
+        """Return types and bytes of values in words, the longest text first; () if they are not known."""
+        if len(names) > 1:
+            known = [each for name in names if (each := self._bytes(name)) is not None]
+            total = sum([count for count, times in known if not times])
+            is_exact = len(known) == len(names) and not any(times for _, times in known)
+            return (counted(len(names), "value") + (f" {size(total)}" if is_exact else ""),)
+        kind, found = output_type(self.scope, list(names)), self._bytes(next(iter(names), ""))
+        kinds = (short_type(kind, _KIND), short_type(kind, _KIND // 2)) if kind else ()
+        full = "" if found is None else f"{kind} {size(found[0])}{found[1]}"
+        return (full, *kinds) if 0 < cells(full) <= _KIND else kinds
+
+    def _bytes(self, name: str) -> tuple[int, str] | None:
+        """Return the bytes of a value, and the dimensions without a size by which they are multiplied."""
+        kind = Index.type_of(self.scope, name)
+        bits = BITS.get((kind.tensor_type.elem_type or 0) if kind is not None and kind.tensor_type is not None else 0)
+        dims = None if kind is None else kind.shape
+        if bits is None or dims is None or None in dims:
+            return None
+        times = [visible(each, 40) for each in dims if isinstance(each, str)]
+        count = prod([each for each in dims if isinstance(each, int)])
+        return (count * bits + 7) // 8, "".join([f" x {each}" for each in times])
+
+
+def figure_text(figures: Figures, value: float, total: float) -> str:
+    """Return the number of a box: its part of the sum, or the number itself."""
+    if figures.title == "changes":
+        return f"~{value:.0f}"
+    return f"{100 * value / total:.0f}%" if figures.is_sum else f"{value:.2g}"
+
+
+def _run(parts: Sequence[Part]) -> Part:
+    """Return one box for consecutive ones."""
+    if len(parts) == 1:
+        return parts[0]
+    scopes = tuple([each for part in parts for each in part.scopes])
+    nodes = tuple([each for part in parts for each in part.nodes])
+    names = [part.label.removeprefix(f"{len(part.scopes)}x ") for part in (parts[0], parts[-1])]
+    count = sum(map(_size, parts))
+    return Part(shortened(" .. ".join(names), _LABEL), count, parts[0].first, scopes, nodes, tuple(parts))
+
+
+def _first(part: Part) -> int:
+    return part.first
+
+
+def _size(part: Part) -> int:
+    return part.size

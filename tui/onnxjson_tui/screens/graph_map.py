@@ -1,0 +1,180 @@
+"""The map of a graph: boxes for scopes down to nodes, and all nodes in two lines, coloured by a number about them."""
+
+from array import array
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from textual.app import ComposeResult
+
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef
+from onnxjson.rendering.tables import Line, Span
+from onnxjson_tui.rows.graph_drawing import Drawing, drawing
+from onnxjson_tui.rows.graph_map import Figures, GraphMap, Level, Part
+from onnxjson_tui.rows.minimap import bars, columns, minimap, place_line
+from onnxjson_tui.screens.neighbourhood import DrawingView
+from onnxjson_tui.shell.keyed import HELP, KeyedScreen, screen_key
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Arguments
+from onnxjson_tui.widgets.lines import Bar
+
+CHANGES: Final = "changes"
+
+
+class _Drawn(NamedTuple):
+    """One level on the screen."""
+
+    path: tuple[Part, ...]  # the boxes that it is in, the outermost first
+    level: Level
+    drawing: Drawing
+    bars: list[float]
+    columns: list[set[int]]  # columns of the minimap of each box
+    chosen: int  # number of the box that is chosen first
+
+
+class MapScreen(KeyedScreen[str | None]):
+    """Shows the map; returns the address of a node to go to, or None."""
+
+    KEYS = (
+        screen_key(("enter",), "open the box; of a node, go to it", "_open", "open"),
+        screen_key(("backspace", "-"), "back to the box around", "_leave", "back"),
+        screen_key(("h", "left"), "box to the left", lambda screen, _: screen.move(-1, 0)),
+        screen_key(("l", "right"), "box to the right", lambda screen, _: screen.move(1, 0)),
+        screen_key(("j", "down"), "box below", lambda screen, _: screen.move(0, 1)),
+        screen_key(("k", "up"), "box above", lambda screen, _: screen.move(0, -1)),
+        screen_key(("c",), "colour by the next number: changes, MACs, time, difference", "_recolour", "colour"),
+        screen_key(("n",), "next box with a number, the largest first", "_next", "largest"),
+        screen_key(("g",), "go to the first node of the box in the list", "_go", "list"),
+        screen_key(("q", "escape", "ctrl+c"), "close the map", "_close", "close"),
+        HELP,
+    )
+
+    def __init__(self, here: NodeRef, terminal: Terminal, figures: Mapping[str, Figures]) -> None:
+        super().__init__(terminal, self.KEYS)
+        self._here = here
+        self._figures = dict(figures)
+        self._title = next(iter(figures), "")
+        self._map: GraphMap | None = None
+        self._drawn: _Drawn | None = None
+
+    def body(self) -> ComposeResult:
+        """Drawing, the chosen box in words, minimap."""
+        yield DrawingView(id="drawing")
+        yield Bar(id="said")
+        yield Bar(id="minimap")
+        yield Bar(id="places")
+
+    def on_mount(self) -> None:
+        """Draw the first level."""
+        self.drawing.focus()
+        self._draw((), self._here.position)
+
+    @property
+    def drawing(self) -> DrawingView:
+        """The drawing."""
+        return self.query_one(DrawingView)
+
+    def title_line(self) -> tuple[Line, str]:
+        """Return the path of the boxes; at the right what the colours are."""
+        path = () if self._drawn is None else self._drawn.path
+        name = visible(self._here.scope.graph.name or "graph", 60)
+        spans = [Span(f" {' > '.join(['map of ' + name, *[each.label for each in path]])}", "title")]
+        if self._drawn is not None:
+            spans.append(Span(f"  {len(self._drawn.level.parts):,} boxes", "quiet"))
+        return tuple(spans), f"colour: {self._title}" if self._title else ""
+
+    def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1) -> None:
+        """Draw the content of the last box of a path, with the box of a node chosen."""
+        figures, width, glyphs = self._figures.get(self._title), self.size.width, self.terminal.glyphs
+        scope, known = self._here.scope, self._map
+
+        def work() -> tuple[GraphMap, _Drawn]:
+            found = known or GraphMap(scope)
+            level = found.level(found.inside(path[-1]) if path else found.whole(), figures)
+            drawn = drawing(level.boxes, level.edges, glyphs)
+            heights = bars(figures or Figures("", array("d", [0.0]) * len(level.owner)), width)
+            box = chosen if chosen >= 0 else max(level.owner[position], 0)
+            return found, _Drawn(path, level, drawn, heights, columns(level.owner, len(level.parts), width), box)
+
+        self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
+
+    def _show(self, found: tuple[GraphMap, _Drawn]) -> None:
+        self._map, self._drawn = found
+        drawn = self._drawn
+        self.drawing.show(drawn.drawing, drawn.chosen, [drawn.chosen], drawn.level.styles)
+        upper, lower = minimap(drawn.bars, self.terminal.glyphs)
+        self.query_one("#minimap", Bar).show(upper, below=[lower])
+        self._say()
+        self.draw_bars()
+
+    def _say(self) -> None:
+        """Describe the chosen box."""
+        drawn, part = self._drawn, self._part
+        if drawn is None or self._map is None:
+            return
+        shown = set().union(*drawn.columns)
+        box = drawn.level.boxes[self.drawing.chosen]
+        line: list[Span] = [Span(f" {box.label}")]
+        if part is not None:
+            node = self._here.scope.graph.node[part.first]
+            line.append(Span(f"  {self._map.path(part) or visible(node.name or '', 300)}", "quiet"))
+        if box.below:
+            line.append(Span(f"  -> {box.below[0]}", "quiet"))
+        self.query_one("#said", Bar).show(tuple(line))
+        chosen = drawn.columns[self.drawing.chosen] if part is not None else ()
+        self.query_one("#places", Bar).show(place_line(shown, chosen, self.size.width, self.terminal.glyphs))
+
+    @property
+    def _part(self) -> Part | None:
+        """The chosen box; None for a value from outside or to it."""
+        parts, chosen = () if self._drawn is None else self._drawn.level.parts, self.drawing.chosen
+        return parts[chosen] if chosen < len(parts) else None
+
+    def move(self, across: int, down: int) -> None:
+        """Choose the next box in a direction."""
+        self.drawing.move(across, down)
+        self._say()
+
+    # Keys
+
+    def _close(self, arguments: Arguments) -> None:
+        self.dismiss(None)
+
+    def _open(self, arguments: Arguments) -> None:
+        part = self._part
+        if part is None or self._drawn is None:
+            self.say("this is a value from outside, or to it")
+        elif part.scopes or part.inner:
+            self._draw((*self._drawn.path, part), part.first)
+        else:
+            self._go(arguments)
+
+    def _leave(self, arguments: Arguments) -> None:
+        if self._drawn is None or not self._drawn.path:
+            self.say("this is the whole graph; q closes the map")
+        else:
+            self._draw(self._drawn.path[:-1], self._drawn.path[-1].first)
+
+    def _go(self, arguments: Arguments) -> None:
+        part = self._part
+        if part is not None:
+            self.dismiss(NodeRef(self._here.scope, part.first).address)
+
+    def _recolour(self, arguments: Arguments) -> None:
+        titles = list(self._figures)
+        if self._drawn is None or not titles:
+            self.say("there are no numbers yet: gm in the list of nodes computes costs, gn measures")
+            return
+        self._title = titles[(titles.index(self._title) + 1) % len(titles)]
+        self._draw(self._drawn.path, 0, self.drawing.chosen)
+
+    def _next(self, arguments: Arguments) -> None:
+        values = () if self._drawn is None else self._drawn.level.figures
+        order = sorted([each for each, value in enumerate(values) if value], key=lambda each: -values[each])
+        if not order:
+            self.say("no box has a number; c colours by another one")
+            return
+        chosen = self.drawing.chosen
+        at = order.index(chosen) + 1 if chosen in order else 0
+        self.drawing.choose(order[at % len(order)])
+        self._say()
