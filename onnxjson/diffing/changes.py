@@ -170,16 +170,20 @@ def one_sided_detail(side: int, what: str, text: str | None, other: str | None =
     return Detail(what, other, text) if side else Detail(what, text, other)
 
 
+Place = tuple[int, int]
+"""Numbers of an event and of one of its members."""
+
+
 class Grouped(NamedTuple):
     """The events of a diff, with their regions and changes."""
 
     events: tuple[Event, ...]
-    regions: dict[tuple[int, int], Region]
-    """Regions by the numbers of the event and of its member."""
-    numbers: dict[int, int]
-    """Number of the event by the identity of a change; ignored changes are left out."""
+    regions: dict[Place, Region]
+    """Regions of rewrites."""
+    places: dict[int, Place]
+    """Numbers of the event and of its member by the identity of a change; ignored changes are left out."""
     changes: tuple[Change, ...]
-    """All changes, kept alive since `numbers` uses their identity."""
+    """All changes, kept alive since `places` uses their identity."""
 
 
 def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
@@ -193,7 +197,7 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
     ordered = sorted(
         groups.items(), key=lambda each: (KIND_PROPERTIES[each[0][0]].order, each[1][0].order, each[0][:2])
     )
-    events, regions, numbers = [], {}, {}
+    events, regions, places = [], {}, {}
     for number, ((kind, pattern, _), members) in enumerate(ordered):
         events.append(
             Event(
@@ -204,10 +208,10 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
             )
         )
         for place, change in enumerate(members):
-            numbers[id(change)] = number
+            places[id(change)] = number, place
             if change.region is not None:
                 regions[number, place] = change.region
-    return Grouped(tuple(events), regions, numbers, tuple(kept))
+    return Grouped(tuple(events), regions, places, tuple(kept))
 
 
 def _is_ignored(change: Change, ignore: Collection[str]) -> bool:

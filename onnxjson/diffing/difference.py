@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.diffing.changes import Change, Grouped, Region, group
+from onnxjson.diffing.changes import Change, Grouped, Place, Region, group
 from onnxjson.diffing.classifying import Classification, find_layout_transposes
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants, compare_unpaired_constants, name_changed_constants
@@ -76,7 +76,7 @@ class Diff(ReportedPage):
         self.base = base
         self.target = target
         self.events = grouped.events
-        self.regions: Mapping[tuple[int, int], Region] = grouped.regions
+        self.regions: Mapping[Place, Region] = grouped.regions
         self.incomplete = tuple(incomplete)
         self._grouped = grouped
         self._context = context
@@ -118,14 +118,13 @@ class Diff(ReportedPage):
     @cached_property
     def shares(self) -> dict["Unit", int | None]:
         """Number of the event that explains each unit of the patch; None for an ignored unit."""
-        if self._context is None:
-            return {}
-        explains, numbers = self._context.ledger.explains, self._grouped.numbers
-        found: dict[Unit, int | None] = {}
-        for unit in self.patch.units():
-            change = explains(unit)
-            found[unit] = None if change is None else numbers.get(id(change))
-        return found
+        found = {unit: self.place_of(unit) for unit in self.patch.units()} if self._context is not None else {}
+        return {unit: None if place is None else place[0] for unit, place in found.items()}
+
+    def place_of(self, unit: "Unit") -> Place | None:
+        """Return the numbers of the event and of the member that explain a difference; None for an ignored one."""
+        change = None if self._context is None else self._context.ledger.explains(unit)
+        return None if change is None else self._grouped.places.get(id(change))
 
     @cached_property
     def summary(self) -> DiffSummary:

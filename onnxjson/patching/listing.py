@@ -82,13 +82,14 @@ def _additions_and_removals(change: c.Members, plan: c.FieldPlan, base: str, tar
     if not c.keeps_order(change.sequence):
         yield c.Unit("order", base, target)
     added = {place: item for place, item in c.with_positions(change.sequence) if isinstance(item, Record)}
-    for name in _segments(change.removed, plan.is_named):
+    for name in segments(change.removed, plan.is_named):
         yield c.Unit("remove", f"{base}/{name}", None)
-    for name in _segments(added, plan.is_named):
+    for name in segments(added, plan.is_named):
         yield c.Unit("add", None, f"{target}/{name}")
 
 
-def _segments(members: dict[int, Record], is_named: bool) -> Iterator[str]:
+def segments(members: dict[int, Record], is_named: bool) -> Iterator[str]:
+    """Yield the address segments of members by position; attributes of a node by name where that is unique."""
     if not is_named:
         for position in members:
             yield str(position)

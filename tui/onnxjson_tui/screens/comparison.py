@@ -33,6 +33,7 @@ class ComparisonScreen(DifferenceScreen):
         HELP,
         *DIFFERENCE_KEYS,
         screen_key(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
+        screen_key(("v",), "both models side by side, to take single changes", "_show_panes", "side by side"),
         screen_key(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
@@ -47,15 +48,18 @@ class ComparisonScreen(DifferenceScreen):
         side: WhichSide = "target",
         stop: Callable[[], None] | None = None,
         accept: Callable[[Compared], None] | None = None,
+        compare: Callable[[Side, Side], Compared] = compared,
     ) -> None:
         """Prepare the screen.
 
         `work` reads, runs and compares, in a thread; `stop` ends it early. `side` is the model of the workbench
-        below. `accept` makes the target the model of the workbench; None if that is not possible.
+        below. `accept` makes the target the model of the workbench; None if that is not possible. `compare` finds the
+        difference again after one of the models was changed.
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
         self._bench, self._side, self._stop, self._apply = bench, side, stop, accept
+        self._compare = compare
 
     def on_mount(self) -> None:
         """Start the work."""
@@ -104,7 +108,28 @@ class ComparisonScreen(DifferenceScreen):
     def _end(self, address: str | None) -> None:
         if self.jobs.drop_all() and self._stop is not None:
             self._stop()
+        for side in () if self.compared is None else (self.compared.base, self.compared.target):
+            if side.session is not None and side.ends:
+                side.session.close()
         self.close(address)
+
+    async def _show_panes(self, arguments: Arguments) -> None:
+        from onnxjson_tui.screens.panes import PanesScreen
+
+        if self.compared is None or self.compared.diff is None:
+            self.say("there is nothing to show side by side", "changed")
+            return
+        mine = 0 if self._side == "base" else 1
+        result = await self.app.push_screen_wait(PanesScreen(self.compared, self._compare, self.terminal, mine=mine))
+        if result.compared is not self.compared:
+            self.show(result.compared)
+        bench, changed = self._bench, result.changed.get(mine)
+        if bench is not None and changed is not None:
+            bench.changed(changed._replace(is_restructured=True))
+        if result.address is not None and bench is not None and result.side == mine:
+            self._end(result.address)
+        elif result.address is not None:
+            self._open((self.compared.base, self.compared.target)[result.side].name, result.address)
 
     def _go_to(self, arguments: Arguments) -> None:
         found = self.at_cursor()
@@ -231,10 +256,12 @@ def comparison_of_files(base: str, target: str, terminal: Terminal) -> Compariso
 def comparison_with(bench: Bench, other: str) -> ComparisonScreen:
     """Return the screen that compares the session with another model, a file or ``REV:path``."""
     session, resources = bench.session, ExitStack()
-    mine = Side(session.opened.name, session.model, session.opened.path)
+    mine = Side(session.opened.name, session.model, session.opened.path, session=session)
 
     def work() -> Compared:
-        return compared(opened_side(other, resources), mine)
+        side = opened_side(other, resources)
+        is_same = side.session is not None and side.session.opened.key == session.opened.key
+        return compared(side._replace(session=None) if is_same else side, mine)
 
     return ComparisonScreen(f"comparing {other} and {mine.name}", work, bench.terminal, bench=bench)
 
@@ -243,6 +270,7 @@ def comparison_unsaved(bench: Bench) -> ComparisonScreen:
     """Return the screen of changes since the model was opened or saved."""
     preview, path = bench.session.unsaved(), bench.session.opened.path
     name = bench.session.opened.name
-    base, target = Side(f"{name} as saved", preview.base, path), Side("current", preview.model, path)
-    doing = "comparing with the saved model"
-    return ComparisonScreen(doing, lambda: compared_edits(base, target), bench.terminal, bench=bench)
+    base = Side(f"{name} as saved", preview.base, path)
+    target = Side("current", preview.model, path, session=bench.session)
+    doing, work = "comparing with the saved model", lambda: compared_edits(base, target)
+    return ComparisonScreen(doing, work, bench.terminal, bench=bench, compare=compared_edits)

@@ -81,7 +81,7 @@ class PassRun:
         session = bench.session
         self._bench = bench
         self._model, self._revision = session.model, session.revision
-        self._side = Side(session.opened.name, session.model, session.opened.path)
+        self._side = Side(session.opened.name, session.model, session.opened.path, session=session)
         self._folder = session.opened.folder
         self._pipeline: Pipeline | None = None
         self._files: tuple[NewFile, ...] = ()

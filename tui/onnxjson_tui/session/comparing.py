@@ -11,7 +11,9 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError
 from onnxjson.optimizing.trace_records import Size
 from onnxjson.rendering.diff_report import Count, Report, operator_counts, report
+from onnxjson.storage.remote import is_url
 from onnxjson_tui.session.opening import Unreadable, open_model
+from onnxjson_tui.session.session import Session
 
 if TYPE_CHECKING:
     from onnxjson.diffing.difference import Diff
@@ -28,6 +30,8 @@ class Side(NamedTuple):
     model: Model
     path: Path | None = None  # its file; weights are searched in the same folder
     problems: tuple[str, ...] = ()  # problems with files that it depends on, a sentence each
+    session: Session | None = None  # the session that can change it
+    ends: bool = False  # whether the session ends with the comparison
 
 
 class Compared(NamedTuple):
@@ -68,7 +72,8 @@ def opened_side(name: str, resources: ExitStack) -> Side:
     found = open_model(name, resources)
     if isinstance(found, Unreadable):
         raise DecodeError(found.message, found.findings)
-    return Side(name, found.model, found.path, found.problems)
+    session = Session(found, readonly=found.path is None or is_url(name))
+    return Side(name, found.model, found.path, found.problems, session, ends=True)
 
 
 def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:

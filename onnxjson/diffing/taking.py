@@ -1,0 +1,202 @@
+"""Take single changes of a diff: one model with some changes of the other, in its own names, and always consistent."""
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import Final
+
+from onnxjson.diffing.changes import Place
+from onnxjson.diffing.difference import Diff
+from onnxjson.model.dataflow import sort_nodes
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.renaming import free_name, refuse_collisions, renamed
+from onnxjson.model.structure import check_structure
+from onnxjson.model.walking import Body, rebuild
+from onnxjson.patching.applying import apply_fields
+from onnxjson.patching.changes import Unit
+from onnxjson.patching.deriving import difference
+from onnxjson.patching.listing import units
+from onnxjson.patching.selecting import selected
+
+_ELEMENT: Final = re.compile(r".*/(?:node|initializer|sparse_initializer|input|output|value_info)/[0-9]+")
+"""The address of the innermost node, value or constant."""
+
+_OPPOSITE: Final = {"add": "remove", "remove": "add"}
+_SHOWN: Final = 3
+
+
+class Taking:
+    """The changes of a diff, each of which can be taken into one of its models from the other.
+
+    Values that correspond have the names of the model that takes; new ones whose names are used get other names. Names
+    of inputs and outputs of the model stay. So a change is taken without the new names of everything around it, which
+    are a change of their own.
+
+    Attributes:
+        model: the model that takes.
+        found: the diff.
+    """
+
+    def __init__(self, found: Diff, into: int) -> None:
+        """Prepare to take changes into the base (0) or the target (1) of a diff."""
+        self.found, self._into = found, into
+        alignment = found.alignment
+        sides = alignment.base, alignment.target
+        self._index, other = sides[into], sides[1 - into]
+        self.model = self._index.model
+        self._values = self._value_pairs()
+        self._other = Index(renamed(other, self._names(other)))
+        nodes = {}
+        for pair in alignment.graphs:
+            pairs = [(here, there) for here, there in enumerate(pair.target_of) if there >= 0]
+            scope = (pair.base, pair.target)[into]
+            nodes[f"{scope.address}/node"] = sorted([each[::-1] for each in pairs]) if into else pairs
+        self._fields = difference(self.model, self._other.model, "", nodes)
+
+    def _value_pairs(self) -> list[tuple[Scope, Scope, dict[str, str]]]:
+        """Return the pairs of graphs, that of `model` first, with names of the other one -> names of their values."""
+        kept = _interface(self.found.base) & _interface(self.found.target)
+        more: dict[int, list[tuple[str, str]]] = {}
+        for region in self.found.regions.values():
+            more.setdefault(id(region.pair), []).extend(region.outputs)
+        found = []
+        for pair in self.found.alignment.graphs:
+            values, used = dict(pair.values), set(pair.values.values())
+            for old, new in (*pair.cuts.items(), *more.get(id(pair), ())):
+                if old not in values and new not in used:
+                    values[old] = new
+                    used.add(new)
+            is_main = pair.base.kind == "main"
+            names = [each for each in values.items() if each[0] == each[1] or not is_main or kept.isdisjoint(each)]
+            if self._into:
+                found.append((pair.target, pair.base, dict(names)))
+            else:
+                found.append((pair.base, pair.target, {new: old for old, new in names}))
+        return found
+
+    def _names(self, other: Index) -> dict[Scope, dict[str, str]]:
+        taken = {name for scope in self._index.scopes for name in scope.defined_names}
+        used = taken.union(*[scope.defined_names for scope in other.scopes])
+        kept = _interface(self.found.base) & _interface(self.found.target)
+        known = {scope: values for _, scope, values in self._values}
+        names: dict[Scope, dict[str, str]] = {}
+        for scope in other.scopes:
+            mapping: dict[str, str] = {}
+            for name in scope.defined_names:
+                new = known.get(scope, {}).get(name)
+                if new is None and name in taken and name not in kept:
+                    new = free_name(name, used.__contains__)
+                    used.add(new)
+                if new is not None and new != name:
+                    mapping[name] = new
+            if mapping:
+                names[scope] = mapping
+        return names
+
+    @cached_property
+    def places(self) -> dict[Unit, Place]:
+        """The change of each unit of the difference, which has the names of `model`."""
+        found = {}
+        for unit in units(self._fields):
+            turned = Unit(_OPPOSITE.get(unit.kind, unit.kind), unit.target, unit.base) if self._into else unit  # type: ignore[arg-type]
+            place = self.found.place_of(turned)
+            if place is not None:
+                found[unit] = place
+        return found
+
+    @cached_property
+    def elements(self) -> tuple[dict[str, set[Place]], dict[str, set[Place]]]:
+        """The changes of nodes, values and constants by address: in `model`, and in the other model."""
+        found: tuple[dict[str, set[Place]], dict[str, set[Place]]] = ({}, {})
+        for unit, place in self.places.items():
+            for side, address in enumerate((unit.base, unit.target)):
+                element = None if address is None else _ELEMENT.match(address)
+                if element is not None:
+                    found[side].setdefault(element[0], set()).add(place)
+        return found
+
+    def take(self, chosen: Collection[Place]) -> tuple[Model, frozenset[Place]]:
+        """Return `model` with some changes, and all that were taken, since a change can need others.
+
+        Raises:
+            EditError: they cannot be taken without the rest, or names would collide.
+        """
+        wanted = set(chosen)
+        while True:
+            fields = selected(self._fields, {unit for unit, place in self.places.items() if place in wanted})
+            model = self.model if fields is None else apply_fields(self.model, fields)
+            index = Index(model)
+            missing = {*_missing(index)} - {*_missing(self._index)}
+            more = {place for scope, name in missing for place in self._needed(index, scope, name)} - wanted
+            if not more:
+                break
+            wanted |= more
+        if missing:
+            names = listed([f'"{visible(name)}"' for _, name in sorted(missing)], _SHOWN, ", ")
+            raise EditError(f"this change cannot be taken alone: {names} would not be defined")
+        model = self._with_new_names(rebuild(index, _in_order), wanted)
+        known = {finding.code for finding in check_structure(self.model)}
+        problem = next((each for each in check_structure(model) if each.code not in known), None)
+        if problem is not None:
+            raise EditError(f"this change cannot be taken alone: {problem.message}", problem.address)
+        return model, frozenset(wanted)
+
+    def _needed(self, index: Index, address: str, name: str) -> Iterator[Place]:
+        """Yield the changes that define a value, or that let its consumers use another one."""
+        mine, theirs = self.elements
+        for scope in self._other.scopes:
+            if scope.defines(name):
+                yield from theirs.get(_definer(scope, name), ())
+        before = self._index.by_address.get(address)
+        for position, _ in () if before is None else before.uses(name):
+            if position is not None:
+                yield from mine.get(f"{address}/node/{position}", ())
+
+    def _with_new_names(self, model: Model, wanted: Collection[Place]) -> Model:
+        """Rename values as in the other model, in the graphs whose renaming was taken."""
+        events = self.found.events
+        renamings = [events[event].members[place] for event, place in wanted if events[event].kind == "renamed"]
+        graphs = {address for each in renamings for address in (each.base, each.target)[self._into]}
+        if not graphs:
+            return model
+        index = Index(model)
+        names = {}
+        for scope, _, values in self._values:
+            now = index.by_address.get(scope.address)
+            if scope.address in graphs and now is not None:
+                names[now] = {old: new for new, old in values.items() if old != new and now.defines(old)}
+        refuse_collisions(index, names)
+        return renamed(index, names)
+
+
+def _interface(model: Model) -> set[str]:
+    graph = model.graph
+    return set() if graph is None else {each.name or "" for each in (*graph.input, *graph.output)}
+
+
+def _in_order(scope: Scope, graph: Body) -> Body:
+    from msgspec.structs import replace
+
+    ordered = sort_nodes(graph.node)
+    return graph if ordered is None or ordered is graph.node else replace(graph, node=ordered)
+
+
+def _definer(scope: Scope, name: str) -> str:
+    if name in scope.producers:
+        return f"{scope.address}/node/{scope.producers[name][0]}"
+    for field in ("initializer", "sparse_initializer", "input"):
+        places = getattr(scope, f"{field}s")
+        if name in places:
+            return f"{scope.address}/{field}/{places[name]}"
+    return ""
+
+
+def _missing(index: Index) -> Iterator[tuple[str, str]]:
+    """Yield the address of the graph, and the name, of every value that is used and not defined."""
+    for scope in index.scopes:
+        for name in (*scope.consumers, *scope.output_names):
+            if name and index.defining_scope(scope, name) is None:
+                yield scope.address, name

@@ -1,0 +1,81 @@
+"""Two models side by side: rows that correspond, changes taken and put as in vimdiff."""
+
+from pathlib import Path
+
+import onnxjson
+from onnxjson.diffing.difference import diff_models
+from onnxjson.example import write_example
+from onnxjson_tui.rows.panes import PaneRows
+from onnxjson_tui.screens.panes import PanesScreen
+from onnxjson_tui.shell.keyed import KeyedScreen
+from tests.tui.benches import Bench, run_small
+from tests.tui.sessions import saved
+from tests.tui.test_comparing import EDIT, command, finished
+
+
+async def panes(found: Bench) -> PanesScreen:
+    """The panes above the comparison on top."""
+    await finished(found)
+    await found.pilot.press("v")
+    await settled(found)
+    screen = found.app.screen
+    assert isinstance(screen, PanesScreen)
+    return screen
+
+
+def rows_of(screen: PanesScreen) -> PaneRows:
+    assert screen.panes is not None
+    return screen.panes
+
+
+async def settled(found: Bench) -> None:
+    for _ in range(200):
+        await found.pilot.pause(0.02)
+        screen = found.app.screen
+        if not isinstance(screen, KeyedScreen) or not screen.jobs.running:
+            break
+    await found.pilot.pause(0.15)
+
+
+def test_a_change_is_taken_back_from_the_saved_model_and_is_a_step(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, EDIT)
+        await command(found, "delete-node op:Relu --bypass 0")
+        before = found.session.model
+        await found.press("c", "enter")
+        screen = await panes(found)
+        count = len(rows_of(screen).starts)
+        await found.pilot.press("d", "o")
+        await settled(found)
+        assert "take " in found.lines[-1]
+        assert len(rows_of(screen).starts) < count
+        await found.pilot.press("u")
+        await settled(found)
+        assert found.session.model == before
+        await found.pilot.press("ctrl+r", "q", "q")
+        await settled(found)
+        assert found.app.screen is found.bench
+        assert found.session.history.made[-1].title.startswith("take ")
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_one_change_of_another_file_is_taken_and_another_put_there_and_saved(tmp_path: Path) -> None:
+    write_example(tmp_path / "a.onnx", unfused=True)
+    write_example(tmp_path / "b.onnx")
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {tmp_path / 'b.onnx'}")
+        await panes(found)
+        assert "Gemm      /fc                        > 4 MatMul" in "\n".join(found.lines)
+        await found.pilot.press("d", "o")
+        await settled(found)
+        assert found.session.select("op:Gemm")[0].node.name == "/fc"
+        assert "0 changes; . shows 1 without effect on results" in "\n".join(found.lines)
+        await found.pilot.press(".", "g", "g", "d", "p", "ctrl+s")
+        await settled(found)
+        await found.pilot.press("q")
+        await settled(found)
+        assert not diff_models(found.session.model, onnxjson.load(tmp_path / "b.onnx")).events
+
+    run_small(tmp_path / "a.onnx", flow)

@@ -1,0 +1,333 @@
+"""Two models side by side, as vimdiff shows two files: rows of nodes that correspond, and changes that are taken."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import NamedTuple
+
+from textual import getters
+from textual.app import ComposeResult
+
+from onnxjson.diffing.difference import Diff
+from onnxjson.diffing.taking import Taking
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import AccessDeniedError, OnnxJsonError
+from onnxjson.rendering.diff_report import EFFECTS
+from onnxjson.rendering.diff_text import place_of
+from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
+from onnxjson_tui.rows.panes import PaneRow, PaneRows, pane_rows
+from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
+from onnxjson_tui.session.comparing import Compared, Side
+from onnxjson_tui.session.history import Changed, Preview
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
+from onnxjson_tui.shell.programs import program
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.actions import Arguments
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+
+class Result(NamedTuple):
+    """What the user did with two models."""
+
+    compared: Compared  # their difference now
+    changed: dict[int, Changed]  # by side, the last change of its session
+    address: str | None = None  # a node to go to, in the model of `side`
+    side: int = 0
+
+
+class PanesScreen(KeyedScreen[Result]):
+    """Shows two models locked by their structure; changes are taken from one into the other."""
+
+    AUTO_FOCUS = "#rows"
+    KEYS = (
+        screen_key(("d o",), "take the change of the other model", "_take", "take"),
+        screen_key(("d p",), "put the change into the other", "_put", "put"),
+        screen_key(("] c", "}"), "next change", lambda screen, given: screen.to_change(given.number or 1), "next"),
+        screen_key(("[ c", "{"), "previous change", lambda screen, given: screen.to_change(-(given.number or 1))),
+        screen_key(("tab", "h", "l", "left", "right"), "the other model", "_turn", "other side"),
+        screen_key(("u",), "undo the last step", "_undo", "undo"),
+        screen_key(("ctrl+r", "U"), "redo a step", "_redo"),
+        screen_key(("ctrl+s",), "save the changed models", "_save", "save"),
+        screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False), "equal rows"),
+        screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
+        screen_key(
+            (".",),
+            "hide what changes no result, or show it",
+            lambda screen, _: screen.show_quiet(shown=not screen.quiet),
+        ),
+        screen_key(("enter", "o"), "go to the node in the workbench", "_go_to"),
+        *FIRST_AND_LAST,
+        screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
+        HELP,
+    )
+
+    def __init__(
+        self, compared: Compared, compare: Callable[[Side, Side], Compared], terminal: Terminal, *, mine: int = 1
+    ) -> None:
+        """Show a difference, which `compare` finds again after changes; `mine` is the active side, 0 for the base."""
+        super().__init__(terminal)
+        self.compared = compared
+        self.active = mine
+        self._compare = compare
+        self._known: tuple[Diff, list[PaneRow]] | None = None
+        self._is_folded = True
+        self.quiet = not any(EFFECTS[event.kind] != "quiet" for event in compared.events)
+        """Whether changes without effect on results count as changes."""
+        self._steps: list[int] = []  # the side of each step that was made here
+        self._undone: list[int] = []
+        self._changed: dict[int, Changed] = {}
+
+    def body(self) -> ComposeResult:
+        """The rows of both models, and the text of one."""
+        yield LineList(id="rows")
+        yield LineList(id="about", has_cursor=False)
+
+    rows = getters.query_one("#rows", LineList)  # both models
+    about = getters.query_one("#about", LineList)  # the row under the cursor
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The two models."""
+        return self.compared.base, self.compared.target
+
+    @property
+    def panes(self) -> PaneRows | None:
+        """The rows; None until they are known."""
+        return self.rows.rows if isinstance(self.rows.rows, PaneRows) else None
+
+    @property
+    def row(self) -> PaneRow | None:
+        """The row under the cursor."""
+        found = self.panes
+        return found.rows[self.rows.cursor] if found is not None and self.rows.cursor < len(found) else None
+
+    def on_mount(self) -> None:
+        """Keep edits of both models when the program is ended, and align the rows."""
+        known = program(self.app).sessions
+        known += [each.session for each in self.sides if each.session is not None and each.session not in known]
+        self._align(first=True)
+
+    def _align(self, *, first: bool = False) -> None:
+        found = self.compared
+
+        def aligned(rows: list[PaneRow]) -> None:
+            assert found.diff is not None
+            self._known = found.diff, rows
+            self._show(first=first)
+
+        self.jobs.start("panes", "aligning both models", lambda: pane_rows(_diff(found)), aligned)
+
+    def _show(self, *, first: bool = False) -> None:
+        assert self._known is not None
+        made = PaneRows(*self._known, folded=self._is_folded, quiet=self.quiet, glyphs=self.terminal.glyphs)
+        self.rows.show(made, made.starts[0] if first and made.starts else None)
+        self.call_after_refresh(self.show_details)
+
+    def fold(self, *, folded: bool) -> None:
+        """Fold equal rows, or show them, with the cursor on the same row."""
+        row, self._is_folded = self.row, folded
+        if self._known is not None:
+            self._show()
+            found = self.panes
+            if found is not None and row in found.rows:
+                self.rows.move_to(found.rows.index(row))
+
+    def show_quiet(self, *, shown: bool) -> None:
+        """Count changes without effect on results as changes, or as equal rows."""
+        self.quiet = shown
+        self.say("changes without effect on results are shown" if shown else "changes of results only")
+        self.fold(folded=self._is_folded)
+
+    # What is shown
+
+    def title_line(self) -> tuple[Line, str]:
+        """Return both names above their panes; that of the active model is in brackets."""
+        half = (self.size.width - 3) // 2
+        spans = []
+        ends = [side.name.rpartition("/")[2] for side in self.sides]
+        for number, side in enumerate(self.sides):
+            mark = " *" if side.session is not None and side.session.is_changed else ""
+            name = side.name if ends[0] == ends[1] else ends[number]
+            name = shortened_name(visible(name, 500), max(half - len(mark) - 3, 8))
+            is_active = number == self.active
+            text = f"[{name}]" if is_active else f" {name} "
+            spans += [Span(text, "title" if is_active else "quiet"), Span(mark, "changed")]
+            if not number:
+                spans.append(Span(" " * max(half + 3 - cells(text + mark), 1)))
+        return tuple(spans), ""
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Show another row when the cursor rests."""
+        if event.lines is self.rows:
+            self.after_rest(self.show_details)
+
+    def show_details(self) -> None:
+        """Show the changes of the row under the cursor, and its lines that differ."""
+        self.draw_bars()
+        found, row, width = self.panes, self.row, max(self.about.size.width - 1, 20)
+        if found is None or row is None or not row.places:
+            events = self.compared.events
+            hidden = [] if self.quiet else [each for each in events if EFFECTS[each.kind] == "quiet"]
+            more = f"; . shows {len(hidden):,} without effect on results" if hidden else ""
+            text = "" if found is None else f"{counted(len(found.starts), 'change')}{more}"
+            self.about.show(TextRows([(Span(text, "quiet"),)]), 0)
+            return
+        heads: list[Line] = []
+        for event, member in found.members(row):
+            text = f"{event.kind}  {visible(event.pattern, 1000)}  {place_of(member)}"
+            heads.append((Span(clipped(text, width), "title"),))
+        base, target = found.addresses(row)
+        models = self.compared.base.model, self.compared.target.model
+
+        def read() -> list[Pair]:
+            pairs = pair_lines(text_of(models[0], base), text_of(models[1], target))
+            return [pair for pair in pairs if pair.mark != " "]
+
+        def show(pairs: list[Pair]) -> None:
+            self.about.show(TextRows([*heads, *side_by_side_lines(pairs, width)]), 0)
+
+        # The digest of a tensor of gigabytes takes seconds.
+        self.jobs.start("text", "reading both sides", read, show)
+
+    def to_change(self, count: int) -> None:
+        """Move the cursor by a number of changes, up for a negative count."""
+        found, here = self.panes, self.rows.cursor
+        if found is None:
+            return
+        at = (bisect_right(found.starts, here) - 1 if count > 0 else bisect_left(found.starts, here)) + count
+        if 0 <= at < len(found.starts):
+            self.rows.move_to(found.starts[at])
+        else:
+            self.say("that was the last change" if count > 0 else "that was the first change")
+
+    def _turn(self, arguments: Arguments) -> None:
+        self.active = 1 - self.active
+        self.draw_bars()
+
+    # Changes
+
+    def _take(self, arguments: Arguments) -> None:
+        self._change(self.active)
+
+    def _put(self, arguments: Arguments) -> None:
+        self._change(1 - self.active)
+
+    def _change(self, into: int) -> None:
+        """Take the change under the cursor into the model of a side."""
+        found, row, side, other = self.panes, self.row, self.sides[into], self.sides[1 - into]
+        if found is None or row is None or not row.places:
+            self.say("there is no change in this row; } goes to the next one")
+            return
+        session = self._session(into)
+        event, _ = found.members(row)[0]
+        title = f"take {event.kind} {visible(event.pattern, 100)} from {visible(other.name, 100)}"
+        diff, places = _diff(self.compared), row.places
+
+        def make() -> tuple[Preview, int]:
+            model, taken = Taking(diff, into).take(places)
+            preview = session.preview_model(model, title)
+            assert preview.to_saved is not None
+            return preview, len(taken) - len(places)
+
+        def made(result: tuple[Preview, int]) -> None:
+            preview, more = result
+            changed = session.accept(preview)
+            if changed is None:
+                self.say("nothing changes", "changed")
+                return
+            self._steps.append(into)
+            self._undone.clear()
+            needed = f", with {counted(more, 'change')} that it needs" if more else ""
+            self._follow(into, changed, f"{title}{needed}")
+
+        self.jobs.start("edit", f"changing {visible(side.name, 200)}", make, made, holds_keys=True)
+
+    def _session(self, number: int) -> Session:
+        side = self.sides[number]
+        if side.session is None:
+            raise AccessDeniedError(f"{visible(side.name, 200)} cannot be changed; tab, then d o changes the other one")
+        return side.session
+
+    def _follow(self, number: int, changed: Changed, message: str) -> None:
+        """Compare again after a change of one side."""
+        self._changed[number] = changed
+        self.say(message, "good")
+        sides = list(self.sides)
+        session = self._session(number)
+        sides[number] = sides[number]._replace(model=session.model)
+        base, target = sides
+
+        def found(result: Compared) -> None:
+            self.compared = result
+            self._align()
+
+        self.jobs.start("compare", "comparing again", lambda: self._compare(base, target), found, holds_keys=True)
+
+    def _undo(self, arguments: Arguments) -> None:
+        self._repeat(self._steps, self._undone, "undone")
+
+    def _redo(self, arguments: Arguments) -> None:
+        self._repeat(self._undone, self._steps, "redone")
+
+    def _repeat(self, done: list[int], others: list[int], word: str) -> None:
+        if not done:
+            self.say("there is no step of these panes left")
+            return
+        session = self._session(done[-1])
+        changed = session.undo() if word == "undone" else session.redo()
+        others.append(done.pop())
+        if changed is not None:
+            self._follow(others[-1], changed, f"{word}: {changed.step.title}")
+
+    async def _save(self, arguments: Arguments) -> None:
+        await self._save_all()
+
+    @property
+    def _foreign(self) -> list[Session]:
+        """The sessions that end with the comparison."""
+        return [each.session for each in self.sides if each.session is not None and each.ends]
+
+    async def _save_all(self) -> bool:
+        changed = [each.session for each in self.sides if each.session is not None and each.session.is_changed]
+        if not changed:
+            self.say("there are no changes to save")
+        for session in changed:
+            answer = await self.jobs.awaited("save", "saving", session.save, holds_keys=False)
+            if answer.kind != "saved":
+                self.say(f"not saved: {answer.message}", "bad")
+                return False
+            self.say(f"saved {answer.path}", "good")
+        return True
+
+    def _go_to(self, arguments: Arguments) -> None:
+        found, row = self.panes, self.row
+        addresses = () if found is None or row is None else found.addresses(row)[self.active]
+        if addresses:
+            self.begin(self._end(addresses[0]))
+
+    def _leave(self, arguments: Arguments) -> None:
+        self.begin(self._end(None))
+
+    async def _end(self, address: str | None) -> None:
+        unsaved = [each for each in self._foreign if each.is_changed]
+        if unsaved:
+            names = " and ".join([visible(each.opened.name, 60) for each in unsaved])
+            answers = [("s", "stay", "stay"), ("w", "save", "save"), ("D", "discard the changes", "discard")]
+            answer = await self.confirm(f"{names}: changes are not saved", answers)
+            if answer == "stay" or (answer == "save" and not await self._save_all()):
+                return
+            for session in unsaved if answer == "discard" else ():
+                while session.is_changed and session.undo() is not None:
+                    pass
+            if answer == "discard":
+                base, target = [
+                    each if each.session is None else each._replace(model=each.session.model) for each in self.sides
+                ]
+                self.compared = await self.jobs.run("compare", "comparing again", lambda: self._compare(base, target))
+        self.dismiss(Result(self.compared, self._changed, address, self.active))
+
+
+def _diff(found: Compared) -> Diff:
+    if found.diff is None:
+        raise OnnxJsonError("the two models were not compared node by node")
+    return found.diff
