@@ -37,7 +37,8 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     if opset is None:
         which = f'the domain "{visible(domain)}"' if domain else "the default domain"
         newest = operators.newest_version(domain)
-        hint = "stamp-opset adds one" + ("" if newest is None else f", such as version {newest}")
+        option = f" --domain {visible(domain)}" if domain else ""
+        hint = f"`stamp-opset {newest or 1}{option}` adds it"
         raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
     if not operators.known_operators(domain):
         return

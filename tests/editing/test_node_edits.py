@@ -182,7 +182,7 @@ def test_constant_and_custom_operators_are_added() -> None:
     after = apply(model_of(custom), parse_line("add-node Odd --domain mine --input x --output o --attribute n=3"))
     assert ("Odd", "x", "o") in shape_of(after)
     says = refused(CHAIN, "add-node Odd --domain mine --input x --output o")
-    assert 'the model has no opset_import for the domain "mine"; stamp-opset adds one' in says
+    assert 'the model has no opset_import for the domain "mine"; `stamp-opset 1 --domain mine` adds it' in says
 
 
 def test_node_is_added_inside_a_subgraph_and_takes_values_from_around() -> None:

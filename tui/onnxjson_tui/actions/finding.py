@@ -316,6 +316,8 @@ async def _find_alike(bench: Bench, arguments: Arguments) -> None:
             return
         chosen = answer
         opened ^= {int(chosen)} if chosen != "find" else set()
+    session.places.select(())  # it would limit the edits of the matches
+    bench.nodes.refresh()
     _Filter(bench).ask(f"match:'{pattern}'")
 
 
