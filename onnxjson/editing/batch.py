@@ -244,6 +244,9 @@ class ConstantChanges:
         for place, shape in requests.shapes.items():
             if computed is not None:
                 self._connect(place, computed.shape([each for each in shape if each is not None]))
+        for place, (axis, rank, step) in requests.samples.items():
+            if computed is not None:
+                self._connect(place, computed.samples(place, axis, rank, step))
         for place in requests.dropped:
             shown = f"{place[0].address}/node/{place[1]}"
             self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
@@ -276,7 +279,12 @@ class ConstantChanges:
     def change(self, scope: Scope, graph: Body) -> Body:
         """Return the graph with its new constants, and nodes that compute some of them."""
         graph = self._with_constants(scope, graph)
-        if self._computed is None or scope is not self._workspace.main or not isinstance(graph, Graph):
+        if self._computed is None or not isinstance(graph, Graph):
+            return graph
+        if before := self._computed.before.get(scope):
+            nodes = [each for at, node in enumerate(graph.node) for each in (*before.get(at, ()), node)]
+            graph = replace(graph, node=tuple(nodes))
+        if scope is not self._workspace.main:
             return graph
         constants = (*graph.initializer, *self._computed.constants)
         return replace(graph, node=(*self._computed.nodes, *graph.node), initializer=constants)

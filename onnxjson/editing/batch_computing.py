@@ -12,9 +12,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axis
+from onnxjson.editing.batch_tracing import NodeInput
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 
 _INT64: Final = DATA_TYPES["int64"]
@@ -32,6 +34,8 @@ class ComputedSizes:
         self._taken: list[str] = []
         self.nodes: list[Node] = []
         self.constants: list[Tensor] = []
+        self.before: dict[Scope, dict[int, list[Node]]] = {}
+        """Nodes to put before others, by their position in a graph."""
 
     def shape(self, values: Sequence[int | Axis], *, is_scalar: bool = False) -> str:
         """Return the name of a list of numbers and sizes of axes, which have the batch and otherwise numbers only."""
@@ -53,6 +57,23 @@ class ComputedSizes:
         repeats: list[int | Axis] = [1] * rank
         repeats[axis] = (BATCH,)
         return self._node("Tile", [name, self.shape(repeats)], f"{name}_rows")
+
+    def samples(self, place: NodeInput, axis: int, rank: int, step: Sequence[int]) -> str:
+        """Return the name of the indices at a node input, with the numbers of the samples; see `Requests.samples`."""
+        scope, position, slot = place
+        name = scope.graph.node[position].input[slot]
+        limits = [self.shape([each], is_scalar=True) for each in (0, (BATCH,), 1)]
+        along = self._constant([-1 if each == axis else 1 for each in range(rank)])
+        counted = self._node("Reshape", [self._node("Range", limits, "samples"), along], "samples")
+        counted = self._node("Mul", [counted, self._constant(step)], "samples")
+        # Indices may be negative; the coordinate of the only sample is left out.
+        operator, by = ("Mod", step) if len(step) == 1 and step[0] > 1 else ("Mul", [1 - each for each in step])
+        own, made = self._fresh(f"{name}_own"), self._fresh(f"{name}_all")
+        self.before.setdefault(scope, {})[position] = [
+            Node(op_type=operator, input=(name, self._constant(by)), output=(own,)),
+            Node(op_type="Add", input=(own, counted), output=(made,)),
+        ]
+        return made
 
     def _size(self, axis: Axis) -> str:
         factors = [self._batch()] * axis.count(BATCH)

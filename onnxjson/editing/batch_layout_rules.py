@@ -8,6 +8,7 @@ from typing import Final
 from onnxjson.editing.batch_axes import (
     BATCH,
     COMPUTED_SHAPE,
+    UNKNOWN_SHAPE,
     Axes,
     Axis,
     BlockedError,
@@ -16,6 +17,7 @@ from onnxjson.editing.batch_axes import (
     open_sizes,
     refuse_batch,
     regroup,
+    resized,
     size,
     without,
 )
@@ -131,8 +133,40 @@ def _known(call: Call, slot: int, attribute: str) -> list[int | Axis | None] | N
 def _gather(call: Call) -> Outputs:
     axes, indices = call.needed(0), call.needed(1)
     axis = call.number("axis", 0) % len(axes)
-    refuse_batch([axes[axis]], _SELECTS)
+    if axes[axis][:1] == (BATCH,) and len(axes[axis]) == 2:
+        indices = _of_all_samples(call, indices, [size(axes[axis], call.batch) or 0])
+    else:
+        refuse_batch([axes[axis]], _SELECTS)
     return [[*axes[:axis], *indices, *axes[axis + 1 :]]]
+
+
+def _gather_nd(call: Call) -> Outputs:
+    axes, indices = call.needed(0), call.needed(1)
+    together, count = call.number("batch_dims", 0), size(indices[-1], call.batch)
+    if count is None:
+        raise BlockedError(UNKNOWN_SHAPE)
+    chosen = axes[together : together + count]
+    if [*map(has_batch, axes[:together])] != [*map(has_batch, indices[:together])]:
+        raise BlockedError("samples and their indices do not match")
+    if not together and chosen[:1] == ((BATCH,),):
+        indices, chosen = _of_all_samples(call, indices, [1] + [0] * (count - 1)), chosen[1:]
+    refuse_batch(chosen, _SELECTS)
+    return [[*indices[:-1], *axes[together + count :]]]
+
+
+def _of_all_samples(call: Call, indices: Axes, step: list[int]) -> Axes:
+    """Request indices into all samples, from those into one; return their axes."""
+    if call.batch != 1:
+        raise BlockedError(f"its indices count the elements of {call.batch} samples together; export one sample")
+    given = [place for place, axis in enumerate(indices) if has_batch(axis)]
+    rank = len(indices) - (call.node.op_type == "GatherND")
+    where = next(iter([*given, *[place for place in range(rank) if not indices[place]]]), rank)
+    if where >= rank or (given and indices[where] != (BATCH,)) or len(given) > 1 or not step[0]:
+        raise BlockedError("its indices have no axis for the samples")
+    if any([scope.kind == "function" for scope in call.scope.chain()]):
+        raise BlockedError("indices of samples must be computed, which a function cannot do")
+    call.tracer.requests.samples[call.place(1)] = (where, len(indices), step)
+    return (*indices[:where], (BATCH,), *indices[where + 1 :])
 
 
 def _elements_at(result: int) -> NodeRule:
@@ -161,7 +195,11 @@ def _reshape(call: Call) -> Outputs:
     is_open = -1 in shape
     sizes = _filled_in(call, axes, shape, sizes)
     opened = shape.index(-1) if is_open else None
-    result = regroup(axes, sizes, call.batch, opened, later=call.tracer.joins_later)
+    try:
+        result = regroup(axes, sizes, call.batch, opened, later=call.tracer.joins_later)
+    except BlockedError as blocked:
+        before, after = [str(resized(axis, "batch") or "?") for axis in axes], [str(each or "?") for each in sizes]
+        raise BlockedError(f"{blocked}, [{', '.join(before)}] becomes [{', '.join(after)}]") from None
     elements = call.elements(1)
     _follow_shape(call, axes, result, [ShapeElement(each) for each in shape] if elements is None else elements)
     return [result]
@@ -347,6 +385,7 @@ LAYOUT_RULES: Final[dict[str, NodeRule]] = {
     "Concat": _concat,
     "Slice": _slice,
     "Gather": _gather,
+    "GatherND": _gather_nd,
     "GatherElements": _elements_at(1),
     "ScatterElements": _elements_at(0),
     "Reshape": _reshape,

@@ -47,6 +47,9 @@ class Requests:
     """Axis along which a constant needs rows for all samples, and whether one row is enough, by node input."""
     shapes: dict[NodeInput, list[int | Axis | None]] = field(default_factory=dict)
     """Shapes of their own: numbers, and axes whose size is computed, by node input."""
+    samples: dict[NodeInput, tuple[int, int, list[int]]] = field(default_factory=dict)
+    """Indices that must count the samples, too, by node input: the axis of the samples, the number of axes, and what is
+    added for each sample: elements of a sample, or coordinates, of which the first is the sample."""
     dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 

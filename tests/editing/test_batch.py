@@ -226,6 +226,30 @@ def test_heads_of_all_samples_are_stacked_as_attention_of_pytorch_does() -> None
         _require_rows(before, after, 3)
 
 
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        """<int64[1,1,5,2] at = {0,4,0,3,0,2,0,1,0,0}> { y = GatherND(x, at) }""",
+        """<int64[1,1,5] at = {0,3,2,-1,0}> { flat = Flatten <axis = 2> (x) g = Gather(flat, at)
+           s = Shape(at) l = Constant <value = int64[1] {-1}> () f = Reshape(g, l) y = Reshape(f, s) }""",
+        """<int64[1] zero = {0}, int64[1] width = {5}, int64[1] last = {-1}, int64[1] ones = {1}> {
+           most = ArgMax <axis = 1, keepdims = 0> (x) start = Mul(zero, width) place = Add(most, start)
+           flat = Reshape(x, last) g = Gather(flat, place) y = Unsqueeze(g, ones) }""",
+        """<int64[1,1] zero = {0}, int64[1] ones = {1}> {
+           most = ArgMax <axis = 1, keepdims = 1> (x) at = Concat <axis = 1> (zero, most)
+           g = GatherND(x, at) y = Unsqueeze(g, ones) }""",
+    ],
+)
+def test_indices_of_one_sample_become_those_of_all(body: str, size: int | str) -> None:
+    types = {"y = GatherND": "float[1,1,5] y", "y = Reshape": "float[1,1,5] y"}
+    result = next((types[key] for key in types if key in body), "float[1,1] y")
+    before = model_of(f"g (float[1,5] x) => ({result}) {body}")
+    after = apply(before, SetBatchSize(size=size))
+    require_valid(after)
+    _require_rows(before, after, 3)
+
+
 def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() -> None:
     before = model_of(
         """g (float[1,4,6] x) => (float[1,24] y) <int64[1] one = {1}, int64[1] i = {1}, int64[1] j = {2}> {
