@@ -1,11 +1,10 @@
 """set-batch-size, the edit that changes the batch size of a model.
 
-`batch_tracing` follows the batch through the nodes with the rules of `batch_rules`; `ConstantChanges` changes the
-constants that fix its size: in place, or as copies for some of their consumers.
+`batch_tracing` follows the batch through the nodes with the rules of `batch_rules`; `batch_constants` changes the
+constants that fix its size.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
@@ -13,24 +12,21 @@ from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import Axes, has_batch, resized
 from onnxjson.editing.batch_computing import ComputedSizes
+from onnxjson.editing.batch_constants import ConstantChanges
+from onnxjson.editing.batch_places import start_at_places
 from onnxjson.editing.batch_rules import RULES
-from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
+from onnxjson.editing.batch_tracing import Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types, replace_dimension
-from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Function, Graph, Node, Tensor, ValueInfo
-from onnxjson.model.dtypes import BITS
+from onnxjson.model.document import Graph, ValueInfo
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
-from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
-from onnxjson.model.tensors import to_numpy
+from onnxjson.model.limits import LARGEST_DIM
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.storage.constant_reading import with_elements
-from onnxjson.storage.external import Resolver
 
 _SHOWN: Final = 8
 
@@ -71,46 +67,74 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         if isinstance(old, str):
             notes = [*replace_dimension(workspace, old, size)]
         else:
-            notes = self._resized(workspace, places, old, size)
+            notes = resize(workspace, places, old, size, partial=self.partial)
         left = [f'"{visible(name)}" is assumed to have no batch' for name in others]
         return Outcome(len(places), (*notes, *left))
 
-    def _resized(self, workspace: Workspace, places: Mapping[str, int], old: int, size: int | str) -> list[str]:
-        inference = LooseInference(workspace.index, workspace.model_folder)
-        main, opset = workspace.main, workspace.opset(None, "") or 1
-        tracers = []
-        for joins_later in (False, True):
-            tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later)
-            for name, axis in places.items():
-                tracer.start(main, name, axis)
-            tracer.trace(main)
-            tracers.append(tracer)
-            if not tracer.problems:
-                break
-        tracer = min(tracers, key=lambda each: len(each.problems))
-        problems = [f"{address} ({_operator(workspace, address)}): {text}" for address, text in tracer.problems.items()]
-        lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
-        if lost and not problems:
-            problems.append(f"it is not known whether {_listed(lost)} has the batch")
-        if problems and not self.partial:
-            raise EditError(_refusal(problems))
-        computed = ComputedSizes(workspace, *next(iter(places.items())))
-        batch = (old, size if isinstance(size, int) else None)
-        changes = ConstantChanges(workspace, tracer.requests, batch, computed)
 
-        def change(scope: Scope, graph: Body) -> Body:
-            graph, values = changes.change(scope, graph), tracer.found.get(scope)
-            return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
+def resize(
+    workspace: Workspace,
+    places: Mapping[str, int],
+    old: int,
+    size: int | str,
+    *,
+    partial: bool = False,
+    mixes: bool = False,
+) -> list[str]:
+    """Change the size of an axis of inputs, and all constants that contain it; return remarks.
 
-        workspace.replace_model(rebuild(workspace.index, change))
-        remarks = propagate_types(workspace)
-        wrong = [*workspace.complaints.values()]
-        if wrong and not self.partial:
-            raise EditError(_refusal(wrong))
-        workspace.is_forced |= self.partial
-        notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
-        notes = [*notes, *remarks]
-        return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
+    Args:
+        workspace: the model.
+        places: the axis of each input.
+        old: its size.
+        size: the new size, or a name for it.
+        partial: change what can be changed, where a node cannot be followed.
+        mixes: whether elements along the axis may be computed from each other, as those of a sequence.
+
+    Raises:
+        EditError: a node cannot be followed; all such nodes are named.
+    """
+    inference = LooseInference(workspace.index, workspace.model_folder)
+    main, opset = workspace.main, workspace.opset(None, "") or 1
+    tracers = []
+    for joins_later in (False, True):
+        tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later, mixes=mixes)
+        for name, axis in places.items():
+            tracer.start(main, name, axis)
+        if mixes:
+            start_at_places(tracer, main)
+        tracer.trace(main)
+        tracers.append(tracer)
+        if not tracer.problems:
+            break
+    tracer = min(tracers, key=lambda each: len(each.problems))
+    noun = "dimension" if mixes else "batch"
+    problems = [
+        f"{address} ({_operator(workspace, address)}): {text.replace('the batch', f'the {noun}')}"
+        for address, text in tracer.problems.items()
+    ]
+    lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
+    if lost and not problems:
+        problems.append(f"it is not known whether {_listed(lost)} has the {noun}")
+    if problems and not partial:
+        raise EditError(_refusal(problems, noun))
+    computed = ComputedSizes(workspace, *next(iter(places.items())))
+    batch = (old, size if isinstance(size, int) else None)
+    changes = ConstantChanges(workspace, tracer.requests, batch, computed, mixes=mixes)
+
+    def change(scope: Scope, graph: Body) -> Body:
+        graph, values = changes.change(scope, graph), tracer.found.get(scope)
+        return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
+
+    workspace.replace_model(rebuild(workspace.index, change))
+    remarks = propagate_types(workspace)
+    wrong = [*workspace.complaints.values()]
+    if wrong and not partial:
+        raise EditError(_refusal(wrong, noun))
+    workspace.is_forced |= partial
+    notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
+    notes = [*notes, *remarks]
+    return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
 def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict[str, int], int | str, list[str]]:
@@ -186,177 +210,11 @@ def _listed(texts: list[str]) -> str:
     return listed(list(dict.fromkeys(texts)), _SHOWN)
 
 
-def _refusal(problems: list[str]) -> str:
-    advice = "`partial` changes the rest; where sizes are not known, fold constants first (the pass onnxruntime does)"
-    return f"the batch cannot change: {listed(problems, _SHOWN, '; ')}; {advice}"
+def _refusal(problems: list[str], noun: str) -> str:
+    advice = "where sizes are not known, fold constants first (the pass onnxruntime does)"
+    advice = advice if noun == "dimension" else f"`partial` changes the rest; {advice}"
+    return f"the {noun} cannot change: {listed(problems, _SHOWN, '; ')}; {advice}"
 
 
 def _names(names: list[str]) -> str:
     return listed([f'"{visible(name)}"' for name in names], 5)
-
-
-class ConstantChanges:
-    """New constants by graph.
-
-    Raises:
-        EditError: a constant needs rows for more samples, but its rows differ, or it would be too big.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        requests: Requests,
-        batch: tuple[int, int | None],
-        computed: ComputedSizes | None = None,
-    ) -> None:
-        self._computed = computed
-        self._workspace = workspace
-        self.changed: list[str] = []
-        """Descriptions of the changed constants."""
-        self._constants: dict[Scope, dict[str, Tensor]] = {}
-        self._copies: dict[Scope, list[Tensor]] = {}
-        self._inputs: dict[Scope, dict[int, dict[int, str]]] = {}
-        wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]] = {}
-        for place in (*requests.numbers, *requests.rows):
-            scope, name = place[0], _name_at(place)
-            found = constant_tensor(scope, name)
-            assert found is not None
-            defining_scope, tensor = found
-            if place in requests.numbers:
-                values = integer_constant(scope, name) or ()
-                numbers = [requests.numbers[place].get(at, old) for at, old in enumerate(values)]
-                fixed = [each for each in numbers if isinstance(each, int)]
-                if len(fixed) < len(numbers) and computed is not None:
-                    self._connect(place, computed.shape(numbers, is_scalar=not tensor.dims))
-                    continue
-                new = with_values(tensor, fixed)
-            else:
-                axis, is_single = requests.rows[place]
-                sizes = (batch[0], 1 if is_single else batch[1] or 1)
-                new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
-                if computed is not None and batch[1] is None and not is_single:
-                    is_there = new.dims == tensor.dims and name in workspace.main.initializers
-                    made = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
-                    self._connect(place, made)
-                    continue
-            if new != tensor:
-                wanted.setdefault((defining_scope, name), {})[place] = new
-        for place, shape in requests.shapes.items():
-            if computed is not None:
-                self._connect(place, computed.shape([each for each in shape if each is not None]))
-        for place, (axis, rank, step) in requests.samples.items():
-            if computed is not None:
-                self._connect(place, computed.samples(place, axis, rank, step))
-        for place in requests.dropped:
-            shown = f"{place[0].address}/node/{place[1]}"
-            self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
-            self._connect(place, "")
-        for (defining_scope, name), uses in wanted.items():
-            self._settle(defining_scope, name, uses)
-
-    def _connect(self, place: NodeInput, name: str) -> None:
-        scope, position, slot = place
-        self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = name
-
-    def _settle(self, defining_scope: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
-        """Change a constant in place if all consumers agree; otherwise give them copies."""
-        versions: list[Tensor] = []
-        for tensor in uses.values():
-            if tensor not in versions:
-                versions.append(tensor)
-        if len(versions) == 1 and len(self._workspace.index.consumers(defining_scope, name)) == len(uses):
-            self._constants.setdefault(defining_scope, {})[name] = versions[0]
-            self.changed.append(f'"{visible(name)}"')
-            return
-        for version in versions:
-            taken = [each.name or "" for copies in self._copies.values() for each in copies]
-            copy = self._workspace.fresh_name(name, taken)
-            self._copies.setdefault(defining_scope, []).append(replace(version, name=copy))
-            self.changed.append(f'"{visible(copy)}", a copy of "{visible(name)}"')
-            for place in [place for place, tensor in uses.items() if tensor == version]:
-                self._connect(place, copy)
-
-    def change(self, scope: Scope, graph: Body) -> Body:
-        """Return the graph with its new constants, and nodes that compute some of them."""
-        graph = self._with_constants(scope, graph)
-        if self._computed is None or not isinstance(graph, Graph):
-            return graph
-        if before := self._computed.before.get(scope):
-            nodes = [each for at, node in enumerate(graph.node) for each in (*before.get(at, ()), node)]
-            graph = replace(graph, node=tuple(nodes))
-        if scope is not self._workspace.main:
-            return graph
-        constants = (*graph.initializer, *self._computed.constants)
-        return replace(graph, node=(*self._computed.nodes, *graph.node), initializer=constants)
-
-    def _with_constants(self, scope: Scope, graph: Body) -> Body:
-        constants, copies = self._constants.get(scope, {}), self._copies.get(scope, [])
-        inputs = self._inputs.get(scope, {})
-        if not (constants or copies or inputs):
-            return graph
-        nodes = list(graph.node)
-        for position, slots in inputs.items():
-            names = [slots.get(slot, name) for slot, name in enumerate(nodes[position].input)]
-            while names and not names[-1]:
-                names.pop()
-            nodes[position] = replace(nodes[position], input=tuple(names))
-        for name in constants.keys() & scope.producers.keys():
-            position = scope.producers[name][0]
-            nodes[position] = _constant_node(nodes[position], constants[name])
-        if isinstance(graph, Function):
-            nodes[:0] = [constant_node(tensor.name or "", replace(tensor, name=None)) for tensor in copies]
-            return replace(graph, node=tuple(nodes))
-        initializers = [
-            constants.get(each.name or "", each) if each.name not in scope.producers else each
-            for each in graph.initializer
-        ]
-        return replace(
-            graph,
-            node=tuple(nodes),
-            initializer=(*initializers, *copies),
-            # The constant may have another shape than its value_info states.
-            value_info=tuple([each for each in graph.value_info if each.name not in constants]),
-        )
-
-
-def _name_at(place: NodeInput) -> str:
-    scope, position, slot = place
-    return scope.graph.node[position].input[slot]
-
-
-def _constant_node(node: Node, tensor: Tensor) -> Node:
-    """Return a Constant with another value, in the same attribute if possible."""
-    attribute = node.attribute[0]
-    if attribute.t is not None:
-        return replace(node, attribute=(replace(attribute, t=replace(tensor, name=attribute.t.name)),))
-    if attribute.type in (2, 7) and tensor.data_type == 7:
-        values = tuple([int(each) for each in to_numpy(tensor).reshape(-1)])
-        new = replace(attribute, i=values[0]) if attribute.type == 2 else replace(attribute, ints=values)
-        return replace(node, attribute=(new,))
-    return constant_node(node.output[0], replace(tensor, name=None), node.name)
-
-
-def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int], folder: Path | None) -> Tensor:
-    """Return a constant with rows for all samples: its rows repeated as needed."""
-    import numpy
-
-    old, new = batch
-    shown = f'the constant "{visible(name)}"'
-    if tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
-        raise EditError(f"{shown} cannot have rows for more samples")
-    held = with_elements(tensor, Resolver(folder or Path()))
-    array = to_numpy(held)
-    rows = array.shape[axis] // old
-    if array.nbytes // max(array.shape[axis], 1) * rows * new > BATCH_CONSTANT_BYTES:
-        raise EditError(f"{shown} would have more than {BATCH_CONSTANT_BYTES >> 20} MiB; make it smaller first")
-    sample = array.take(range(rows), axis)
-    if numpy.concatenate([sample] * old, axis).tobytes() != array.tobytes():
-        raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
-    made = numpy.concatenate([sample] * new, axis)
-    return replace(
-        held,
-        dims=made.shape,
-        raw_data=made.tobytes(),
-        doc_string=tensor.doc_string,
-        metadata_props=tensor.metadata_props,
-    )

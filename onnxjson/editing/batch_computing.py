@@ -52,11 +52,38 @@ class ComputedSizes:
     def rows(self, tensor: Tensor, name: str | None, rank: int, axis: int) -> str:
         """Return the name of a constant that is repeated along an axis; `name` is its name if it is there already."""
         if name is None:
-            name = self._fresh(tensor.name or "rows")
-            self.constants.append(replace(tensor, name=name))
+            name = self._stored(tensor)
         repeats: list[int | Axis] = [1] * rank
         repeats[axis] = (BATCH,)
         return self._node("Tile", [name, self.shape(repeats)], f"{name}_rows")
+
+    def first(self, tensor: Tensor, *, is_there: bool, axes: Sequence[int]) -> str:
+        """Return the name of the first elements of a constant along some axes, which become as long as the input."""
+        name = tensor.name or ""
+        key = "first", name, tensor.dims, *axes
+        if key not in self._made:
+            self._made[key] = name = name if is_there else self._stored(tensor)
+            if axes:
+                self._made[key] = self._node("Slice", self._first(name, axes), f"{name}_first")
+        return self._made[key]
+
+    def first_at(self, place: NodeInput, axes: Sequence[int]) -> str:
+        """Return the name of the first elements of the value at a node input, as `first` does for a constant."""
+        scope, position, slot = place
+        name = scope.graph.node[position].input[slot]
+        made = self._fresh(f"{name}_first")
+        node = Node(op_type="Slice", input=tuple(self._first(name, axes)), output=(made,))
+        self.before.setdefault(scope, {}).setdefault(position, []).append(node)
+        return made
+
+    def _first(self, name: str, axes: Sequence[int]) -> list[str]:
+        ends = self.shape([(BATCH,)] * len(axes))
+        return [name, self._constant([0] * len(axes)), ends, self._constant(axes)]
+
+    def _stored(self, tensor: Tensor) -> str:
+        name = self._fresh(tensor.name or "rows")
+        self.constants.append(replace(tensor, name=name))
+        return name
 
     def samples(self, place: NodeInput, axis: int, rank: int, step: Sequence[int]) -> str:
         """Return the name of the indices at a node input, with the numbers of the samples; see `Requests.samples`."""
@@ -69,10 +96,12 @@ class ComputedSizes:
         # Indices may be negative; the coordinate of the only sample is left out.
         operator, by = ("Mod", step) if len(step) == 1 and step[0] > 1 else ("Mul", [1 - each for each in step])
         own, made = self._fresh(f"{name}_own"), self._fresh(f"{name}_all")
-        self.before.setdefault(scope, {})[position] = [
-            Node(op_type=operator, input=(name, self._constant(by)), output=(own,)),
-            Node(op_type="Add", input=(own, counted), output=(made,)),
-        ]
+        self.before.setdefault(scope, {}).setdefault(position, []).extend(
+            [
+                Node(op_type=operator, input=(name, self._constant(by)), output=(own,)),
+                Node(op_type="Add", input=(own, counted), output=(made,)),
+            ]
+        )
         return made
 
     def _size(self, axis: Axis) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from onnxjson.editing.batch_axes import (
     BATCH,
     COMPUTED_SHAPE,
-    UNKNOWN_SHAPE,
+    MIXED,
     Axes,
     Axis,
     BlockedError,
@@ -21,15 +21,13 @@ from onnxjson.editing.batch_axes import (
     size,
     without,
 )
+from onnxjson.editing.batch_selection_rules import SELECTION_RULES, known_numbers
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, ShapeElement
 from onnxjson.editing.tensor_values import constant_tensor
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import raw_bytes
 
-_FAR: Final = 1 << 31
-"""Ends of a Slice from this number on mean the end of the axis."""
 _NUMBER: Final = "a number in its shape"
-_SELECTS: Final = "it selects some of the samples"
 
 
 def _transpose(call: Call) -> Outputs:
@@ -77,7 +75,7 @@ def _concat(call: Call) -> Outputs:
         column = [(slot, axes[place]) for slot, axes in given]
         batched = [each for _, each in column if has_batch(each)]
         if place == axis:
-            refuse_batch(batched)
+            refuse_batch(batched, "it joins the batch with other elements" if call.tracer.mixes else MIXED)
             sizes = [size(each, call.batch) for _, each in column]
             result.append(None if None in sizes else axis_of([sum([each or 0 for each in sizes])]))
             continue
@@ -92,99 +90,9 @@ def _concat(call: Call) -> Outputs:
     return [result]
 
 
-def _slice(call: Call) -> Outputs:
-    axes = call.needed(0)
-    starts, ends = _known(call, 1, "starts"), _known(call, 2, "ends")
-    along = call.numbers(3, "axes")
-    steps = call.numbers(4, "steps") if call.opset >= 10 else None
-    count = len(along) if along is not None else len(starts or ends or ())
-    result: list[Axis | None] = list(axes)
-    for place, axis in enumerate(along if along is not None else range(count)):
-        axis %= len(axes)
-        if has_batch(axes[axis]):
-            if starts is None or ends is None or starts[place] != 0 or (steps and steps[place] != 1):
-                raise BlockedError(_SELECTS)
-            if (end := ends[place]) != axes[axis] and not (isinstance(end, int) and end >= _FAR - 1):
-                raise BlockedError(_SELECTS)
-        else:
-            bounds = (
-                None if starts is None or ends is None else (starts[place], ends[place], steps[place] if steps else 1)
-            )
-            result[axis] = _sliced(size(axes[axis], call.batch), bounds)
-    return [result]
-
-
-def _sliced(length: int | None, bounds: tuple[int | Axis | None, ...] | None) -> Axis | None:
-    numbers = [each for each in bounds or () if isinstance(each, int)]
-    if length is None or len(numbers) < 3 or numbers[2] <= 0:
-        return None
-    return axis_of([len(range(*slice(*numbers).indices(length)))])
-
-
-def _known(call: Call, slot: int, attribute: str) -> list[int | Axis | None] | None:
-    """Return numbers of an attribute or input, with axes for sizes; None if they are not known."""
-    numbers = call.list_of(attribute)
-    if numbers is not None:
-        return list(numbers)
-    elements = call.elements(slot)
-    return None if elements is None else [each.value for each in elements]
-
-
-def _gather(call: Call) -> Outputs:
-    axes, indices = call.needed(0), call.needed(1)
-    axis = call.number("axis", 0) % len(axes)
-    if axes[axis][:1] == (BATCH,) and len(axes[axis]) == 2:
-        indices = _of_all_samples(call, indices, [size(axes[axis], call.batch) or 0])
-    else:
-        refuse_batch([axes[axis]], _SELECTS)
-    return [[*axes[:axis], *indices, *axes[axis + 1 :]]]
-
-
-def _gather_nd(call: Call) -> Outputs:
-    axes, indices = call.needed(0), call.needed(1)
-    together, count = call.number("batch_dims", 0), size(indices[-1], call.batch)
-    if count is None:
-        raise BlockedError(UNKNOWN_SHAPE)
-    chosen = axes[together : together + count]
-    if [*map(has_batch, axes[:together])] != [*map(has_batch, indices[:together])]:
-        raise BlockedError("samples and their indices do not match")
-    if not together and chosen[:1] == ((BATCH,),):
-        indices, chosen = _of_all_samples(call, indices, [1] + [0] * (count - 1)), chosen[1:]
-    refuse_batch(chosen, _SELECTS)
-    return [[*indices[:-1], *axes[together + count :]]]
-
-
-def _of_all_samples(call: Call, indices: Axes, step: list[int]) -> Axes:
-    """Request indices into all samples, from those into one; return their axes."""
-    if call.batch != 1:
-        raise BlockedError(f"its indices count the elements of {call.batch} samples together; export one sample")
-    given = [place for place, axis in enumerate(indices) if has_batch(axis)]
-    rank = len(indices) - (call.node.op_type == "GatherND")
-    where = next(iter([*given, *[place for place in range(rank) if not indices[place]]]), rank)
-    if where >= rank or (given and indices[where] != (BATCH,)) or len(given) > 1 or not step[0]:
-        raise BlockedError("its indices have no axis for the samples")
-    if any([scope.kind == "function" for scope in call.scope.chain()]):
-        raise BlockedError("indices of samples must be computed, which a function cannot do")
-    call.tracer.requests.samples[call.place(1)] = (where, len(indices), step)
-    return (*indices[:where], (BATCH,), *indices[where + 1 :])
-
-
-def _elements_at(result: int) -> NodeRule:
-    """Build the rule of GatherElements and ScatterElements, whose output has the axes of one of the inputs."""
-
-    def rule(call: Call) -> Outputs:
-        axes, indices = call.needed(0), call.needed(1)
-        axis = call.number("axis", 0) % len(axes)
-        if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
-            raise BlockedError("samples and their indices do not match")
-        return [call.needed(result)]
-
-    return rule
-
-
 def _reshape(call: Call) -> Outputs:
     axes = call.axes(0)
-    shape = _known(call, 1, "shape")
+    shape = known_numbers(call, 1, "shape")
     sizes = call.out_sizes() or [None] * len(shape or ())
     if axes is None or shape is None or len(sizes) != len(shape):
         raise BlockedError(COMPUTED_SHAPE)
@@ -320,7 +228,7 @@ def _tile(call: Call) -> Outputs:
 
 def _pad(call: Call) -> Outputs:
     axes = call.needed(0)
-    pads = _known(call, 1, "pads")
+    pads = known_numbers(call, 1, "pads")
     along = call.numbers(3, "axes") if call.opset >= 18 else None
     places = [axis % len(axes) for axis in along] if along is not None else list(range(len(axes)))
     if pads is None or len(pads) != 2 * len(places):
@@ -370,24 +278,13 @@ def _check_scales(call: Call, axes: Axes) -> None:
             raise BlockedError("it scales the number of samples")
 
 
-def _one_hot(call: Call) -> Outputs:
-    axes = call.needed(0)
-    axis = call.number("axis", -1)
-    place = axis + len(axes) + 1 if axis < 0 else axis
-    return [[*axes[:place], None, *axes[place:]]]
-
-
 LAYOUT_RULES: Final[dict[str, NodeRule]] = {
+    **SELECTION_RULES,
     "Transpose": _transpose,
     "Flatten": _flatten,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Concat": _concat,
-    "Slice": _slice,
-    "Gather": _gather,
-    "GatherND": _gather_nd,
-    "GatherElements": _elements_at(1),
-    "ScatterElements": _elements_at(0),
     "Reshape": _reshape,
     "Expand": _expand,
     "ConstantOfShape": _filled,
@@ -396,7 +293,6 @@ LAYOUT_RULES: Final[dict[str, NodeRule]] = {
     "Pad": _pad,
     "Resize": _resize,
     "Upsample": _resize,
-    "OneHot": _one_hot,
 }
 """Rules by operator of the default domain."""
 

@@ -28,6 +28,8 @@ from onnxjson.editing.batch_shapes import ELEMENT_RULES
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
 from onnxjson.model.index import Scope
 
+_NOT_SAMPLES: Final = "the batch is not on the axis of the samples"
+
 
 def _kept(
     together: Callable[[Call, Axes], Sequence[Axis]] = lambda _, __: (), reason: str = MIXED, at_axis: int | None = None
@@ -42,9 +44,9 @@ def _kept(
 
     def rule(call: Call) -> Outputs:
         axes = call.needed(0)
-        refuse_batch(together(call, axes), reason)
+        call.refuse_mixing(together(call, axes), reason)
         if at_axis is not None and axes:
-            refuse_batch([axes[call.number("axis", at_axis)]])
+            call.refuse_mixing([axes[call.number("axis", at_axis)]])
         return [axes for _ in call.node.output]
 
     return rule
@@ -62,7 +64,7 @@ def _along_axis(default: int, reason: str = MIXED) -> NodeRule:
     def rule(call: Call) -> Outputs:
         axes = call.needed(0)
         axis = call.number("axis", default) % len(axes)
-        refuse_batch([axes[axis]], reason)
+        call.refuse_mixing([axes[axis]], reason)
         return [[None if place == axis else each for place, each in enumerate(axes)] for _ in call.node.output]
 
     return rule
@@ -133,7 +135,7 @@ def _product(one: int, other: int) -> NodeRule:
         first, second = call.needed(one), call.needed(other)
         if not first or not second:
             raise BlockedError(UNKNOWN_SHAPE)
-        refuse_batch([first[-1], second[-2 if len(second) > 1 else 0]])
+        call.refuse_mixing([first[-1], second[-2 if len(second) > 1 else 0]])
         _check_stacks(first[:-2], second[:-2])
         stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
         return [[*stacks, *first[-2:-1], *(second[-1:] if len(second) > 1 else ())]]
@@ -155,7 +157,7 @@ def _gemm(call: Call) -> Outputs:
         first = first[::-1]
     if call.number("transB", 0):
         second = second[::-1]
-    refuse_batch([first[1], second[0]])
+    call.refuse_mixing([first[1], second[0]])
     result = (first[0], second[1])
     added = call.axes(2)
     if added:
@@ -179,7 +181,7 @@ def _arg(call: Call) -> Outputs:
 
 
 def _reduced(call: Call, axes: Axes, removed: set[int]) -> Outputs:
-    refuse_batch([axes[axis] for axis in removed])
+    call.refuse_mixing([axes[axis] for axis in removed])
     return [without(axes, removed, keep=bool(call.number("keepdims", 1)))]
 
 
@@ -187,12 +189,13 @@ def _recurrent(call: Call) -> Outputs:
     axes = call.needed(0)
     is_first = bool(call.number("layout", 0))
     batch, steps = (axes[0], axes[1]) if is_first else (axes[1], axes[0])
-    refuse_batch([steps, axes[2]], "the batch is not on the axis of the samples")
+    refuse_batch([axes[2], *([steps] if call.has(4) else [])], _NOT_SAMPLES)
+    call.refuse_mixing([steps], _NOT_SAMPLES)
     for slot in (4, 5, 6):
         given = call.axes(slot)
         place = 0 if slot == 4 or is_first else 1
         # A missing state means zeros; missing sequence lengths mean something else than a constant.
-        if given is None or has_batch(given[place]):
+        if given is None or has_batch(given[place]) or not has_batch(batch):
             continue
         if slot == 4 or isinstance(call.tracer.new, int) or not call.drop_zeros(slot):
             call.give_rows(slot, place, batch)
@@ -216,7 +219,7 @@ def _einsum(call: Call) -> Outputs:
             if has_batch(known) != has_batch(axis) and known and axis:
                 raise BlockedError(OTHER_AXIS)
             letters[letter] = axis if has_batch(axis) or not known else known
-    refuse_batch([axis for letter, axis in letters.items() if letter not in right])
+    call.refuse_mixing([axis for letter, axis in letters.items() if letter not in right])
     return [open_sizes(tuple([letters[letter] for letter in right]))]
 
 

@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from onnxjson.editing.batch_axes import BATCH, UNKNOWN_SHAPE, Axes, Axis, BlockedError, axis_of, has_batch, size
+from onnxjson.editing.batch_axes import (
+    BATCH,
+    MIXED,
+    UNKNOWN_SHAPE,
+    Axes,
+    Axis,
+    BlockedError,
+    axis_of,
+    has_batch,
+    refuse_batch,
+    size,
+)
 from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.tensor_values import constant_tensor, integer_constant
 from onnxjson.editing.type_relations import dims_of
@@ -21,6 +32,12 @@ from onnxjson.model.tensors import raw_bytes
 
 _DEEPEST: Final = 60
 """Maximum length of a chain of nodes that compute a shape."""
+_PRODUCTS: Final = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"})
+_ALIGNED: Final = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Where", "And", "Or", "Xor", "Not", "Neg", "Cast", "Equal"}
+    | {"Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
+)
+"""Operators that broadcast their inputs."""
 MOST_ELEMENTS: Final = 1024
 """Maximum number of elements of a computed shape."""
 
@@ -43,8 +60,8 @@ class Requests:
 
     numbers: dict[NodeInput, dict[int, int | Axis]] = field(default_factory=dict)
     """New numbers in constants, or axes whose size is computed, by node input and index."""
-    rows: dict[NodeInput, tuple[int, bool]] = field(default_factory=dict)
-    """Axis along which a constant needs rows for all samples, and whether one row is enough, by node input."""
+    rows: dict[NodeInput, dict[int, bool]] = field(default_factory=dict)
+    """Axes along which a constant needs rows for all samples, and whether one row is enough, by node input."""
     shapes: dict[NodeInput, list[int | Axis | None]] = field(default_factory=dict)
     """Shapes of their own: numbers, and axes whose size is computed, by node input."""
     samples: dict[NodeInput, tuple[int, int, list[int]]] = field(default_factory=dict)
@@ -113,6 +130,11 @@ class Call:
         """Return the number in an attribute."""
         found = self._attributes.get(attribute)
         return default if found is None or found.i is None else found.i
+
+    def refuse_mixing(self, axes: Sequence[Axis], reason: str = MIXED) -> None:
+        """Raise `BlockedError` if the batch runs along one of some axes, or what may be mixed along only one."""
+        if not self.tracer.mixes or (self.node.op_type in _PRODUCTS and len({*map(has_batch, axes)}) > 1):
+            refuse_batch(axes, reason if not self.tracer.mixes else "the other matrix does not follow it")
 
     def list_of(self, attribute: str) -> tuple[int, ...] | None:
         """Return the numbers in an attribute; None if it is left out."""
@@ -183,7 +205,7 @@ class Call:
         """Request that an input that is broadcast follows the batch; arguments as of `give_rows`."""
         constant = constant_tensor(self.scope, self.node.input[slot])
         if axis == (BATCH,) and constant is not None:
-            self.tracer.requests.rows[self.place(slot)] = (axis_at % len(constant[1].dims), True)
+            self.tracer.requests.rows.setdefault(self.place(slot), {})[axis_at % len(constant[1].dims)] = True
         else:
             self.give_rows(slot, axis_at, axis)
 
@@ -196,6 +218,28 @@ class Call:
         self.tracer.requests.dropped[self.place(slot)] = None
         return True
 
+    def is_fixed(self, name: str, axis_at: int | None = None) -> bool:
+        """Whether a value, or at least what it is along an axis counted from the end, is computed from constants."""
+        waiting, seen = [(self.scope, name, axis_at)], {(name, axis_at)}
+        while waiting:
+            scope, name, place = waiting.pop()
+            axes = None if place is None else self.tracer.axes(scope, name)
+            if axes is not None and place is not None and (-place > len(axes) or not axes[place]):
+                continue
+            if constant_tensor(scope, name) is not None:
+                continue
+            defining = Index.defining_scope(scope, name)
+            if defining is None or name not in defining.producers:
+                return False
+            node = defining.graph.node[defining.producers[name][0]]
+            if any([each.g is not None or each.graphs for each in node.attribute]):
+                return False
+            inner = place if node.op_type in _ALIGNED else None
+            new = [each for each in node.input if each and (each, inner) not in seen]
+            waiting += [(defining, each, inner) for each in new]
+            seen.update([(each, inner) for each in new])
+        return True
+
     def give_rows(self, slot: int, axis_at: int, axis: Axis) -> None:
         """Request that an input without the batch gets it at an axis, which must become `axis`.
 
@@ -204,12 +248,19 @@ class Call:
         """
         name = self.node.input[slot]
         what = f'"{visible(name)}", which has the old batch,'
+        axis_at = axis_at if axis_at < 0 else axis_at - len(self.axes(slot) or ())
+        if self.tracer.mixes and axis == (BATCH,) and self.is_fixed(name, axis_at):
+            if isinstance(self.tracer.new, int) and self.tracer.new > self.batch:
+                raise BlockedError(f"{what} has elements for {self.batch}")
+            self.new_size(axis, what)
+            self.tracer.requests.rows.setdefault(self.place(slot), {})[axis_at % len(self.needed(slot))] = False
+            return
         if axis[0] != BATCH or (axis[1:] and self.batch != 1):
             raise BlockedError(f"{what} does not follow it")
         constant = constant_tensor(self.scope, name)
         if constant is not None:
             self.new_size(axis, what)
-            self.tracer.requests.rows.setdefault(self.place(slot), (axis_at % len(constant[1].dims), False))
+            self.tracer.requests.rows.setdefault(self.place(slot), {})[axis_at % len(constant[1].dims)] = False
             return
         if name in self.scope.producers and len(self.scope.consumers.get(name, ())) == 1:
             source = Call(self.tracer, NodeRef(self.scope, self.scope.producers[name][0]))
@@ -254,7 +305,10 @@ class Tracer:
         rules: Rules,
         *,
         joins_later: bool = False,
+        mixes: bool = False,
     ) -> None:
+        self.mixes = mixes
+        """Whether elements may be computed from each other, as those of a sequence may, but not samples."""
         self.joins_later = joins_later
         """Whether a batch of 1 joins the last of the axes that are possible after a Reshape; any consistent choice is
         correct."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
+from onnxjson.editing.batch import resize
+from onnxjson.editing.batch_places import divisors, inputs_alike
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, replace_dimension
 from onnxjson.editing.name_changes import matching
@@ -73,13 +75,16 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
 class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     """Set a dimension, selected by name or by axis, to a size, a name, or unknown.
 
-    A name represents one size, so all its occurrences change, also in expressions such as 2*batch.
+    A name represents one size, so all its occurrences change, also in expressions such as 2*batch. With `follow`, also
+    constants that contain the size of an input change, such as shapes and positions, or nodes compute them; inputs with
+    the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
     """
 
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
         '{"edit": "set-dim", "dim": "batch", "size": 4}',
         '{"edit": "set-dim", "tensor": "image", "axis": 0, "size": "batch"}',
+        '{"edit": "set-dim", "tensor": "input_ids", "axis": 1, "size": "length", "follow": true}',
     )
 
     dim: Annotated[str | None, Role("dim"), Meta(min_length=1, description="The name of the dimension.")] = None
@@ -88,6 +93,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     ] = None
     axis: Annotated[int | None, Meta(description="The axis of the tensor; -1 is the last.")] = None
     size: Annotated[int | str, Meta(ge=0, description='The size, another name, or "?" for unknown.')]
+    follow: Annotated[bool, Meta(description="Follow the axis of an input through all nodes and constants.")] = False
     anyway: Annotated[bool, Meta(description="Set a size that nodes cannot have, and only report the nodes.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
@@ -105,10 +111,24 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         if not -len(shape.dim) <= self.axis < len(shape.dim):
             raise EditError(f'"{visible(name)}" has {len(shape.dim)} dimensions, none at {self.axis}')
         axis = self.axis % len(shape.dim)
+        if self.follow:
+            return self._followed(workspace, name, axis)
         new = list(shape.dim)
         new[axis] = with_dimension(new[axis], _size(self.size))
         workspace.is_forced |= self.anyway
         return Outcome(1, _set_shapes(workspace, {(scope, name): tuple(new)}))
+
+    def _followed(self, workspace: Workspace, name: str, axis: int) -> Outcome:
+        if name not in workspace.main.inputs or self.size in (0, UNKNOWN):
+            raise EditError("`follow` needs the axis of an input, and a size or a name")
+        places = inputs_alike(workspace, name, axis)
+        old = (dims_of(workspace.main.types[name]) or ())[axis]
+        if not isinstance(old, int) or not old:
+            raise EditError(f'axis {axis} of "{visible(name)}" has no size that could be followed')
+        divided = divisors(workspace, old)
+        notes = [*resize(workspace, places, old, self.size, mixes=True), *divided]
+        alike = [f'"{visible(each)}" has the same dimension' for each in places if each != name]
+        return Outcome(len(places), (*notes, *alike))
 
     def _named(self, workspace: Workspace, name: str) -> Outcome:
         known = dimension_names(workspace.model)

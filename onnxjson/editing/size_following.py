@@ -7,7 +7,7 @@ group has one axis afterwards, its size is the product of the new sizes. Other g
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from onnxjson.editing.batch import ConstantChanges
+from onnxjson.editing.batch_constants import ConstantChanges
 from onnxjson.editing.batch_tracing import Requests
 from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.partial_inference import Sizes

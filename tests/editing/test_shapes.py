@@ -312,3 +312,67 @@ def test_sizes_after_a_reshape(
     old: tuple[int, ...], made: tuple[int, ...], new: tuple[int, ...], expected: list[int] | None
 ) -> None:
     assert regrouped(old, made, new) == expected
+
+
+TOKENS = """g (float[1,6,4] x, float[1,6] mask) => (float[1,6,4] y, float[1,4] mean)
+<int64[1,6] places = {0,1,2,3,4,5}, float[8,4] table = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,
+   24,25,26,27,28,29,30,31}, float[1,1,6,6] causal = {0,-1e9,-1e9,-1e9,-1e9,-1e9,
+   0,0,-1e9,-1e9,-1e9,-1e9,0,0,0,-1e9,-1e9,-1e9,0,0,0,0,-1e9,-1e9,
+   0,0,0,0,0,-1e9,0,0,0,0,0,0}, int64[4] heads = {1,6,2,2}, int64[3] back = {1,6,4}, int64[2] axes = {1,2},
+ int64[1] one = {1}, float six = {6}> {
+   p = Gather(table, places)
+   q = Add(x, p)
+   h = Reshape(q, heads)
+   t = Transpose <perm = [0,2,1,3]> (h)
+   k = Transpose <perm = [0,2,3,1]> (h)
+   s = MatMul(t, k)
+   m = Unsqueeze(mask, axes)
+   b = Add(m, causal)
+   a = Add(s, b)
+   w = Softmax <axis = -1> (a)
+   v = MatMul(w, t)
+   o = Transpose <perm = [0,2,1,3]> (v)
+   y = Reshape(o, back)
+   total = ReduceSum <keepdims = 0> (y, one)
+   mean = Div(total, six)
+}"""
+
+
+@pytest.mark.parametrize("size", ["L", 4, 6])
+def test_a_length_is_followed_through_positions_masks_and_attention(size: int | str) -> None:
+    before = model_of(TOKENS)
+    result = run(before, SetDim(tensor="x", axis=1, size=size, follow=True))
+    require_valid(result.model)
+    whole = sample_inputs(before)
+    for length in (6, 4, 1) if size == "L" else (size,):
+        assert isinstance(length, int)
+        part = {name: value[:, :length] for name, value in whole.items()}
+        # No token is computed from later ones.
+        expected = computed(before, whole)[0][:, :length]
+        numpy.testing.assert_allclose(computed(result.model, part)[0], expected, 1e-4, 1e-4)
+    notes = " ".join(result.outcomes[0].notes)
+    assert '"mask" has the same dimension' in notes
+    if size != 6:
+        assert "stays 6; is it the old size, 6?" in notes
+        assert _types(result.model)["y"] == f"float32[1,{size},4]"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("w = Constant <value = float[6,2] {1,2,3,4,5,6,7,8,9,10,11,12}> () y = MatMul(x, w)", "the other matrix"),
+        ("e = Constant <value = float[1,1] {1}> () y = Concat <axis = 1> (x, e)", "joins the dimension with other"),
+        ("i = Constant <value = int64[1] {5}> () y = Gather <axis = 1> (x, i)", "selects some"),
+    ],
+)
+def test_a_length_that_cannot_be_followed_is_refused_with_the_node(body: str, words: str) -> None:
+    before = model_of(f"g (float[1,6] x) => (float[1,N] y) {{ {body} }}")
+    with pytest.raises(EditError, match=f"the dimension cannot change: /graph/node/1.*{words}"):
+        apply(before, SetDim(tensor="x", axis=1, size="L", follow=True))
+
+
+def test_a_length_beyond_the_positions_of_a_model_is_refused() -> None:
+    with pytest.raises(EditError, match="has elements for 6"):
+        apply(model_of(TOKENS), SetDim(tensor="x", axis=1, size=7, follow=True))
+    with pytest.raises(EditError, match="needs the axis of an input"):
+        apply(model_of(TOKENS), SetDim(tensor="y", axis=1, size=7, follow=True))

@@ -1,0 +1,217 @@
+"""Constants that change with the batch: in place, as copies for some of their consumers, or computed by nodes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from onnxjson.editing.batch_computing import ComputedSizes
+from onnxjson.editing.batch_tracing import NodeInput, Requests
+from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.display import visible
+from onnxjson.model.document import Function, Graph, Node, Tensor
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Scope
+from onnxjson.model.limits import BATCH_CONSTANT_BYTES
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.model.walking import Body
+from onnxjson.storage.constant_reading import with_elements
+from onnxjson.storage.external import Resolver
+
+
+class ConstantChanges:
+    """New constants by graph.
+
+    Raises:
+        EditError: a constant needs rows for more samples, but its rows differ, or it would be too big.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        requests: Requests,
+        batch: tuple[int, int | None],
+        computed: ComputedSizes | None = None,
+        *,
+        mixes: bool = False,
+    ) -> None:
+        self._computed = computed
+        self._mixes = mixes
+        self._workspace = workspace
+        self.changed: list[str] = []
+        """Descriptions of the changed constants."""
+        self._constants: dict[Scope, dict[str, Tensor]] = {}
+        self._copies: dict[Scope, list[Tensor]] = {}
+        self._inputs: dict[Scope, dict[int, dict[int, str]]] = {}
+        wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]] = {}
+        for place in (*requests.numbers, *requests.rows):
+            scope, name = place[0], _name_at(place)
+            found = constant_tensor(scope, name)
+            if found is None and computed is not None:
+                self._connect(place, computed.first_at(place, [*requests.rows[place]]))
+                continue
+            assert found is not None
+            defining_scope, tensor = found
+            if place in requests.numbers:
+                values = integer_constant(scope, name) or ()
+                numbers = [requests.numbers[place].get(at, old) for at, old in enumerate(values)]
+                fixed = [each for each in numbers if isinstance(each, int)]
+                if len(fixed) < len(numbers) and computed is not None:
+                    self._connect(place, computed.shape(numbers, is_scalar=not tensor.dims))
+                    continue
+                new = with_values(tensor, fixed)
+            elif self._mixes:
+                self._connect(place, self._shortened(tensor, name, requests.rows[place], batch))
+                continue
+            else:
+                (axis, is_single), *others = requests.rows[place].items()
+                if others:
+                    raise EditError(f'several axes of the constant "{visible(name)}" have the batch')
+                sizes = (batch[0], 1 if is_single else batch[1] or 1)
+                new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
+                if computed is not None and batch[1] is None and not is_single:
+                    is_there = new.dims == tensor.dims and name in workspace.main.initializers
+                    made = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
+                    self._connect(place, made)
+                    continue
+            if new != tensor:
+                wanted.setdefault((defining_scope, name), {})[place] = new
+        for place, shape in requests.shapes.items():
+            if computed is not None:
+                self._connect(place, computed.shape([each for each in shape if each is not None]))
+        for place, (axis, rank, step) in requests.samples.items():
+            if computed is not None:
+                self._connect(place, computed.samples(place, axis, rank, step))
+        for place in requests.dropped:
+            shown = f"{place[0].address}/node/{place[1]}"
+            self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
+            self._connect(place, "")
+        for (defining_scope, name), uses in wanted.items():
+            self._settle(defining_scope, name, uses)
+
+    def _connect(self, place: NodeInput, name: str) -> None:
+        scope, position, slot = place
+        self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = name
+
+    def _shortened(self, tensor: Tensor, name: str, axes: Mapping[int, bool], sizes: tuple[int, int | None]) -> str:
+        """Return the name of a constant with fewer elements along some axes, which are the first ones of it."""
+        assert self._computed is not None
+        held = with_elements(tensor, Resolver(self._workspace.model_folder or Path()))
+        array, (old, new), cut = to_numpy(held), sizes, []
+        for axis, is_single in axes.items():
+            if is_single and (array == array.take([0], axis)).all():
+                array = array.take([0], axis)
+            elif new is None:
+                cut.append(axis)
+            elif new <= old:
+                array = array.take(range(new), axis)
+            else:
+                raise EditError(f'the constant "{visible(name)}" has elements for {old}; those of others are not known')
+        self.changed.append(f'"{visible(name)}"' + (f", which has elements for up to {old}" if cut else ""))
+        is_there = array.shape == tensor.dims and name in self._workspace.main.initializers
+        return self._computed.first(from_numpy(array, name), is_there=is_there, axes=cut)
+
+    def _settle(self, defining_scope: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
+        """Change a constant in place if all consumers agree; otherwise give them copies."""
+        versions: list[Tensor] = []
+        for tensor in uses.values():
+            if tensor not in versions:
+                versions.append(tensor)
+        if len(versions) == 1 and len(self._workspace.index.consumers(defining_scope, name)) == len(uses):
+            self._constants.setdefault(defining_scope, {})[name] = versions[0]
+            self.changed.append(f'"{visible(name)}"')
+            return
+        for version in versions:
+            taken = [each.name or "" for copies in self._copies.values() for each in copies]
+            copy = self._workspace.fresh_name(name, taken)
+            self._copies.setdefault(defining_scope, []).append(replace(version, name=copy))
+            self.changed.append(f'"{visible(copy)}", a copy of "{visible(name)}"')
+            for place in [place for place, tensor in uses.items() if tensor == version]:
+                self._connect(place, copy)
+
+    def change(self, scope: Scope, graph: Body) -> Body:
+        """Return the graph with its new constants, and nodes that compute some of them."""
+        graph = self._with_constants(scope, graph)
+        if self._computed is None or not isinstance(graph, Graph):
+            return graph
+        if before := self._computed.before.get(scope):
+            nodes = [each for at, node in enumerate(graph.node) for each in (*before.get(at, ()), node)]
+            graph = replace(graph, node=tuple(nodes))
+        if scope is not self._workspace.main:
+            return graph
+        constants = (*graph.initializer, *self._computed.constants)
+        return replace(graph, node=(*self._computed.nodes, *graph.node), initializer=constants)
+
+    def _with_constants(self, scope: Scope, graph: Body) -> Body:
+        constants, copies = self._constants.get(scope, {}), self._copies.get(scope, [])
+        inputs = self._inputs.get(scope, {})
+        if not (constants or copies or inputs):
+            return graph
+        nodes = list(graph.node)
+        for position, slots in inputs.items():
+            names = [slots.get(slot, name) for slot, name in enumerate(nodes[position].input)]
+            while names and not names[-1]:
+                names.pop()
+            nodes[position] = replace(nodes[position], input=tuple(names))
+        for name in constants.keys() & scope.producers.keys():
+            position = scope.producers[name][0]
+            nodes[position] = _constant_node(nodes[position], constants[name])
+        if isinstance(graph, Function):
+            nodes[:0] = [constant_node(tensor.name or "", replace(tensor, name=None)) for tensor in copies]
+            return replace(graph, node=tuple(nodes))
+        initializers = [
+            constants.get(each.name or "", each) if each.name not in scope.producers else each
+            for each in graph.initializer
+        ]
+        return replace(
+            graph,
+            node=tuple(nodes),
+            initializer=(*initializers, *copies),
+            # The constant may have another shape than its value_info states.
+            value_info=tuple([each for each in graph.value_info if each.name not in constants]),
+        )
+
+
+def _name_at(place: NodeInput) -> str:
+    scope, position, slot = place
+    return scope.graph.node[position].input[slot]
+
+
+def _constant_node(node: Node, tensor: Tensor) -> Node:
+    """Return a Constant with another value, in the same attribute if possible."""
+    attribute = node.attribute[0]
+    if attribute.t is not None:
+        return replace(node, attribute=(replace(attribute, t=replace(tensor, name=attribute.t.name)),))
+    if attribute.type in (2, 7) and tensor.data_type == 7:
+        values = tuple([int(each) for each in to_numpy(tensor).reshape(-1)])
+        new = replace(attribute, i=values[0]) if attribute.type == 2 else replace(attribute, ints=values)
+        return replace(node, attribute=(new,))
+    return constant_node(node.output[0], replace(tensor, name=None), node.name)
+
+
+def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int], folder: Path | None) -> Tensor:
+    """Return a constant with rows for all samples: its rows repeated as needed."""
+    import numpy
+
+    old, new = batch
+    shown = f'the constant "{visible(name)}"'
+    if tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
+        raise EditError(f"{shown} cannot have rows for more samples")
+    held = with_elements(tensor, Resolver(folder or Path()))
+    array = to_numpy(held)
+    rows = array.shape[axis] // old
+    if array.nbytes // max(array.shape[axis], 1) * rows * new > BATCH_CONSTANT_BYTES:
+        raise EditError(f"{shown} would have more than {BATCH_CONSTANT_BYTES >> 20} MiB; make it smaller first")
+    sample = array.take(range(rows), axis)
+    if numpy.concatenate([sample] * old, axis).tobytes() != array.tobytes():
+        raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
+    made = numpy.concatenate([sample] * new, axis)
+    return replace(
+        held,
+        dims=made.shape,
+        raw_data=made.tobytes(),
+        doc_string=tensor.doc_string,
+        metadata_props=tensor.metadata_props,
+    )

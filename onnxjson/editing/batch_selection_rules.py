@@ -1,0 +1,152 @@
+"""Rules for the batch of operators that select elements: parts of axes, and elements at indices; see `batch_rules`."""
+
+from typing import Final
+
+from onnxjson.editing.batch_axes import (
+    BATCH,
+    UNKNOWN_SHAPE,
+    Axes,
+    Axis,
+    BlockedError,
+    axis_of,
+    has_batch,
+    refuse_batch,
+    size,
+)
+from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs
+
+_FAR: Final = 1 << 31
+"""Ends of a Slice from this number on mean the end of the axis."""
+_SELECTS: Final = "it selects some of the samples"
+
+
+def known_numbers(call: Call, slot: int, attribute: str) -> list[int | Axis | None] | None:
+    """Return numbers of an attribute or input, with axes for sizes; None if they are not known."""
+    numbers = call.list_of(attribute)
+    if numbers is not None:
+        return list(numbers)
+    elements = call.elements(slot)
+    return None if elements is None else [each.value for each in elements]
+
+
+def _slice(call: Call) -> Outputs:
+    axes = call.needed(0)
+    starts, ends = known_numbers(call, 1, "starts"), known_numbers(call, 2, "ends")
+    along = call.numbers(3, "axes")
+    steps = call.numbers(4, "steps") if call.opset >= 10 else None
+    count = len(along) if along is not None else len(starts or ends or ())
+    result: list[Axis | None] = list(axes)
+    for place, axis in enumerate(along if along is not None else range(count)):
+        axis %= len(axes)
+        if has_batch(axes[axis]):
+            first, last = (each[place] if each is not None else None for each in (starts, ends))
+            if call.tracer.mixes and not steps and (part := _part(axes[axis], first, last, call.batch)):
+                result[axis] = part
+                continue
+            if starts is None or ends is None or starts[place] != 0 or (steps and steps[place] != 1):
+                raise BlockedError(_SELECTS)
+            if (end := ends[place]) != axes[axis] and not (isinstance(end, int) and end >= _FAR - 1):
+                raise BlockedError(_SELECTS)
+        else:
+            bounds = (
+                None if starts is None or ends is None else (starts[place], ends[place], steps[place] if steps else 1)
+            )
+            result[axis] = _sliced(size(axes[axis], call.batch), bounds)
+    return [result]
+
+
+def _part(axis: Axis, first: int | Axis | None, last: int | Axis | None, old: int) -> Axis | None:
+    """Return the axis of a fixed number of elements at the start or the end of a dimension; None for other parts."""
+    if axis != (BATCH,) or not isinstance(first, int) or not isinstance(last, int):
+        return None
+    if 0 <= first < last < old:
+        return axis_of([last - first])
+    return axis_of([-first]) if first < 0 and last >= _FAR - 1 else None
+
+
+def _sliced(length: int | None, bounds: tuple[int | Axis | None, ...] | None) -> Axis | None:
+    numbers = [each for each in bounds or () if isinstance(each, int)]
+    if length is None or len(numbers) < 3 or numbers[2] <= 0:
+        return None
+    return axis_of([len(range(*slice(*numbers).indices(length)))])
+
+
+def _gather(call: Call) -> Outputs:
+    axes, indices = call.needed(0), call.needed(1)
+    axis = call.number("axis", 0) % len(axes)
+    if axes[axis][:1] == (BATCH,) and len(axes[axis]) == 2 and not call.tracer.mixes:
+        indices = _of_all_samples(call, indices, [size(axes[axis], call.batch) or 0])
+    elif not _may_select(call, indices):
+        refuse_batch([axes[axis]], _SELECTS)
+    return [[*axes[:axis], *indices, *axes[axis + 1 :]]]
+
+
+def _may_select(call: Call, indices: Axes) -> bool:
+    """Whether indices along a sequence are right for other lengths: they follow it, or do not count to its end."""
+    found = [each.value for each in call.elements(1) or ()]
+    is_inside = bool(found) and all([isinstance(each, int) and each < call.batch - 1 for each in found])
+    is_computed = not found and not call.is_fixed(call.node.input[1])
+    return call.tracer.mixes and (is_inside or is_computed or any(map(has_batch, indices)))
+
+
+def _gather_nd(call: Call) -> Outputs:
+    axes, indices = call.needed(0), call.needed(1)
+    together, count = call.number("batch_dims", 0), size(indices[-1], call.batch)
+    if count is None:
+        raise BlockedError(UNKNOWN_SHAPE)
+    chosen = axes[together : together + count]
+    if [*map(has_batch, axes[:together])] != [*map(has_batch, indices[:together])]:
+        raise BlockedError("samples and their indices do not match")
+    if not together and chosen[:1] == ((BATCH,),) and not call.tracer.mixes:
+        indices, chosen = _of_all_samples(call, indices, [1] + [0] * (count - 1)), chosen[1:]
+    if not _may_select(call, indices):
+        refuse_batch(chosen, _SELECTS)
+    return [[*indices[:-1], *axes[together + count :]]]
+
+
+def _of_all_samples(call: Call, indices: Axes, step: list[int]) -> Axes:
+    """Request indices into all samples, from those into one; return their axes."""
+    if call.batch != 1:
+        raise BlockedError(f"its indices count the elements of {call.batch} samples together; export one sample")
+    given = [place for place, axis in enumerate(indices) if has_batch(axis)]
+    rank = len(indices) - (call.node.op_type == "GatherND")
+    where = next(iter([*given, *[place for place in range(rank) if not indices[place]]]), rank)
+    if where >= rank or (given and indices[where] != (BATCH,)) or len(given) > 1 or not step[0]:
+        raise BlockedError("its indices have no axis for the samples")
+    if any([scope.kind == "function" for scope in call.scope.chain()]):
+        raise BlockedError("indices of samples must be computed, which a function cannot do")
+    call.tracer.requests.samples[call.place(1)] = (where, len(indices), step)
+    return (*indices[:where], (BATCH,), *indices[where + 1 :])
+
+
+def _elements_at(result: int) -> NodeRule:
+    """Build the rule of GatherElements and ScatterElements, whose output has the axes of one of the inputs."""
+
+    def rule(call: Call) -> Outputs:
+        axes, indices = call.needed(0), call.needed(1)
+        axis = call.number("axis", 0) % len(axes)
+        if call.tracer.mixes and result == 1 and not has_batch(axes[axis]):
+            return [indices]
+        if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
+            raise BlockedError("samples and their indices do not match")
+        return [call.needed(result)]
+
+    return rule
+
+
+def _one_hot(call: Call) -> Outputs:
+    axes = call.needed(0)
+    axis = call.number("axis", -1)
+    place = axis + len(axes) + 1 if axis < 0 else axis
+    return [[*axes[:place], None, *axes[place:]]]
+
+
+SELECTION_RULES: Final[dict[str, NodeRule]] = {
+    "Slice": _slice,
+    "Gather": _gather,
+    "GatherND": _gather_nd,
+    "GatherElements": _elements_at(1),
+    "ScatterElements": _elements_at(0),
+    "OneHot": _one_hot,
+}
+"""Rules by operator of the default domain."""
