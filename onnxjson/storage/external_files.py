@@ -10,19 +10,21 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.dtypes import DATA_TYPES, DTYPES
+from onnxjson.model.document import Model, Node, StringStringEntry, Tensor
+from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.model.messages import DATA_LOCATIONS
 from onnxjson.model.payloads import LAZY_FROM, Data, pieces
 from onnxjson.model.tensors import is_external, needed_bytes, typed_fields
-from onnxjson.model.walking import replace_records, tensors_of
+from onnxjson.model.walking import replace_records, tensors_of, walk
+from onnxjson.storage import safetensors
 from onnxjson.storage.external import Resolver, location_parts
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.saving import Sink, make_folder, save_file
@@ -32,18 +34,6 @@ ALIGNMENT: Final = 4096
 
 THRESHOLD: Final = 1024
 """Default size in bytes from which a tensor is moved to a data file; the same as for onnx.save."""
-
-SAFETENSORS: Final = ".safetensors"
-"""Ending of a data file in the format of https://github.com/huggingface/safetensors."""
-
-_SAFETENSORS_DTYPES: Final = {
-    DATA_TYPES[name]: code
-    for name, code in {
-        "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-        "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "bool": "BOOL", "complex64": "C64",
-        **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    }.items()
-}  # fmt: skip
 
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
@@ -63,8 +53,17 @@ class Externalized(NamedTuple):
     """The data files that were written; others had these bytes already, as after a kill, or are not needed."""
 
 
+def contexts(model: Model) -> Iterator[tuple[str, Node]]:
+    """Yield the files that nodes EPContext name, compiled for a device, next to the model, and the nodes."""
+    for node in walk(model, Node):
+        given = {each.name: each for each in node.attribute} if node.op_type == "EPContext" else {}
+        file = given["ep_cache_context"].s if "ep_cache_context" in given else None
+        if file and "embed_mode" in given and not given["embed_mode"].i:
+            yield file.decode("utf-8", "surrogateescape"), node
+
+
 def locations(model: Model) -> tuple[str, ...]:
-    """The locations of external data in a model, as they are spelled, without duplicates."""
+    """The locations of external data in a model, as they are spelled, without duplicates; see also `contexts`."""
     named = (
         entry.value
         for tensor in tensors_of(model)
@@ -72,7 +71,7 @@ def locations(model: Model) -> tuple[str, ...]:
         for entry in tensor.external_data
         if entry.key == "location" and entry.value
     )
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys([*named, *[location for location, _ in contexts(model)]]))
 
 
 def left_behind(model: Model, source: Path, place: Path) -> tuple[str, ...]:
@@ -154,7 +153,7 @@ def externalize(
         WeightsMissingError: only the sha256 of some tensors is available.
     """
     data_file = Path(data_file)
-    is_safetensors = data_file.suffix == SAFETENSORS
+    is_safetensors = data_file.suffix == safetensors.ENDING
     least = max(threshold, 1)
     movable: dict[int, tuple[Tensor, Data]] = {}
     names = Counter(tensor.name for tensor in tensors_of(model))
@@ -163,7 +162,7 @@ def externalize(
     def look(tensor: Tensor) -> Tensor:
         nonlocal left
         raw = _movable(tensor)
-        is_named = bool(tensor.name) and names[tensor.name] == 1 and tensor.data_type in _SAFETENSORS_DTYPES
+        is_named = bool(tensor.name) and names[tensor.name] == 1 and tensor.data_type in safetensors.CODES
         if raw is None or (len(raw) >= least and is_safetensors and not is_named):
             left += not is_external(tensor) and _size(tensor) >= least
         elif len(raw) >= least:
@@ -175,7 +174,7 @@ def externalize(
     with ExitStack() as stack:
         new_files = []
         for path, shard in _shards(data_file, list(movable.values()), shard_size):
-            ranges = _safetensors_ranges(shard) if is_safetensors else _ranges(shard)
+            ranges = _ranges_after(safetensors.header(shard, ALIGNMENT), shard) if is_safetensors else _ranges(shard)
             is_there = _check_data_file(model, path)
             if is_there and not _has(path, ranges):
                 raise OutputError(f"{_shown(path)} already exists; choose another data file with --data-file")
@@ -203,7 +202,7 @@ _Shard = list[tuple[Tensor, Data]]
 
 def _shards(data_file: Path, tensors: _Shard, shard_size: int | None) -> Iterator[tuple[Path, _Shard]]:
     """Yield data files with the tensors of each; in .safetensors the widest elements first, which aligns all."""
-    if data_file.suffix == SAFETENSORS:
+    if data_file.suffix == safetensors.ENDING:
         tensors = sorted(tensors, key=lambda each: -DTYPES[each[0].data_type or 0].bits)
     shards: list[_Shard] = []
     end = 0
@@ -228,22 +227,10 @@ def _ranges(shard: _Shard) -> list[tuple[int, Data]]:
     return ranges
 
 
-def _safetensors_ranges(shard: _Shard) -> list[tuple[int, Data]]:
-    """Return the header and the tensors of a .safetensors file, which has no gaps."""
-    header: dict[str, object] = {}
-    end = 0
-    for tensor, raw in shard:
-        dtype = _SAFETENSORS_DTYPES[tensor.data_type or 0]
-        header[tensor.name or ""] = {"dtype": dtype, "shape": tensor.dims, "data_offsets": [end, end + len(raw)]}
-        end += len(raw)
-    text = msgspec.json.encode(header)
-    text += b" " * (-(len(text) + 8) % ALIGNMENT)
-    ranges: list[tuple[int, Data]] = [(0, len(text).to_bytes(8, "little") + text)]
-    offset = len(text) + 8
-    for _, raw in shard:
-        ranges.append((offset, raw))
-        offset += len(raw)
-    return ranges
+def _ranges_after(start: bytes, shard: _Shard) -> list[tuple[int, Data]]:
+    """Return the start of a file and the tensors, which have no gaps."""
+    offsets = accumulate([len(raw) for _, raw in shard], initial=len(start))
+    return [(0, start), *[(offset, raw) for offset, (_, raw) in zip(offsets, shard, strict=False)]]
 
 
 @contextmanager
@@ -300,7 +287,11 @@ def copy_files(
         if is_external(tensor):
             name = tensor.name or ""
             found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=name)
-            owners.setdefault("/".join(location_parts(found.location, name)), name)
+            where = f"external data of tensor {visible(name)!r} in {visible(found.location)!r}"
+            owners.setdefault("/".join(location_parts(found.location, name)), where)
+    for location, node in contexts(model):
+        where = f"context of node {visible(node.name or '')!r} in {visible(location)!r}"
+        owners.setdefault("/".join(location_parts(location, where)), where)
     missing = []
     for location, owner in owners.items():
         target = Path(destination, location)
@@ -320,14 +311,14 @@ def copy_files(
     return tuple(target for _, _, target in missing)
 
 
-def _whole_file(resolver: Resolver, location: str, owner: str) -> Data:
-    return resolver.resolve((StringStringEntry(key="location", value=location),), None, tensor=owner)
+def _whole_file(resolver: Resolver, location: str, where: str) -> Data:
+    return resolver.resolve((StringStringEntry(key="location", value=location),), None, where=where)
 
 
 def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool:
     """Whether a file has exactly these bytes; raise OutputError if another file, or a link, is there."""
     try:
-        found = _whole_file(there, location, "")
+        found = _whole_file(there, location, location)
     except MissingInputError:
         return False
     except UntrustedError:

@@ -18,6 +18,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import SourceFile
+from onnxjson.storage import safetensors
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
@@ -53,7 +54,7 @@ def load(
     bind: bool = True,
     conflicted: bool = False,
 ) -> Loaded:
-    """Load the model in a file: binary, onnxjson/1 text or proto-JSON, recognised by content.
+    """Load the model in a file: binary, onnxjson/1 text or proto-JSON, recognised by content, or .safetensors.
 
     Big payloads stay in the file until they are used; external data is not opened. With `drop_orphans`, metadata of
     elements that do not exist is left out; without `bind`, blobs stay digests; with `conflicted`, the text may have
@@ -75,6 +76,8 @@ def load(
     head = source.read_at(0, min(source.size, 4096))
     if head.startswith(_LFS_POINTER):
         raise errors.DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
+    if path.suffix == safetensors.ENDING:
+        return Loaded(safetensors.read(source, name), "onnx", (), identity)
     if not text_file.looks_like_text(head):
         try:
             model, warnings = _load_binary(source, name)
@@ -211,6 +214,11 @@ def save(
     """
     form = format or format_for(path)
     path = Path(path)
+    if path.suffix == safetensors.ENDING:
+        raise errors.OutputError(
+            f"{visible(str(path), None)} would not be a model; convert --externalize --data-file FILE.safetensors "
+            "writes the tensors of a model to such a file"
+        )
     if is_data_of(path, model, real_folder(path)):
         name = visible(str(path), None)
         raise errors.OutputError(f"{name} has tensors of the model; save under another name")

@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 import onnxjson
+from onnxjson import example
 from onnxjson.model.document import (
     Attribute,
     Function,
@@ -34,6 +35,7 @@ from onnxjson.model.errors import (
     UntrustedError,
 )
 from onnxjson.model.messages import FIELDS
+from onnxjson.model.payloads import SourceFile
 from onnxjson.model.tensors import from_numpy
 from onnxjson.model.walking import replace_records, tensors_of, walk
 from onnxjson.storage import external_files, files, saving
@@ -588,3 +590,74 @@ def test_a_safetensors_file_is_read_by_its_header_alone(tmp_path: Path) -> None:
         assert data[start + first : start + last] == arrays[name].tobytes()
         end = last
     assert len(data) == start + end
+
+
+def test_a_safetensors_file_is_a_source_of_weights_and_is_read_by_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = onnxjson.from_proto(example.make_example())
+    externalize(model, tmp_path / "w.safetensors", threshold=100)
+    digests = onnxjson.dumps(model, weights="digest")
+    assert onnxjson.loads(digests, weights_from=tmp_path / "w.safetensors") == model
+    read: list[int] = []
+    ours = SourceFile.read_at
+
+    def counted(self: SourceFile, offset: int, length: int) -> bytes:
+        read.append(offset)
+        return ours(self, offset, length)
+
+    monkeypatch.setattr(SourceFile, "read_at", counted)
+    tensors = {each.name: each for each in tensors_of(onnxjson.load(tmp_path / "w.safetensors"))}
+    assert max(read) < 4096  # the tensors begin there
+    held = {each.name: each for each in tensors_of(model)}
+    assert all(
+        [tensors[name].raw_data == held[name].raw_data and tensors[name].dims == held[name].dims for name in tensors]
+    )
+    assert tensors.keys() == {"conv.weight", "fc.weight"}
+    with pytest.raises(OutputError, match="would not be a model"):
+        onnxjson.save(model, tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff", "cut off"),
+        (b"\xff\0\0\0\0\0\0\0{}", "cut off"),
+        (b"\2\0\0\0\0\0\0\0[]", "not valid"),
+        (b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "there are 0"),
+        (b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}', "do not fit"),
+        (b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}', "do not fit"),
+        (b'{"a":{"dtype":"Q9","shape":[0],"data_offsets":[0,0]}}', "ONNX does not have"),
+    ],
+)
+def test_a_safetensors_file_that_lies_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    head = len(content).to_bytes(8, "little") if content.startswith(b"{") else b""
+    (tmp_path / "w.safetensors").write_bytes(head + content)
+    with pytest.raises(DecodeError, match=said):
+        onnxjson.load(tmp_path / "w.safetensors")
+
+
+def _compiled(file: str, *, embedded: int = 0) -> Model:
+    attributes = (
+        Attribute(name="embed_mode", type=2, i=embedded),
+        Attribute(name="ep_cache_context", type=3, s=file.encode()),
+    )
+    node = Node(op_type="EPContext", domain="com.microsoft", name="npu", attribute=attributes)
+    return Model(graph=Graph(node=(node,)))
+
+
+def test_the_file_of_a_compiled_node_goes_along_with_the_model(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "a" / "m_qnn.bin").write_bytes(b"compiled")
+    assert locations(_compiled("m_qnn.bin")) == ("m_qnn.bin",)
+    assert not locations(_compiled("bytes", embedded=1))
+    assert copy_files(_compiled("m_qnn.bin"), tmp_path / "a", tmp_path / "b") == (tmp_path / "b" / "m_qnn.bin",)
+    assert (tmp_path / "b" / "m_qnn.bin").read_bytes() == b"compiled"
+    with pytest.raises(MissingInputError, match=r"context of node 'npu' in 'gone.bin': the file is missing"):
+        copy_files(_compiled("gone.bin"), tmp_path / "a", tmp_path / "b")
+    for hostile in ("../a/m_qnn.bin", "/etc/passwd", "a\\b"):
+        with pytest.raises(UntrustedError, match="context of node 'npu'"):
+            copy_files(_compiled(hostile), tmp_path / "a", tmp_path / "b")
+    with pytest.raises(OutputError, match="has tensors of the model"):
+        onnxjson.save(_compiled("m_qnn.bin"), tmp_path / "a" / "m_qnn.bin")
