@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.editing.model_difference import Difference
-from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, size_conflict
+from onnxjson.editing.partial_inference import FOLLOWING, InferredPart, Names, Part, Sizes, Values, size_conflict
 from onnxjson.editing.type_relations import (
     Dims,
     dims_of,
@@ -76,6 +76,23 @@ def types_that_follow(index: Index, folder: Path | None) -> tuple[TypesByGraph, 
     return found.types, found.conflicts
 
 
+def first_followers(index: Index, pending: set[int], size: int) -> set[int]:
+    """Return the first nodes of the main graph that depend on some nodes, and those among them."""
+    main = index.main
+    assert main is not None
+    heap = sorted(pending)
+    seen, found = set(heap), set[int]()
+    while heap and len(found) < size:
+        position = heapq.heappop(heap)
+        found.add(position)
+        for name in main.graph.node[position].output:
+            for each in index.consuming_nodes(main, name) if name else ():
+                if each is not None and each not in seen:
+                    seen.add(each)
+                    heapq.heappush(heap, each)
+    return found
+
+
 class _Correction:
     """Types of one model that change."""
 
@@ -107,7 +124,7 @@ class _Correction:
         complaints: dict[str, str] = {}
         done: set[int] = set()
         while pending:
-            positions = self._next_part(main, pending, size) - done
+            positions = first_followers(self.new, pending, size) - done
             done |= positions
             complaints.update(self.settle(main, positions))
             for position in positions:
@@ -122,20 +139,6 @@ class _Correction:
         more = len(self._notes) - _SHOWN
         notes = (*self._notes[:_SHOWN], *([f"{more:,} more types changed"] if more > 0 else []))
         return Corrected(model, notes, complaints)
-
-    def _next_part(self, main: Scope, pending: set[int], size: int) -> set[int]:
-        """Return the first nodes that depend on some nodes, and those among them."""
-        heap = sorted(pending)
-        seen, found = set(heap), set[int]()
-        while heap and len(found) < size:
-            position = heapq.heappop(heap)
-            found.add(position)
-            for name in main.graph.node[position].output:
-                for each in self.new.consuming_nodes(main, name) if name else ():
-                    if each is not None and each not in seen:
-                        seen.add(each)
-                        heapq.heappush(heap, each)
-        return found
 
     def settle(self, main: Scope, positions: set[int]) -> dict[str, str]:
         """Determine the types of the values of some nodes of the main graph, and return new mistakes."""
@@ -368,7 +371,7 @@ class _Step:
 
     def new_complaints(self) -> dict[str, str]:
         """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
-        found = {ref: text for ref in self._followed if (text := self._complaint(self._found, ref)) is not None}
+        found = {ref: text for ref in self._followed if (text := complaint(self._found, ref)) is not None}
         if (crash := self._found.complaints.get("")) is not None and self._followed:
             found[self._followed[0]] = crash
         if not found:
@@ -381,18 +384,24 @@ class _Step:
         new: dict[str, str] = {}
         for ref, text in found.items():
             twin = self._difference.counterpart(*ref)
-            if twin is None or (self._complaint(before, twin) is None and "" not in before.complaints):
+            consumed = [self._whole.types[scope].get(each, each) for scope, each in self._consumed(ref)]
+            if text.endswith(FOLLOWING) and None in consumed:
+                continue  # The type is open after another node.
+            if twin is None or (complaint(before, twin) is None and "" not in before.complaints):
                 name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
                 new[ref.address] = f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
         return new
 
-    def _complaint(self, found: InferredPart, ref: NodeRef) -> str | None:
-        def dims(name: str) -> Dims | None:
-            scope = Index.defining_scope(ref.scope, name)
-            if scope is None:
-                return None
-            constant = scope.initializer(name) if name not in scope.inputs else None
-            inferred = found.types.get(scope.address, {}).get(name)
-            return tuple(constant.dims) if constant is not None else dims_of(inferred)
 
-        return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
+def complaint(found: InferredPart, ref: NodeRef) -> str | None:
+    """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
+
+    def dims(name: str) -> Dims | None:
+        scope = Index.defining_scope(ref.scope, name)
+        if scope is None:
+            return None
+        constant = scope.initializer(name) if name not in scope.inputs else None
+        inferred = found.types.get(scope.address, {}).get(name)
+        return tuple(constant.dims) if constant is not None else dims_of(inferred)
+
+    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)

@@ -36,6 +36,7 @@ async def ask(
     hint: str | Callable[[str], str] = "",
     mistake: Callable[[str], str] = lambda text: "",
     complete: Complete | None = None,
+    edit: Callable[[str], Edit] | None = None,
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
@@ -46,10 +47,13 @@ async def ask(
         hint: the expected text, for the footer, or a function of the typed text that returns it.
         mistake: returns the mistake in a text, or "".
         complete: returns the completions for the tab key.
+        edit: returns the edit of a valid text, whose effect on types is shown while the user types.
     """
 
     def changed(typed: str) -> None:
         found = mistake(typed)
+        if edit is not None:
+            bench.foresee(*([edit(typed)] if typed.strip() and not found else []))
         bench.say(found or (hint if isinstance(hint, str) else hint(typed)), "bad" if found else "plain")
 
     answer: str | None = text
@@ -58,6 +62,8 @@ async def ask(
         changed(answer or "")
         answer = await pending
         bench.say("")
+        if edit is not None:
+            bench.foresee()
         if answer is None or not mistake(answer):
             return answer
 

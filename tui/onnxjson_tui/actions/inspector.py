@@ -104,17 +104,21 @@ async def edit_attribute(bench: Bench, ref: NodeRef, name: str) -> None:
         bench.say(f"{visible(name, 100)} is too big to type; E opens the node in an editor", "changed")
         return
     hint = await bench.jobs.run("edit", "looking up the operator", lambda: expected(session, ref, name))
+    words = node_selector(session.index, ref)
+
+    def edit(text: str) -> SetAttribute:
+        return SetAttribute(node=words, attribute=name, value=json_or_text(text.strip()))
+
     answer = await ask(
         bench,
         f"{visible(name, 60)} = ",
         text=written(ref, name),
         hint=hint,
         mistake=lambda text: "" if not text.strip() else value_mistake(ref, name, text.strip()),
+        edit=edit,
     )
-    if answer is None or not answer.strip():
-        return
-    words = node_selector(session.index, ref)
-    await make(bench, SetAttribute(node=words, attribute=name, value=json_or_text(answer.strip())))
+    if answer is not None and answer.strip():
+        await make(bench, edit(answer))
 
 
 async def add_attribute(bench: Bench, ref: NodeRef) -> None:

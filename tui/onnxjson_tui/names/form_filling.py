@@ -8,6 +8,7 @@ from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.spelling import build, in_form_order, json_or_text, parse_value, spell_value
+from onnxjson.editing.type_flow import Flow
 from onnxjson.editing.values import ValueMistakeError, attribute_values, record_value, write_value
 from onnxjson.model.constants import Constant, find_constant
 from onnxjson.model.display import counted, visible
@@ -224,6 +225,8 @@ class Feedback(NamedTuple):
     """Notes by field: what the field refers to and what it expects. Without control characters."""
     mistakes: Mapping[str, str]
     """Mistakes by field. Without control characters."""
+    flow: Flow = Flow()
+    """The types that the edit would change."""
 
 
 Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step
@@ -268,16 +271,27 @@ def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also 
         if mistake:
             mistakes.setdefault(value, visible(mistake, 500))
     missing = [field.label for field in filling.missing()]
-    if missing or mistakes or not is_trying or filling.name in SLOW:
+    if missing or mistakes or filling.name in SLOW:
         text = f"still needed: {', '.join(missing)}" if missing else ""
         return Feedback(text, "plain", notes, mistakes)
+    flow = Flow()
     try:
-        preview = session.preview(*edits_of(session, filling, also))
+        edits = edits_of(session, filling, also)
+        flow = session.foresee(*edits)
+        if not is_trying:
+            changed = f"types of {counted(len(flow.types), 'node')} would change" if flow.types else ""
+            return Feedback(_broken(flow) or changed, "bad" if flow.complaints else "good", notes, mistakes, flow)
+        preview = session.preview(*edits)
     except (OnnxJsonError, OSError) as error:
-        return Feedback(visible(str(error), 1000), "bad", notes, mistakes)
+        return Feedback(_broken(flow) or visible(str(error), 1000), "bad", notes, mistakes, flow)
     change = f"would change {counted(preview.matches, 'place')}" if preview.patch else "nothing would change"
     text = "; ".join([change, *[visible(note, 300) for note in preview.notes]])
-    return Feedback(text, "good" if preview.patch else "changed", notes, mistakes)
+    return Feedback(text, "good" if preview.patch else "changed", notes, mistakes, flow)
+
+
+def _broken(flow: Flow) -> str:
+    found = [f"node {address.rpartition('/')[2]}: {visible(text, 200)}" for address, text in flow.complaints.items()]
+    return "; ".join(found)
 
 
 def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:

@@ -10,7 +10,18 @@ from onnxjson.model.display import visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, cut, distinct_texts, padded, shortened_name
+from onnxjson.rendering.tables import (
+    Line,
+    Span,
+    Style,
+    cells,
+    clipped,
+    cut,
+    distinct_texts,
+    padded,
+    shortened,
+    shortened_name,
+)
 from onnxjson_tui.rows.lanes import HEAVY, MOST_LANES, Glyphs, Lanes, Lit, drawn, hidden
 from onnxjson_tui.rows.short_types import family, short_type
 from onnxjson_tui.session.following import SavedNodes
@@ -22,6 +33,7 @@ _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shorte
 _COST: Final = 9  # columns for the cost of a node
 _NARROW: Final = 60  # columns below which lanes have less
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
+_LEAST_NAME: Final = 6  # columns of a name beside a type that changes
 _BLOCK: Final = 64  # rows whose names are shortened together, so that no two look the same
 _MOST_BLOCKS: Final = 8
 _SHARED: Final = 0.75  # part of the nodes whose names begin with a prefix that is left out
@@ -195,17 +207,27 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
     return sorted([ref.position for ref in refs if ref.scope is scope])
 
 
-def node_spans(row: NodeRow, name: str, columns: Columns) -> Iterator[Span]:
-    """Yield a row after its position: lanes, operator in the colour of its family, name, type."""
+def node_spans(row: NodeRow, name: str, columns: Columns, change: tuple[str, bool] = ("", False)) -> Iterator[Span]:
+    """Yield a row after its position: lanes, operator in the colour of its family, name, type or its change."""
+    text, is_wrong = change
     if columns.lanes:
         for is_heavy, part in groupby(padded(row.lanes, columns.lanes), key=HEAVY.__contains__):
             yield Span("".join(part), "title" if is_heavy else "quiet")
     if columns.hidden:
         yield Span(padded(f"+{row.hidden}" if row.hidden else "", columns.hidden)[: columns.hidden], "quiet")
-    yield Span(padded(clipped(row.operator, columns.operator), columns.operator) + " ", family(row.operator))
-    yield Span(padded(name, columns.name))
+    operator = padded(clipped(row.operator, columns.operator), columns.operator) + " "
+    yield Span(operator, "bad" if is_wrong else family(row.operator))
+    yield Span(padded(name, columns.name), "bad" if is_wrong else "plain")
     if columns.output:
-        yield Span(" " + padded(short_type(row.output, columns.output), columns.output), "quiet")
+        if text:
+            # If there is no room for both types, the new one is shown.
+            shown = shortened(
+                text if cells(text) <= columns.output else text[max(text.find("->"), 0) :], columns.output
+            )
+        else:
+            shown = short_type(row.output, columns.output)
+        style: Style = "bad" if is_wrong else "changed" if text else "quiet"
+        yield Span(" " + padded(shown, columns.output), style)
 
 
 class NodeLines:
@@ -227,6 +249,11 @@ class NodeLines:
         columns = self.rows.columns(max(width - 1 - (_COST if costs else 0), 1))
         row = self.rows.row(number, columns.lanes // 2)
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
+        change = places.flow.get(address, ("", False))
+        if change[0]:
+            both = columns.name + (columns.output + 1 if columns.output else 0)
+            output = max(min(cells(change[0]), both - _LEAST_NAME - 1), columns.output)
+            columns = columns._replace(output=output, name=max(both - output - 1, 0))
         is_selected, severity = address in places.selected, places.flagged.get(address)
         mark = "" if self._saved is None else self._saved.mark(row.position)
         # Blanks have the style of their neighbours, so that a row needs fewer bytes.
@@ -237,7 +264,7 @@ class NodeLines:
             Span("*" if is_selected else "!" if severity else " ", flag),
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
             Span(mark or " ", style),
-            *node_spans(row, name, columns),
+            *node_spans(row, name, columns, change),
             *((Span(f"{costs.get(address, ''):>{_COST}}", "quiet"),) if costs else ()),
         )
 

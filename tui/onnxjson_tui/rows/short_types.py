@@ -26,6 +26,13 @@ def short_type(text: str, width: int | None = None) -> str:
     return clipped(short, width)
 
 
+def type_change(old: str | None, new: str) -> str:
+    """Return ``f32[1,16] -> [16,1]`` for two types, the data type once if it is the same."""
+    old, new = short_type(old or "?"), short_type(new)
+    dtype = old.partition("[")[0]
+    return f"{old} -> {new.removeprefix(dtype) if '[' in old and new.startswith(dtype + '[') else new}"
+
+
 _FAMILIES: Final[dict[Style, str]] = {
     "compute":
     "Conv ConvInteger ConvTranspose DeformConv Gemm MatMul MatMulInteger QLinearConv QLinearMatMul Einsum "

@@ -99,6 +99,7 @@ class FormScreen(Dialog[Preview | None]):
             )
         for lines in self.query(LineList):
             lines.can_focus = False
+        self._bench.nodes.centre(0)  # The form covers the rows below.
         self._typed = self._texts()
         missing = [field.name for field in self._filling.missing()]
         wanted = self._first or (missing[0] if missing else self._filling.fields[0].name)
@@ -123,6 +124,10 @@ class FormScreen(Dialog[Preview | None]):
         for control in self._controls:
             if control.name == name:
                 control.focus()
+
+    def on_unmount(self) -> None:
+        """Show the types of the model again."""
+        self._bench.foresee()
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the fields the remaining height; they scroll."""
@@ -164,7 +169,9 @@ class FormScreen(Dialog[Preview | None]):
     def _looked(self, found: Feedback) -> None:
         if self.is_attached:
             self._look = found
+            self._bench.show_flow(found.flow)
             self._write()
+            self.refresh()  # The list of nodes is behind the form.
 
     def _failed(self, error: BaseException) -> None:
         if self.is_attached:
@@ -185,6 +192,11 @@ class FormScreen(Dialog[Preview | None]):
         if current is not None:
             self.query_one("#form-help", LineList).show(TextRows(self._help(current[0], width)), 0)
         lines: list[Line] = [(Span(line, self._look.tone),) for line in wrapped(self._look.text, width, indent=0)]
+        places = self._bench.session.places
+        lines += [
+            (Span(f"{address.rpartition('/')[2]:>6} {text}", "bad" if is_wrong else "changed"),)
+            for address, (text, is_wrong) in places.flow.items()
+        ]
         self.query_one("#form-state", LineList).show(TextRows(lines), 0)
         self._hint()
 

@@ -12,6 +12,7 @@ from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import Script
+from onnxjson.editing.type_flow import Flow, TypeFlow
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AccessDeniedError, EditError, Finding, OnnxJsonError, ParameterError
@@ -43,6 +44,7 @@ class EditedModel:
         self._model = opened.model
         self._index: Index | None = None
         self._former_index: Index | None = None  # index of the previous model, whose results the next index reuses
+        self._flow: TypeFlow | None = None  # predicts types of the current model, or of one before
         self.history = History()
         self.places = Places()
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
@@ -142,6 +144,19 @@ class EditedModel:
         # Computed here, possibly in a thread, and not in `accept`.
         assert preview.to_saved is not None
         return preview
+
+    def foresee(self, *edits: Edit) -> Flow:
+        """Return how edits would change the types of the nodes after them.
+
+        Raises:
+            EditError, SelectorError, WorkerError: an edit cannot be applied, or the types cannot be inferred.
+        """
+        workspace = Workspace(self._model)
+        workspace.model_folder = self.opened.folder
+        apply_changes(workspace, edits, self.edits_folder)
+        if self._flow is None or self._flow.model is not self._model:
+            self._flow = TypeFlow(self.index, self.opened.folder)
+        return self._flow.to(workspace.model)
 
     def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
         """Preview another model as a change: from an editor, a pass or a merge; `edits` have the same effect, if given.

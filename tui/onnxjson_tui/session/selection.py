@@ -23,6 +23,8 @@ class Places:
         self.marks: dict[str, str] = {}  # marked addresses by letter
         self.jumps = Jumps()  # the visited places
         self.flagged: dict[str, str] = {}  # the severity of the findings at each node, as of the last check
+        self.flow: dict[str, tuple[str, bool]] = {}
+        """How an edit that is being typed changes the types of nodes, and whether it breaks them."""
 
     def toggle(self, address: str) -> None:
         """Toggle the selection of a node."""

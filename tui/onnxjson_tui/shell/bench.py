@@ -9,12 +9,16 @@ from typing import Any, Final
 
 from textual import events
 
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.type_flow import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.types import format_type
 from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
 from onnxjson_tui.rows.choices import NodeText, Wanted
+from onnxjson_tui.rows.short_types import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
 from onnxjson_tui.session.history import Changed, Preview
@@ -269,6 +273,31 @@ class Bench(GraphScreen):
             self.say(READ_ONLY, "bad")
             return
         self.compute("edit", "computing the changes", make, then, failed, holds_keys=True)
+
+    def foresee(self, *edits: Edit) -> None:
+        """Show in the list of nodes which types edits would change, without making them; without edits, nothing."""
+        self.jobs.drop("flow")
+        if edits:
+            work = partial(self.session.foresee, *edits)
+            self.jobs.start("flow", "inferring types", work, self.show_flow, lambda _: self.show_flow(Flow()))
+        else:
+            self.show_flow(Flow())
+
+    def show_flow(self, flow: Flow) -> None:
+        """Show types that an edit would change, and the nodes that it would break."""
+        texts = {
+            address: (
+                type_change(format_type(old) if old else None, format_type(new) or "?"),
+                address in flow.complaints,
+            )
+            for address, (old, new) in flow.types.items()
+        }
+        wrong = {address: (f"! {visible(text, 200)}", True) for address, text in flow.complaints.items()}
+        if {**texts, **wrong} != self.session.places.flow:
+            self.session.places.flow = {**texts, **wrong}
+            self.nodes.redraw_changed()
+        if self.prompt.is_asking and flow.complaints:
+            self.say(f"it would break a node: {next(iter(flow.complaints.values()))}", "bad", keep=False)
 
     async def agree(self, preview: Preview) -> bool:
         """Show the diff of a change, and ask whether to make it."""
