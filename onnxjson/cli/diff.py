@@ -39,7 +39,7 @@ class _WithPathsAfter(options.Command):
 @options.option("--nodes-only", "Show changes of nodes only.")
 @options.option(
     "--compare-weights",
-    "Compare weights bit by bit, within a tolerance, or not at all.",
+    "Compare weights bit by bit, within a tolerance, bit by bit with the rank of changes, or not at all.",
     "weights",
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",

@@ -15,6 +15,7 @@ from onnxjson.diffing.weight_changes import TensorChange
 from onnxjson.model.document import Function, SparseTensor, Tensor
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.operators import operator_name
+from onnxjson.model.quantized import quantized_weight
 
 _NAME: Final = Tensor.__struct_fields__.index("name")
 _LOCATION: Final = Tensor.__struct_fields__.index("data_location")
@@ -63,8 +64,13 @@ def _pair(graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Te
     weights = graph.context.weights
     changed = weights.compare(one, other)
     if changed is not None:
+        pair = graph.pair
+        found = [quantized_weight(*each) for each in ((pair.base, one.name or ""), (pair.target, other.name or ""))]
+        # Of a weight whose elements changed, its scales say no more.
+        if found[0] and found[1] and (found[0].elements == found[1].elements or one.name == found[0].elements.name):
+            changed = changed._replace(details=(*changed.details, *weights.through_scales(found[0], found[1])))
         _change(graph, changed, one.name or "", paths, _ELEMENT_FIELDS)
-    elif weights.mode == "exact":
+    elif weights.mode in ("exact", "rank"):
         fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]
         if fields:
             details = [Detail(field[1:]) for field in fields]

@@ -169,14 +169,15 @@ def measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0
 
     measure = Measure(rtol, atol)
     with numpy.errstate(all="ignore"):
-        for before, after in _side_by_side(number_arrays(one, data), number_arrays(other, its)):
+        for before, after in side_by_side(number_arrays(one, data), number_arrays(other, its)):
             measure.add(before, after)
     return measure
 
 
-def _side_by_side(
+def side_by_side(
     ones: "Iterator[NDArray[Any]]", others: "Iterator[NDArray[Any]]"
 ) -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
+    """Yield pieces of equal size of two sequences of elements, up to the end of the shorter one."""
     import numpy
 
     left: NDArray[Any] = numpy.empty(0)
@@ -196,7 +197,7 @@ def number_arrays(tensor: Tensor, data: Data) -> "Iterator[NDArray[Any]]":
     import numpy
 
     data_type = tensor.data_type or 0
-    for array in _pieces(data_type, data, elements.element_count(tensor.dims)):
+    for array in tensors.arrays(data_type, data, elements.element_count(tensor.dims)):
         if data_type in COMPLEX_PARTS:
             yield array
         elif data_type == BOOL:
@@ -205,14 +206,6 @@ def number_arrays(tensor: Tensor, data: Data) -> "Iterator[NDArray[Any]]":
             yield array
         else:
             yield array.astype(numpy.int64 if data_type in INTEGERS else numpy.float64)
-
-
-def _pieces(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
-    size = BITS[data_type]
-    for piece in even_pieces(data):
-        here = min(count, len(piece) * 8 // size)
-        count -= here
-        yield tensors.to_numpy(Tensor(dims=(here,), data_type=data_type, raw_data=piece))
 
 
 def order_free_hash(data: Data, data_type: int) -> int:
@@ -248,7 +241,9 @@ def find_permutation(one: Tensor, other: Tensor, data: Data, its: Data) -> str |
     if BITS[data_type] < 8:
         return None
     before, after = [
-        numpy.concatenate(list(_pieces(data_type, each, elements.element_count(tensor.dims)))).reshape(tensor.dims)
+        numpy.concatenate(list(tensors.arrays(data_type, each, elements.element_count(tensor.dims)))).reshape(
+            tensor.dims
+        )
         for tensor, each in ((one, data), (other, its))
     ]
     bits = f"V{before.dtype.itemsize}"

@@ -44,8 +44,8 @@ Ignored = Literal["metadata", "docs", "names", "order", "weights"]
 
 IGNORABLE: Final[tuple[Ignored, ...]] = get_args(Ignored)
 
-WeightsComparison = Literal["exact", "tolerance", "skip"]
-"""Comparison of elements of constants: by bits, within a tolerance, or not at all."""
+WeightsComparison = Literal["exact", "tolerance", "rank", "skip"]
+"""Comparison of elements of constants: by bits, within a tolerance, by bits with ranks of changes, or not at all."""
 
 WEIGHTS_COMPARISONS: Final[tuple[WeightsComparison, ...]] = get_args(WeightsComparison)
 

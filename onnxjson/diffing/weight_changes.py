@@ -1,8 +1,10 @@
 """Changes of a constant: its elements in numbers, its dtype, shape, layout and storage."""
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.diffing.constant_elements import (
     Measure,
@@ -11,16 +13,22 @@ from onnxjson.diffing.constant_elements import (
     measure,
     number_arrays,
     order_free_hash,
+    side_by_side,
 )
 from onnxjson.diffing.details import type_text
 from onnxjson.diffing.events import Detail, Kind, WeightsComparison
+from onnxjson.diffing.ranks import rank_details
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data
+from onnxjson.model.quantized import QuantizedWeight
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_data_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class TensorChange(NamedTuple):
@@ -144,9 +152,34 @@ class ConstantComparer:
         if self.mode == "tolerance" and found.is_within:
             return None
         details = _numbers(found, same_type=True)
+        if self.mode == "rank" and len(one.dims) == 2 and one.data_type not in COMPLEX_PARTS:
+            details += rank_details(one.dims, lambda: side_by_side(number_arrays(one, data), number_arrays(other, its)))
         if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX_PARTS:
             details += self._elements(one, other, data, its)
         return TensorChange("weights-changed", "", tuple(details))
+
+    def through_scales(self, one: QuantizedWeight, other: QuantizedWeight) -> list[Detail]:
+        """Return the difference of the numbers that two quantized weights stand for."""
+        import numpy
+
+        if one.shape != other.shape or self.mode == "skip":
+            return []
+
+        def pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
+            return side_by_side(one.arrays(partial(self.data, 0)), other.arrays(partial(self.data, 1)))
+
+        total = count = 0.0
+        low, high = math.inf, -math.inf
+        with numpy.errstate(all="ignore"):
+            for before, after in pairs():
+                total, count = total + float(numpy.abs(after - before).sum()), count + before.size
+                low, high = min(low, float(before.min())), max(high, float(before.max()))
+        if not count:
+            return []
+        scheme = one.text if one.text == other.text else f"{one.text} -> {other.text}"
+        share = total / count / ((high - low) or 1.0)
+        details = [Detail("through the scales", None, f"{scheme}: mean |difference| {share * 100:.2g} % of range")]
+        return details + (rank_details(one.shape, pairs) if self.mode == "rank" and len(one.shape) == 2 else [])
 
     def _elements(self, one: Tensor, other: Tensor, data: Data, its: Data) -> list[Detail]:
         """Return a detail for each element that differs by more than the absolute tolerance."""

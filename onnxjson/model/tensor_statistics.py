@@ -5,13 +5,13 @@ A tensor of any size is read twice where it has a histogram, 768 KiB at a time. 
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.model import elements, tensors
 from onnxjson.model.document import Tensor
-from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
+from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, INTEGERS
 from onnxjson.model.elements import element_count
-from onnxjson.model.payloads import even_pieces
 
 if TYPE_CHECKING:
     import numpy
@@ -71,13 +71,18 @@ def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] |
 
     `looked` is called before each piece, and may raise to end it; of whole numbers there may be fewer bins.
     """
+    return statistics_of(partial(number_arrays, tensor, looked), bins)
+
+
+def statistics_of(arrays: "Callable[[], Iterator[NDArray[Any]]]", bins: int = BINS) -> Statistics:
+    """Return statistics of numbers that are read twice, in pieces of float64 or 64-bit integers."""
     import numpy
 
     total = _Total()
     with numpy.errstate(all="ignore"):
-        for array in number_arrays(tensor, looked):
+        for array in arrays():
             total.add(array)
-        return total.result(_histogram(tensor, total, bins, looked))
+        return total.result(_histogram(arrays, total, bins))
 
 
 def first_tokens(tensor: Tensor, count: int) -> list[str]:
@@ -97,12 +102,7 @@ def first_tokens(tensor: Tensor, count: int) -> list[str]:
 
 
 def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
-    size = BITS[tensor.data_type or 0]
-    left = math.prod(tensor.dims)
-    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
-        here = min(left, len(piece) * 8 // size)
-        left -= here
-        yield tensors.to_numpy(Tensor(dims=(here,), data_type=tensor.data_type, raw_data=piece))
+    return tensors.arrays(tensor.data_type or 0, tensor.raw_data or b"", math.prod(tensor.dims))
 
 
 def number_arrays(tensor: Tensor, looked: Callable[[], None] | None = None) -> "Iterator[NDArray[Any]]":
@@ -177,7 +177,7 @@ class _Total:
         )
 
 
-def _histogram(tensor: Tensor, total: _Total, bins: int, looked: Callable[[], None] | None) -> Histogram | None:
+def _histogram(arrays: "Callable[[], Iterator[NDArray[Any]]]", total: _Total, bins: int) -> Histogram | None:
     import numpy
 
     low, high = total.minimum, total.maximum
@@ -187,7 +187,7 @@ def _histogram(tensor: Tensor, total: _Total, bins: int, looked: Callable[[], No
     if not (numpy.diff(edges) > 0).all():
         return None
     counts = numpy.zeros(len(edges) - 1, numpy.int64)
-    for array in number_arrays(tensor, looked):
+    for array in arrays():
         numbers = array.astype(numpy.float64, copy=False)
         counts += numpy.histogram(numbers[numpy.isfinite(numbers)], edges)[0]
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))

@@ -24,7 +24,7 @@ from onnxjson.model.elements import (
 )
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.messages import DATA_LOCATIONS
-from onnxjson.model.payloads import Data, pieces, whole
+from onnxjson.model.payloads import Data, even_pieces, pieces, whole
 from onnxjson.model.scalars import ElementError
 from onnxjson.model.types import format_data_type
 
@@ -141,6 +141,15 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
     else:
         elements = unpack(data, element_count(tensor.dims), size, dtype)
     return _shaped(elements, tensor)
+
+
+def arrays(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
+    """Yield `count` elements that are stored as in ``raw_data``, in flat arrays of 768 KiB of bytes or less."""
+    size = dtypes.BITS[data_type]
+    for piece in even_pieces(data):
+        here = min(count, len(piece) * 8 // size)
+        count -= here
+        yield to_numpy(Tensor(dims=(here,), data_type=data_type, raw_data=piece))
 
 
 def _shaped(elements: "NDArray[Any]", tensor: Tensor) -> "NDArray[Any]":

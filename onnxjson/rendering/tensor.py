@@ -1,6 +1,7 @@
 """One tensor, as data and as lines: dtype, shape, storage, statistics, histogram, values, consumers."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,14 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
+from onnxjson.model.quantized import quantized_weight
 from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,
     StringStatistics,
     first_tokens,
     statistics,
+    statistics_of,
     string_statistics,
 )
 from onnxjson.model.tensors import location_of
@@ -35,6 +38,7 @@ from onnxjson.storage.external import Resolver
 VALUES: Final = 16
 _FIELDS: Final = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _BAR: Final = 30
+_HERE: Final = Resolver(Path())
 
 
 class Storage(msgspec.Struct, frozen=True):
@@ -72,6 +76,8 @@ class TensorView(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics | StringStatistics | None = None
     values: tuple[object, ...] | None = None
     """First elements as in JSON (docs/format.md, section 3)."""
+    quantized: str | None = None
+    """How the elements stand for numbers, of which the statistics are."""
     problem: str | None = None
     """Why statistics and values of a constant are missing."""
 
@@ -100,7 +106,14 @@ def view_tensor(
     dtype, metadata = format_data_type(tensor.data_type or 0), values.pairs(tensor.metadata_props)
     view = replace(view, dtype=dtype, storage=storage_of(tensor), doc_string=tensor.doc_string, metadata=metadata)
     try:
-        return replace(view, **_contents(tensor, resolver, most))
+        view = replace(view, **_contents(tensor, resolver, most))
+        weight = quantized_weight(ref.scope, ref.name) if ref.scope is not None and ref.name else None
+        if weight is None or weight.elements.name != tensor.name or view.statistics is None:
+            return view
+        its_type = f"{format_data_type(weight.scales.data_type or 0)}[{','.join(map(str, weight.shape))}]"
+        scheme = f"{weight.text}, through {weight.scales.name}: {its_type}"
+        found = statistics_of(partial(weight.arrays, lambda each: with_elements(each, resolver or _HERE).raw_data))
+        return replace(view, quantized=scheme, statistics=found) if found.elements else view
     except OnnxJsonError as error:
         return replace(view, problem=str(error))
 
@@ -118,7 +131,7 @@ def storage_of(tensor: Tensor) -> Storage:
 def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:
     if resolver is None and location_of(tensor) is not None:
         return {}
-    held = with_elements(tensor, resolver or Resolver(Path()))
+    held = with_elements(tensor, resolver or _HERE)
     if held.data_type == STRING:
         values = tuple([each.decode("utf-8", "surrogateescape") for each in held.string_data[:most]])
         return {"statistics": string_statistics(held), "values": values}
@@ -135,6 +148,7 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
         ("type", view.type or ("no type" if view.storage is None else view.dtype or "")),
         ("indices", view.indices or ""),
         ("elements", "" if view.elements is None else f"{view.elements:,}"),
+        ("weights", view.quantized or ""),
         ("storage", "" if view.storage is None else storage_text(view.storage)),
     ]
     lines = [f"tensor    {visible(view.name or '(no name)', 500)}"]

@@ -17,6 +17,7 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.errors import WeightsMissingError
 from onnxjson.model.payloads import Digest, Payload
 from onnxjson.model.tensors import from_numpy, with_storage
+from tests.running.decoders import genai_decoder
 
 
 def compared(one: Tensor, other: Tensor, **options: Any) -> TensorChange | None:
@@ -228,3 +229,45 @@ def test_ranges_that_both_models_have_are_equal_without_being_read(
     other = tmp_path / "other"
     other.mkdir()
     assert diff_models(base, target, paths=(place, other / "m.onnx")).incomplete
+
+
+def test_quantized_weights_are_compared_through_their_scales(tmp_path: Path) -> None:
+    base, target = genai_decoder(), genai_decoder()
+    arrays = {each.name: each for each in target.graph.initializer}
+
+    def change(name: str, by: Any) -> None:
+        made = by(onnx.numpy_helper.to_array(arrays[name]).copy())
+        arrays[name].CopyFrom(onnx.numpy_helper.from_array(made, name))
+
+    change("model.layers.1.o_proj.qweight", lambda array: array ^ 1)
+    change("model.layers.1.o_proj.scales", lambda array: array * numpy.float32(1.5))
+    change("lm_head.scales", lambda array: array * numpy.float32(1.1))
+    found = diff_models(onnxjson.from_proto(base), onnxjson.from_proto(target))
+    details = [
+        detail.target
+        for event in found.events
+        for member in event.members
+        for detail in member.details
+        if detail.what == "through the scales"
+    ]
+    assert len(details) == 2  # not for the scales of a weight whose elements changed
+    assert all([(each or "").startswith("4 bits, block 32: mean |difference| ") for each in details])
+    # A tenth more: a tenth of the mean magnitude, which is a fifth to a quarter of the range.
+    assert any([1 < float((each or "").split()[-4]) < 3 for each in details])
+
+
+def test_the_rank_of_a_change_is_how_many_singular_values_explain_it() -> None:
+    numbers = numpy.random.default_rng(0)
+    before = numbers.standard_normal((300, 200))
+    low = numbers.standard_normal((300, 16)) @ numbers.standard_normal((16, 200))
+
+    def rank(change: Any) -> str:
+        found = compared(from_numpy(before), from_numpy(before + change), mode="rank")
+        return told(found)["rank of the change"][1] or ""
+
+    assert rank(low) == "16 explains 100 % (read twice, 0.017 GFLOP)"
+    assert rank(low + 1e-3 * numbers.standard_normal(before.shape)).startswith("16 explains 100 %")
+    assert float(rank(numbers.standard_normal(before.shape)).split()[2]) < 70
+    assert "rank of the change" not in told(compared(floats(1, 2), floats(1, 3), mode="rank"))
+    assert "rank of the change" not in told(compared(from_numpy(before), from_numpy(before + low)))
+    assert compared(from_numpy(before), from_numpy(before), mode="rank") is None

@@ -122,3 +122,22 @@ def test_keys_of_the_json_are_those_of_the_page() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "show.md").read_text(encoding="utf-8")
     for name in json.loads(as_json(_view("s"))):
         assert f"`{name}`" in page, name
+
+
+def test_statistics_of_a_quantized_weight_are_those_of_its_numbers() -> None:
+    import numpy
+
+    from onnxjson.storage.api import from_proto
+    from tests.running.decoders import genai_decoder
+
+    model = from_proto(genai_decoder())
+    index = Index(model)
+    view = view_tensor(index, select_tensor(model, index, "lm_head.qweight"), "m.onnx", None)
+    assert view.quantized == "4 bits, block 32, through lm_head.scales: float32[40,32]"
+    assert isinstance(view.statistics, Statistics)
+    assert view.statistics.elements == 40 * 32
+    assert -0.5 < (view.statistics.minimum or 0) < 0 < (view.statistics.maximum or 0) < 0.5
+    assert numpy.isclose(view.statistics.mean or 0, 0, atol=0.05)
+    assert any([line.startswith("weights   4 bits, block 32") for line in tensor_lines(view, 80)])
+    scales = view_tensor(index, select_tensor(model, index, "lm_head.scales"), "m.onnx", None)
+    assert scales.quantized is None
