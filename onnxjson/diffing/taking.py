@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Final
 
+from msgspec.structs import replace
+
 from onnxjson.diffing.changes import Place
 from onnxjson.diffing.difference import Diff
 from onnxjson.model.dataflow import sort_nodes
@@ -47,22 +49,21 @@ class Taking:
         sides = alignment.base, alignment.target
         self._index, other = sides[into], sides[1 - into]
         self.model = self._index.model
-        self._values = self._value_pairs()
-        self._other = Index(renamed(other, self._names(other)))
+        kept = _interface(found.base) & _interface(found.target)
+        self._values = list(self._value_pairs(kept))
+        self._other = Index(renamed(other, self._names(other, kept)))
         nodes = {}
         for pair in alignment.graphs:
-            pairs = [(here, there) for here, there in enumerate(pair.target_of) if there >= 0]
+            there = pair.base_of if into else pair.target_of
             scope = (pair.base, pair.target)[into]
-            nodes[f"{scope.address}/node"] = sorted([each[::-1] for each in pairs]) if into else pairs
+            nodes[f"{scope.address}/node"] = [(position, place) for position, place in enumerate(there) if place >= 0]
         self._fields = difference(self.model, self._other.model, "", nodes)
 
-    def _value_pairs(self) -> list[tuple[Scope, Scope, dict[str, str]]]:
-        """Return the pairs of graphs, that of `model` first, with names of the other one -> names of their values."""
-        kept = _interface(self.found.base) & _interface(self.found.target)
+    def _value_pairs(self, kept: set[str]) -> Iterator[tuple[Scope, Scope, dict[str, str]]]:
+        """Yield the pairs of graphs, that of `model` first, with names of the other one -> names of their values."""
         more: dict[int, list[tuple[str, str]]] = {}
         for region in self.found.regions.values():
             more.setdefault(id(region.pair), []).extend(region.outputs)
-        found = []
         for pair in self.found.alignment.graphs:
             values, used = dict(pair.values), set(pair.values.values())
             for old, new in (*pair.cuts.items(), *more.get(id(pair), ())):
@@ -72,28 +73,23 @@ class Taking:
             is_main = pair.base.kind == "main"
             names = [each for each in values.items() if each[0] == each[1] or not is_main or kept.isdisjoint(each)]
             if self._into:
-                found.append((pair.target, pair.base, dict(names)))
+                yield pair.target, pair.base, dict(names)
             else:
-                found.append((pair.base, pair.target, {new: old for old, new in names}))
-        return found
+                yield pair.base, pair.target, {new: old for old, new in names}
 
-    def _names(self, other: Index) -> dict[Scope, dict[str, str]]:
+    def _names(self, other: Index, kept: set[str]) -> dict[Scope, dict[str, str]]:
         taken = {name for scope in self._index.scopes for name in scope.defined_names}
         used = taken.union(*[scope.defined_names for scope in other.scopes])
-        kept = _interface(self.found.base) & _interface(self.found.target)
         known = {scope: values for _, scope, values in self._values}
         names: dict[Scope, dict[str, str]] = {}
         for scope in other.scopes:
-            mapping: dict[str, str] = {}
             for name in scope.defined_names:
                 new = known.get(scope, {}).get(name)
                 if new is None and name in taken and name not in kept:
                     new = free_name(name, used.__contains__)
                     used.add(new)
                 if new is not None and new != name:
-                    mapping[name] = new
-            if mapping:
-                names[scope] = mapping
+                    names.setdefault(scope, {})[name] = new
         return names
 
     @cached_property
@@ -178,20 +174,16 @@ def _interface(model: Model) -> set[str]:
 
 
 def _in_order(scope: Scope, graph: Body) -> Body:
-    from msgspec.structs import replace
-
     ordered = sort_nodes(graph.node)
     return graph if ordered is None or ordered is graph.node else replace(graph, node=ordered)
 
 
 def _definer(scope: Scope, name: str) -> str:
+    """Return the address of the node, constant or input that defines a value."""
     if name in scope.producers:
         return f"{scope.address}/node/{scope.producers[name][0]}"
-    for field in ("initializer", "sparse_initializer", "input"):
-        places = getattr(scope, f"{field}s")
-        if name in places:
-            return f"{scope.address}/{field}/{places[name]}"
-    return ""
+    fields = {"initializer": scope.initializers, "sparse_initializer": scope.sparse_initializers, "input": scope.inputs}
+    return next(f"{scope.address}/{field}/{places[name]}" for field, places in fields.items() if name in places)
 
 
 def _missing(index: Index) -> Iterator[tuple[str, str]]:

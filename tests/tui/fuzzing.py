@@ -12,16 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
 import onnxjson
 from onnxjson.model.document import Model
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import ConfirmScreen
+from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
 from onnxjson_tui.workbench.catalogue import ACTIONS
@@ -45,6 +47,7 @@ _TYPED: Final = "abcdefghijklmnopqrstuvwxyz0123456789:/[]{}().,*!?-_=+@#%&\\'\"<
 _LINES: Final = (
     "set-attribute . axis 1", "rename-node . other", "delete-node .", "prune", "strip", "infer-shapes", "op:Relu",
     "nothing", "name-nodes", "set-metadata a=b", "Relu", "3", "[x/]", "stamp-opset 20", "prefix p_", "insert",
+    "compare other.onnx", "compare",
 )  # fmt: skip
 
 
@@ -59,9 +62,12 @@ class Fuzz:
         """For the person who looks for the reason."""
         self._keys = [key for action in ACTIONS if action.id not in _LEAVES for key in action.keys]
 
-    def chosen(self) -> list[str]:
-        """The next keys: those of an action, a key that moves, or something typed."""
+    def chosen(self, screen: object) -> list[str]:
+        """The next keys: those of an action, of the screen on top, a key that moves, or something typed."""
         draw = self.rng.random()
+        own = [key for action in screen.KEYS for key in action.keys] if isinstance(screen, KeyedScreen) else []
+        if own and draw < 0.6:
+            return self.rng.choice(own).split(" ")
         if draw < 0.45:
             return self.rng.choice(self._keys).split(" ")
         if draw < 0.7:
@@ -85,7 +91,7 @@ class Fuzz:
             async with app.run_test(size=self.size) as pilot:
                 await pilot.pause()
                 while len(self.pressed) < count:
-                    for key in self.chosen():
+                    for key in self.chosen(app.screen if app.screen_stack else None):
                         self.pressed.append(key)
                         send(app, key)
                         await _heard(app)
@@ -180,6 +186,9 @@ def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30))
         place = {each: str(Path(name, each)) for each in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
         path = Path(name, "m.onnx")
         onnxjson.save(model, path)
+        with suppress(OnnxJsonError):
+            other = onnxjson.apply(model, [onnxjson.edits.Prune(), onnxjson.edits.NameNodes()])
+            onnxjson.save(other, Path(name, "other.onnx"))
         found = Fuzz(path, seed, size)
         here = Path.cwd()
         with (

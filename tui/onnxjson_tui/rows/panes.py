@@ -32,7 +32,26 @@ class PaneRow(NamedTuple):
     text: str = ""
 
 
-def pane_rows(found: Diff) -> list[PaneRow]:
+class Panes(NamedTuple):
+    """All rows of a diff, and those of each model alone."""
+
+    found: Diff
+    rows: Sequence[PaneRow]
+    nodes: Sequence[tuple[NodeRows, NodeRows]]
+    gap: str
+
+    @classmethod
+    def of(cls, found: Diff, glyphs: Glyphs) -> "Panes":
+        """Align both models, and measure their nodes; big models take a second."""
+        nodes = []
+        for pair in found.alignment.graphs:
+            sides = [NodeRows(each, range(len(each.graph.node)), glyphs=glyphs) for each in (pair.base, pair.target)]
+            assert all([each.widths for each in sides])
+            nodes.append((sides[0], sides[1]))
+        return cls(found, _rows(found), nodes, _GAPS[glyphs])
+
+
+def _rows(found: Diff) -> list[PaneRow]:
     """Return the rows of a diff: changes outside of nodes, then the nodes of each pair of graphs."""
     sides = Taking(found, 0).elements
     graphs: list[PaneRow] = []
@@ -100,12 +119,11 @@ def _folded(rows: Sequence[PaneRow], events: Collection[int]) -> Iterator[PaneRo
 class PaneRows:
     """The rows of both models, each pane in half of the width."""
 
-    def __init__(
-        self, found: Diff, rows: Sequence[PaneRow], *, folded: bool = True, quiet: bool = True, glyphs: Glyphs
-    ) -> None:
+    def __init__(self, panes: Panes, *, folded: bool = True, quiet: bool = True) -> None:
         """Show all rows, or long runs without changes as one; `quiet` counts changes that change no result."""
-        self._found = found
-        loud = {number for number, event in enumerate(found.events) if quiet or EFFECTS[event.kind] != "quiet"}
+        self._found, rows, self._nodes, self._gap = panes
+        events = self._found.events
+        loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
         self.rows = list(_folded(rows, loud)) if folded else rows
@@ -115,11 +133,6 @@ class PaneRows:
             if _is_changed(row, loud) and (not number or self.rows[number - 1].places != row.places)
         ]
         """The first rows of changes, ascending."""
-        self._gap = _GAPS[glyphs]
-        self._nodes = [
-            [NodeRows(scope, range(len(scope.graph.node)), glyphs=glyphs) for scope in (pair.base, pair.target)]
-            for pair in found.alignment.graphs
-        ]
 
     def __len__(self) -> int:
         return len(self.rows)

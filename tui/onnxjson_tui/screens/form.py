@@ -127,7 +127,8 @@ class FormScreen(Dialog[Preview | None]):
 
     def on_unmount(self) -> None:
         """Show the types of the model again."""
-        self._bench.foresee()
+        if self._bench.is_attached and self._bench.query("#nodes"):  # else the program ends
+            self._bench.foresee()
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the fields the remaining height; they scroll."""

@@ -14,7 +14,7 @@ from onnxjson.model.errors import AccessDeniedError, OnnxJsonError
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
-from onnxjson_tui.rows.panes import PaneRow, PaneRows, pane_rows
+from onnxjson_tui.rows.panes import PaneRow, PaneRows, Panes
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
 from onnxjson_tui.session.comparing import Compared, Side
 from onnxjson_tui.session.history import Changed, Preview
@@ -69,7 +69,7 @@ class PanesScreen(KeyedScreen[Result]):
         self.compared = compared
         self.active = mine
         self._compare = compare
-        self._known: tuple[Diff, list[PaneRow]] | None = None
+        self._known: Panes | None = None
         self._is_folded = True
         self.quiet = not any(EFFECTS[event.kind] != "quiet" for event in compared.events)
         """Whether changes without effect on results count as changes."""
@@ -108,29 +108,26 @@ class PanesScreen(KeyedScreen[Result]):
         self._align(first=True)
 
     def _align(self, *, first: bool = False) -> None:
-        found = self.compared
+        found, glyphs = self.compared, self.terminal.glyphs
 
-        def aligned(rows: list[PaneRow]) -> None:
-            assert found.diff is not None
-            self._known = found.diff, rows
-            self._show(first=first)
+        def aligned(panes: Panes) -> None:
+            self._known = panes
+            self.fold(folded=self._is_folded, first=first)
 
-        self.jobs.start("panes", "aligning both models", lambda: pane_rows(_diff(found)), aligned)
+        self.jobs.start("panes", "aligning both models", lambda: Panes.of(_diff(found), glyphs), aligned)
 
-    def _show(self, *, first: bool = False) -> None:
-        assert self._known is not None
-        made = PaneRows(*self._known, folded=self._is_folded, quiet=self.quiet, glyphs=self.terminal.glyphs)
-        self.rows.show(made, made.starts[0] if first and made.starts else None)
-        self.call_after_refresh(self.show_details)
+    def fold(self, *, folded: bool, first: bool = False) -> None:
+        """Fold equal rows, or show them, with the cursor on the same row, or on the first change."""
+        row, self._is_folded, known, quiet = self.row, folded, self._known, self.quiet
+        if known is None:
+            return
 
-    def fold(self, *, folded: bool) -> None:
-        """Fold equal rows, or show them, with the cursor on the same row."""
-        row, self._is_folded = self.row, folded
-        if self._known is not None:
-            self._show()
-            found = self.panes
-            if found is not None and row in found.rows:
-                self.rows.move_to(found.rows.index(row))
+        def made(rows: PaneRows) -> None:
+            same = rows.rows.index(row) if row is not None and row in rows.rows else None
+            self.rows.show(rows, rows.starts[0] if first and rows.starts else same)
+            self.call_after_refresh(self.show_details)
+
+        self.jobs.start("fold", "folding rows", lambda: PaneRows(known, folded=folded, quiet=quiet), made)
 
     def show_quiet(self, *, shown: bool) -> None:
         """Count changes without effect on results as changes, or as equal rows."""

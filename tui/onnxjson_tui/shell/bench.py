@@ -296,7 +296,7 @@ class Bench(GraphScreen):
         if {**texts, **wrong} != self.session.places.flow:
             self.session.places.flow = {**texts, **wrong}
             self.nodes.redraw_changed()
-        if self.prompt.is_asking and flow.complaints:
+        if flow.complaints and self.prompt.is_asking:
             self.say(f"it would break a node: {next(iter(flow.complaints.values()))}", "bad", keep=False)
 
     async def agree(self, preview: Preview) -> bool:
