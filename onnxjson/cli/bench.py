@@ -16,6 +16,7 @@ from onnxjson.optimizing.bench import Bench, Options, Subject
 from onnxjson.optimizing.bench_rows import BenchReport
 from onnxjson.optimizing.variants import PRESETS, Variant, file_names, parse_grid, parse_variant
 from onnxjson.rendering.bench_report import report_csv, report_data, report_lines, report_markdown, report_svg
+from onnxjson.running.input_files import given_sets
 from onnxjson.running.inputs import all_inputs
 from onnxjson.storage import files
 from onnxjson.storage.saving import make_folder, save_file
@@ -150,7 +151,7 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
         # Values for inputs that only other models have are left out.
         others = known - set(all_inputs(model))
         words = [word for word in feeding.inputs if word.rpartition("=")[0] not in others]
-        sets = [each._replace(outputs={}) for each in feeds.given_sets(model, words)]
+        sets = [each._replace(outputs={}) for each in given_sets(model, words)]
         subjects.append(Subject(str(path), model, path.parent, sets))
     return subjects
 

@@ -2,24 +2,18 @@
 
 import itertools
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
 from onnxjson.cli import options, output
-from onnxjson.model.display import listed
-from onnxjson.model.document import Model
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
-from onnxjson.model.errors import FeedError, MissingInputError
-from onnxjson.running import input_files
 from onnxjson.running.comparison import TOLERANCES, Tolerance
-from onnxjson.running.inputs import InputOptions, all_inputs, free_inputs, outputs_of
+from onnxjson.running.inputs import InputOptions
 from onnxjson.running.tasks import ENGINES, Engine, Level, Report, Settings
 
 LEVELS: Final = ("off", "basic", "extended", "layout", "all")
@@ -198,38 +192,6 @@ def tolerances(given: Sequence[tuple[str, str]]) -> dict[str, Tolerance]:
         tolerance = Tolerance(relative=limits[0], absolute=limits[1])
         found.update(dict.fromkeys(TOLERANCES if name == "all" else [dtype], tolerance))
     return found
-
-
-def given_sets(model: Model, words: Sequence[str]) -> list[input_files.DataSet]:
-    """The inputs in files: one set for each folder of test data, else one if there are any files."""
-    types = all_inputs(model)
-    free = free_inputs(model)
-    given: dict[str, Any] = {}
-    folders: list[Path] = []
-    for word in words:
-        name, mark, rest = word.rpartition("=")
-        path = Path(rest if mark and name in types else word)
-        if mark and name in types:
-            given[name] = input_files.read_value(path, types[name])
-        elif path.is_dir():
-            folders += input_files.data_sets(path)
-        elif not os.path.lexists(path) and ".npz:" not in word:
-            raise MissingInputError(f"{output.quoted(word)} does not exist")
-        elif path.suffix == ".npz":
-            given.update(input_files.read_archive(path, {**free, **types}))
-        else:
-            open_names = [each for each in free if each not in given]
-            if len(open_names) != 1:
-                names = listed([output.quoted(each) for each in open_names], 5, word="or")
-                raise FeedError(
-                    f"{path} may be for {names or 'no input, since all have values'}; write --input NAME={path}"
-                )
-            given[open_names[0]] = input_files.read_value(path, types[open_names[0]])
-    inputs, outputs = list(free.items()), list(outputs_of(model).items())
-    sets = [input_files.read_data_set(folder, inputs, outputs) for folder in folders]
-    if sets:
-        return [each._replace(inputs={**each.inputs, **given}) for each in sets]
-    return [input_files.DataSet("the files", given, {})] if given else []
 
 
 def progress(update: Callable[[str], None], text: str, total: int, kind: type) -> Callable[[Report], None]:

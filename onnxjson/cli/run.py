@@ -16,7 +16,7 @@ from onnxjson.model.errors import EncodeError, EvaluationError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.rendering.run_report import run_data, run_lines
 from onnxjson.rendering.verification_report import verification_data, verification_lines
-from onnxjson.running.input_files import DataSet, message_of_value
+from onnxjson.running.input_files import DataSet, given_sets, message_of_value
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import Location, locate
 from onnxjson.running.model_run import RunResult, run_cases
@@ -111,7 +111,7 @@ def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResu
     input_options = feeding.with_one_size()
     with output.working(f"reading {path}"):
         model = files.load(path).model
-        sets = feeds.given_sets(model, feeding.inputs) or [DataSet(f"seed {feeding.seed}", {}, {})]
+        sets = given_sets(model, feeding.inputs) or [DataSet(f"seed {feeding.seed}", {}, {})]
     with output.working(f"running {path}") as update:
         return run_cases(
             model,
@@ -255,7 +255,7 @@ def verify_command(
 def _verify(
     base: Side, target: Side, feeding: feeds.Feeding, samples: int, *, locates: bool
 ) -> tuple[Verification, Location | None]:
-    sets = feeds.given_sets(base.model, feeding.inputs)
+    sets = given_sets(base.model, feeding.inputs)
     plan = Plan(
         seed=feeding.seed,
         seeds=samples,

@@ -17,15 +17,16 @@ from typing import Any, Final
 import msgspec
 
 from onnxjson.model.document import Tensor
-from onnxjson.model.dtypes import WIDE_FLOATS
+from onnxjson.model.dtypes import STRING, WIDE_FLOATS
 from onnxjson.model.elements import element_count
-from onnxjson.model.tensors import numpy_dtype
+from onnxjson.model.tensor_statistics import statistics
+from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.running import tasks
 from onnxjson.running.comparison import Comparison, compare_values, dtype_of
 from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
-from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
+from onnxjson.running.values import Value, Values, as_array, as_value, packed_values, unpacked_values
 
 _SIDES: Final = (0, 1)
 
@@ -122,10 +123,35 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
             if number >= 0:
                 emit(tasks.Timed(seconds=seconds))
         del once
+    for names in task.measured:
+        _measure(task, names, values, emit, sanitize)
     if task.profiled and model.engine == "onnxruntime":
         del model
         for profile in profiles(task.subject, task.settings, values, task.profiled):
             emit(profile if task.events else msgspec.structs.replace(profile, events=b""))
+
+
+def _measure(task: tasks.RunTask, names: Sequence[str], values: Values, emit: Emit, sanitize: Sanitizer) -> None:
+    """Report figures of inner values."""
+    model = _open(0, task.subject, task.settings, emit, sanitize, names)
+    if model is None:
+        return
+    try:
+        found = model.run(values, names)
+    except MemoryError:
+        raise
+    except Exception as error:
+        emit(tasks.Failed(run=0, problem=message_of(error, sanitize)))
+        return
+    for name, value in found.items():
+        if isinstance(value, Tensor) and value.data_type != STRING:
+            its = statistics(value if value.raw_data is not None else from_numpy(to_numpy(value)), bins=1)
+            infinite = its.positive_infinity + its.negative_infinity
+            emit(
+                tasks.Measured(
+                    name=name, minimum=its.minimum, maximum=its.maximum, mean=its.mean, nan=its.nan, infinite=infinite
+                )
+            )
 
 
 def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:

@@ -4,18 +4,20 @@ A folder of test data contains ``input_0.pb``, ``input_1.pb`` ... for the inputs
 ``output_0.pb`` ... as recorded results; each is a TensorProto, SequenceProto or OptionalProto (onnx-data.proto).
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_format import read_lenient_varint, size_text, skip_field
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Tensor, Type
+from onnxjson.model.display import counted, listed, visible
+from onnxjson.model.document import Model, Tensor, Type
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
+from onnxjson.running.inputs import all_inputs, free_inputs, outputs_of
 from onnxjson.running.value_types import unknown
 from onnxjson.running.values import Dictionary, Value
 from onnxjson.storage.constant_reading import Kind
@@ -186,3 +188,40 @@ def _items(data: bytes, declared: Type | None) -> tuple[Value, ...]:
         for number, item in _fields(data)
         if number in (3, 5, 6, 7)
     ])  # fmt: skip
+
+
+def given_sets(model: Model, words: Sequence[str]) -> list[DataSet]:
+    """Read the inputs in files, ``NAME=FILE`` or FILE: one set for each folder of test data, else one if there are any.
+
+    Raises:
+        FeedError: the input that a file is for is not clear.
+        MissingInputError, DecodeError, EncodeError: a file has no such values.
+    """
+    types = all_inputs(model)
+    free = free_inputs(model)
+    given: dict[str, Any] = {}
+    folders: list[Path] = []
+    for word in words:
+        name, mark, rest = word.rpartition("=")
+        path = Path(rest if mark and name in types else word)
+        if mark and name in types:
+            given[name] = read_value(path, types[name])
+        elif path.is_dir():
+            folders += data_sets(path)
+        elif not os.path.lexists(path) and ".npz:" not in word:
+            raise MissingInputError(f"'{visible(word, None)}' does not exist")
+        elif path.suffix == ".npz":
+            given.update(read_archive(path, {**free, **types}))
+        else:
+            open_names = [each for each in free if each not in given]
+            if len(open_names) != 1:
+                names = listed([f"'{visible(each, None)}'" for each in open_names], 5, word="or")
+                raise FeedError(
+                    f"{path} may be for {names or 'no input, since all have values'}; write --input NAME={path}"
+                )
+            given[open_names[0]] = read_value(path, types[open_names[0]])
+    inputs, outputs = list(free.items()), list(outputs_of(model).items())
+    sets = [read_data_set(folder, inputs, outputs) for folder in folders]
+    if sets:
+        return [each._replace(inputs={**each.inputs, **given}) for each in sets]
+    return [DataSet("the files", given, {})] if given else []

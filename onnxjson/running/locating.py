@@ -6,7 +6,7 @@ not close, and follows its sources back to the greatest jump of the error.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -89,22 +89,17 @@ def _counterparts(verifier: Verifier, main: GraphPair) -> dict[str, str]:
     return {**dict(verifier.models.interface.outputs), **found}
 
 
-def value_sizes(verifier: Verifier, pairs: Sequence[ValuePair], trial: Trial) -> list[int]:
-    """Return the size of each value in bytes, as far as types are known."""
-    index = verifier.models.indices[0]
-    types = InferredTypes(index, verifier.worker)
+def value_sizes(types: InferredTypes, scope: Scope, names: Iterable[str], dims: Mapping[str, int]) -> list[int]:
+    """Return the size of each value in bytes, as far as types are known; `dims` are sizes of open dimensions."""
     found = []
-    for each in pairs:
-        data_type, shape = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base) or (0, None)
+    for name in names:
+        data_type, shape = tensor_type(types.type_of(scope, name), 0, name) or (0, None)
         if shape is None:
             found.append(_UNKNOWN_BYTES)
             continue
-        names = [str(size[1]) if isinstance(size, tuple) else "" for size in shape]
-        dims = [
-            size if isinstance(size, int) else trial.sizes.get(name, 16)
-            for size, name in zip(shape, names, strict=True)
-        ]
-        found.append(element_count(dims) * max(BITS.get(data_type, 64) // 8, 1))
+        axes = [str(size[1]) if isinstance(size, tuple) else "" for size in shape]
+        sizes = [size if isinstance(size, int) else dims.get(axis, 16) for size, axis in zip(shape, axes, strict=True)]
+        found.append(element_count(sizes) * max(BITS.get(data_type, 64) // 8, 1))
     return found
 
 
@@ -161,6 +156,8 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int
     run: str
     problem: str = ""
+    values: tuple[tuple[str, Comparison], ...] = ()
+    """Compared values of the target, producers before consumers."""
 
 
 def locate(verifier: Verifier, found: Verification) -> Location:
@@ -175,7 +172,8 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     if main is None:
         return Location(places=(), compared=0, pairs=0, run=trial.name, problem="their graphs have no common nodes")
     pairs = paired_values(verifier, main)
-    sizes = value_sizes(verifier, pairs, trial)
+    types = InferredTypes(verifier.models.indices[0], verifier.worker)
+    sizes = value_sizes(types, main.base, [each.base for each in pairs], trial.sizes)
     outcome = verifier.compare(
         [trial.feeds], [(each.base, each.target) for each in pairs], batches=list(batches(sizes)), reshaped=True
     )
@@ -184,7 +182,10 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     problem = failure.problem if failure else f"the run {outcome.problem}" if outcome.problem else ""
     search = _Search(verifier, main, pairs, compared)
     places = [search.divergence(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
-    return Location(places=tuple(places), compared=len(compared), pairs=len(pairs), run=trial.name, problem=problem)
+    return Location(
+        places=tuple(places), compared=len(compared), pairs=len(pairs), run=trial.name, problem=problem,
+        values=tuple([(pairs[number].target, each) for number, each in sorted(compared.items())]),
+    )  # fmt: skip
 
 
 def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Trial) -> set[str]:

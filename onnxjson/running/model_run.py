@@ -19,7 +19,19 @@ from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.placement import Placement, placement_of
 from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
-from onnxjson.running.tasks import Failed, NodeTime, Opened, Output, Placed, Profiled, Refused, RunTask, Settings, Timed
+from onnxjson.running.tasks import (
+    Failed,
+    Measured,
+    NodeTime,
+    Opened,
+    Output,
+    Placed,
+    Profiled,
+    Refused,
+    RunTask,
+    Settings,
+    Timed,
+)
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
@@ -81,6 +93,8 @@ class RunResult(Reported, msgspec.Struct, frozen=True):
     problem: str
     """Why the process failed; "" if it did not."""
     is_interrupted: bool
+    figures: tuple[Measured, ...] = ()
+    """Figures of the requested values in the first run."""
 
     @property
     def outputs(self) -> dict[str, Value]:
@@ -178,6 +192,7 @@ def run_cases(
     profile: int = 0,
     events: bool = False,
     placement: bool = False,
+    measured: Sequence[Sequence[str]] = (),
     timeout: float = TIMEOUT,
     trust_links: bool = False,
     worker: Worker | None = None,
@@ -202,6 +217,7 @@ def run_cases(
             profiled=profile,
             events=events,
             placed=placement,
+            measured=tuple(map(tuple, measured)),
         )
         outcome = execute(
             guarded, task, timeout=max(until - time.monotonic(), 0.1), on_report=on_report, size=sent.size
@@ -278,4 +294,5 @@ def _result(
         placement=placement,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
+        figures=tuple(outcome.all(Measured)),
     )

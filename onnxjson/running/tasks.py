@@ -71,6 +71,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Whether the profile has its events, as onnxruntime writes them."""
     placed: bool = False
     """Whether to report the execution provider of each node."""
+    measured: tuple[tuple[str, ...], ...] = ()
+    """Values of the main graph whose figures in the first run are reported; those of an inner tuple in one run."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
@@ -215,6 +217,18 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     """Dtypes of both values, as `onnxjson.running.comparison.dtype_of` writes them."""
 
 
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
+    """Figures of a tensor of numbers; None if no element is finite."""
+
+    name: str
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    nan: int
+    """Number of elements that are NaN."""
+    infinite: int
+
+
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
     """Time to open a model in a race."""
 
@@ -230,7 +244,7 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="run_script"):
     scores: dict[str, float]
 
 
-Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Placed | Compared | Started | Scored
+Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Placed | Compared | Measured | Started | Scored
 
 
 Emit = Callable[[Report], None]

@@ -55,7 +55,9 @@ class Shown(Generic[_S]):
         """Waits until no job runs, and what follows the cursor has followed."""
         await self.pilot.pause(4 * _SETTLES)
         waited = 0.0
-        while self.first.jobs.running and waited < seconds:
+        while any(each.jobs.running for each in (self.first, self.app.screen) if isinstance(each, KeyedScreen)) and (
+            waited < seconds
+        ):
             await self.pilot.pause(0.05)
             waited += 0.05
         await self.pilot.pause()

@@ -591,3 +591,33 @@ def test_costs_are_a_column_until_the_model_changes(tmp_path: Path) -> None:
 
     onnxjson.save(onnxjson.from_proto(make_example()), tmp_path / "m.onnx")
     run(tmp_path / "m.onnx", flow)
+
+
+def test_numbers_of_a_run_are_columns_and_one_key_finds_the_first_difference(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "n", "1")
+        assert found.lines[1].split() == ["ms", "min", "max", "mean"]
+        assert re.search(r"Relu .* [\d.]+ +0 +[\d.]+ +[\d.]+$", found.lines[2].rstrip("▁█ "))
+        assert "numbers of 4 nodes" in found.footer
+        await found.press("g", "x")
+        assert "nothing was compared" in found.footer
+        await found.press(":")
+        await found.type("set-tensor w --at 3 9")
+        assert "mean" not in found.lines[1]
+        await found.press("g", "x")
+        assert found.bench.here is not None
+        assert found.bench.here.node.op_type == "Add"
+        assert found.lines[1].split()[0] == "diff"
+        assert "first node that differs" in found.footer
+        await found.press("M")
+        assert "colour: diff" in found.lines[0]
+        await found.press("escape", "g", "m")
+        assert found.lines[1].split()[:2] == ["MACs", "diff"]
+        await found.press("g", "n", "5")
+        assert "diff" not in found.lines[1]
+        await found.press(":")
+        await found.type("numbers nothing.npy")
+        assert "'nothing.npy' does not exist" in found.footer
+        found.session.discard()
+
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24))

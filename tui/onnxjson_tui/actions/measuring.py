@@ -1,56 +1,174 @@
-"""Numbers about nodes: costs in the list, and the map that they colour."""
+"""Numbers about nodes: costs, and what a run measures, in the list; the map that they colour."""
 
-from array import array
-from typing import Final
+import asyncio
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
-from onnxjson.rendering.tables import shortened
+from onnxjson.running.worker import Worker
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.rows.graph_map import Figures
-from onnxjson_tui.screens.graph_map import CHANGES, MapScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.rows.figures import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
+from onnxjson_tui.screens.graph_map import MapScreen, TypeOf
+from onnxjson_tui.session.comparing import Side, opened_side
+from onnxjson_tui.session.opening import complete_path
+from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
+if TYPE_CHECKING:
+    from onnxjson.checking.cost import Cost
+    from onnxjson.running.node_numbers import Difference, Numbers
+
+_RANDOM: Final = "random"
+_SAVED: Final = "saved"
+_AGAINST: Final = "against="
+_SIZE: Final = re.compile("=[0-9]+$")
+
 
 async def _map(bench: Bench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    figures: dict[str, Figures] = {}
-    saved = bench.saved_nodes(here.scope)
-    if saved is not None:
-        values = array("d", [0.0]) * len(here.scope.graph.node)
-        for position in saved.marked():
-            values[position] = 1.0
-        figures[CHANGES] = Figures(CHANGES, values)
-    chosen = await bench.app.push_screen_wait(MapScreen(here, bench.terminal, figures))
+    here, session = require_here(bench), bench.session
+    scope, saved = here.scope, bench.saved_nodes(here.scope)
+    figures = figures_of(scope, session.figures, None if saved is None else saved.marked())
+
+    def more() -> tuple[dict[str, Figures], TypeOf]:
+        from onnxjson.running.value_types import InferredTypes
+
+        macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
+        with Worker() as worker:
+            types = InferredTypes(session.index, worker)
+            types.type_of(scope, "")
+        return {} if MACS in figures else macs, partial(types.type_of, scope)
+
+    screen = MapScreen(here, bench.terminal, figures, None if bench.is_big else more)
+    chosen = await bench.app.push_screen_wait(screen)
     if chosen is not None:
         bench.go(chosen)
 
 
+def _show(bench: Bench, found: Columns) -> None:
+    """Show columns before those that are already there."""
+    others = {title: each for title, each in bench.session.figures.items() if title not in found}
+    bench.show_figures({**found, **others})
+
+
+def _sizes(words: Sequence[str]) -> dict[str, int]:
+    pairs = [word.rpartition("=") for word in words]
+    return {name: int(size) for name, _, size in pairs}
+
+
+def _cost(session: Session, dims: Mapping[str, int]) -> "Cost":
+    from onnxjson.checking.cost import assumed_dims, check_dims, cost_of
+
+    check_dims(dims, session.model)
+    return cost_of(session.model, session.opened.folder, assumed_dims(dims, session.model))
+
+
+def _macs(cost: "Cost") -> dict[str, float | str]:
+    return {each.address: each.macs for each in cost.nodes if each.macs}
+
+
 async def _costs(bench: Bench, arguments: Arguments) -> None:
     """Show the MACs of each node in the list, or hide them."""
-    from onnxjson.checking.cost import Cost, assumed_dims, check_dims, cost_of
     from onnxjson.rendering.cost_text import amount, problems
 
     session = bench.session
-    if session.costs and not arguments.text:
-        session.costs = {}
-        bench.nodes.refresh()
+    if MACS in session.figures and not arguments.text:
+        bench.show_figures({title: each for title, each in session.figures.items() if title != MACS})
         return
-    words = [word.partition("=") for word in arguments.text.split()]
-    if not all([size.isdecimal() for _, _, size in words]):
+    words = arguments.text.split()
+    if not all([word.rpartition("=")[2].isdecimal() for word in words]):
         bench.say("sizes are written as N=8", "bad")
         return
-    dims = {name: int(size) for name, _, size in words}
+    dims = _sizes(words)
 
-    def compute() -> Cost:
-        check_dims(dims, session.model)
-        return cost_of(session.model, session.opened.folder, assumed_dims(dims, session.model))
-
-    cost = await bench.jobs.run("cost", "computing costs", compute)
-    session.costs = {each.address: shortened(amount(each.macs), 8) for each in cost.nodes if each.macs}
-    bench.nodes.refresh()
+    cost = await bench.jobs.run("cost", "computing costs", partial(_cost, session, dims))
+    _show(bench, {MACS: _macs(cost)})
     sizes = "".join([f", {visible(name, 40)}={size}" for name, size in cost.dims.items()])
     bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
+
+
+async def _numbers(bench: Bench, arguments: Arguments) -> None:
+    """Run the model, show numbers of its nodes, or hide them."""
+    text: str | None = arguments.text.strip()
+    if not text:
+        is_changed = bench.session.is_changed
+        choices = [
+            Choice(_RANDOM, "random inputs", "the same each time"),
+            Choice("given", "inputs from files ...", "NAME=x.npy, x.npz, a folder of test data, N=8"),
+            Choice(_SAVED, "difference to the saved model", "", "" if is_changed else "no changes since the last save"),
+            Choice("other", "difference to another model ...", "a file, or REV:path"),
+        ]  # fmt: skip
+        if bench.session.figures:
+            choices.append(Choice("hide", "hide the numbers"))
+        chosen = await bench.choose("Numbers of all nodes on", choices, is_wide=True)
+        if chosen == "hide":
+            bench.show_figures({})
+            return
+        if chosen == "given":
+            text = await bench.ask("inputs ", complete=complete_path)
+        elif chosen == "other":
+            text = await bench.ask("compare with ", complete=complete_path)
+            text = text and shlex.quote(_AGAINST + text.strip())
+        else:
+            text = chosen
+    if text:
+        await _measure(bench, shlex.split(text))
+
+
+async def _measure(bench: Bench, words: Sequence[str]) -> None:
+    session = bench.session
+    model, path = session.model, session.opened.path
+    others = [word.removeprefix(_AGAINST) for word in words if word == _SAVED or word.startswith(_AGAINST)]
+    rest = [word for word in words if word not in (_SAVED, _RANDOM) and not word.startswith(_AGAINST)]
+    sized = [word for word in rest if _SIZE.search(word)]
+    worker = Worker()
+
+    def work() -> "tuple[Numbers, str, Difference | None]":
+        from onnxjson.running.input_files import given_sets
+        from onnxjson.running.interfaces import TwoModels
+        from onnxjson.running.node_numbers import differences, node_numbers
+
+        with worker, ExitStack() as resources:
+            dims, found = _sizes(sized), None
+            sets = given_sets(model, [word for word in rest if word not in sized])
+            if others:
+                side = Side("", session.unsaved().base, path) if _SAVED in others else opened_side(others[0], resources)
+                found = differences(TwoModels(side.model, model, (side.path, path)), worker, sets, dims)
+                sets = [found.inputs]
+            return (*node_numbers(model, session.opened.folder, worker, sets, dims), found)
+
+    try:
+        numbers, problem, found = await bench.jobs.run("numbers", "running the model", work)
+    except asyncio.CancelledError:
+        worker.interrupt()
+        raise
+    nan = numbers.pop(NAN, {})
+    wrong = sum(map(bool, nan.values()))
+    session.first_different = None if found is None else found.first
+    _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
+    parts = [f"{wrong:,} with NaN"] if wrong else []
+    if found is not None:
+        parts.append("gx goes to the first node that differs" if found.first else "no node differs")
+    bench.say("; ".join([f"numbers of {len(nan):,} nodes", *parts, problem or "gn hides them"]))
+
+
+async def _to_difference(bench: Bench, arguments: Arguments) -> None:
+    """Go to the first node that differs; compare with the saved model if nothing was compared."""
+    session = bench.session
+    if session.first_different is None and DIFFERENCE not in session.figures:
+        if not session.is_changed:
+            bench.say("nothing was compared: gn compares the values of all nodes with another model")
+            return
+        await _measure(bench, [_SAVED])
+    if session.first_different is None:
+        bench.say("no node differs", "good")
+    else:
+        bench.go(session.first_different)
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
@@ -58,6 +176,13 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "costs", "show MACs in the list of nodes, or hide them", ("g m",), _costs, "See", argument="[NAME=SIZE ...]",
         help="For dimensions without a size, such as :costs N=8; others count as 2. A change of the model hides them.",
     ),
+    Action(
+        "numbers", "run the model: time, min, max, mean, NaN of each node", ("g n",), _numbers, "See",
+        argument="[saved|against=PATH|NAME=FILE|NAME=SIZE]",
+        help="On random inputs or files; saved, or against=PATH, adds the difference to another model.",
+    ),
+    Action("first-difference", "go to the first node that differs from the compared model", ("g x",), _to_difference,
+           "See"),
     Action(
         "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph",
         help="enter opens a box, backspace leaves it; c colours by changes, costs or measured numbers.",

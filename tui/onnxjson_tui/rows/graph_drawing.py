@@ -285,15 +285,17 @@ class _Canvas:
     def _described(self, rows: list[list[str]], layer: int) -> list[list[str]]:
         """Write what leaves the boxes of a layer beside their lines, in a row of its own where lines turn aside."""
         gap, line = self._gaps[layer], _LINES[self._glyphs][_UP | _DOWN]
-        texts = {self._middle(box): self._below[box] for box in self._boxes(layer) if self._below[box]}
-        if not any(column in gap.joined for column in texts):
-            return rows
-        if gap.tracks():
-            rows = [[line if column in gap.joined else " " for column in range(len(rows[0]))], *rows]
-        for column, offered in texts.items():
+        texts: dict[int, str] = {}
+        for box in self._boxes(layer):
+            column = self._middle(box)
             end = min([each for each in gap.joined if each > column], default=len(rows[0]) + 1)
-            fits = (each for each in offered if column in gap.joined and column + 3 + cells(each) <= end)
-            _write(rows[0], column + 2, next(fits, ""))
+            fits = [each for each in self._below[box] if column + 3 + cells(each) <= end]
+            if fits and column in gap.joined:
+                texts[column + 2] = fits[0]
+        if texts and gap.tracks():
+            rows = [[line if column in gap.joined else " " for column in range(len(rows[0]))], *rows]
+        for column, text in texts.items():
+            _write(rows[0], column, text)
         return rows
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:

@@ -5,19 +5,22 @@ the first one. Where a level has more boxes than fit, consecutive ones are one b
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from math import prod
 from typing import Final, NamedTuple
 
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Type
 from onnxjson.model.dtypes import BITS
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import Style, cells, shortened, size
+from onnxjson_tui.rows.figures import Figures
 from onnxjson_tui.rows.graph_drawing import Box, Edge
-from onnxjson_tui.rows.nodes import output_type
+from onnxjson_tui.rows.nodes import type_text
 from onnxjson_tui.rows.outline import Item, Outline
 from onnxjson_tui.rows.short_types import short_type
 
@@ -26,8 +29,6 @@ _OPEN: Final = 24  # boxes up to which the first level opens its largest scope
 _FEW: Final = 3  # values from outside, or to it, that have a box each
 _LABEL: Final = 30  # columns of a name
 _KIND: Final = 36  # columns of what flows between two boxes
-
-_HOT, _WARM = 0.5, 0.1  # parts of the largest figure
 
 
 class Part(NamedTuple):
@@ -52,32 +53,12 @@ class Level(NamedTuple):
     owner: "array[int]"  # the part of each node of the graph; -1 for nodes elsewhere
 
 
-class Figures(NamedTuple):
-    """A number about each node that colours the map."""
-
-    title: str
-    values: "array[float]"
-    is_sum: bool = True  # whether the number of a box is the sum of those of its nodes, else the largest
-
-    def of_parts(self, owner: "array[int]", count: int) -> tuple[float, ...]:
-        """Return the numbers of boxes, by the number of the box of each node."""
-        found = [0.0] * count
-        for part, value in zip(owner, self.values, strict=True):
-            if part >= 0 and value:
-                found[part] = found[part] + value if self.is_sum else max(found[part], value)
-        return tuple(found)
-
-
-def heat(share: float) -> Style:
-    """Return the style of a number by its part of the largest one."""
-    return "bad" if share >= _HOT else "changed" if share >= _WARM else "good" if share > 0 else "plain"
-
-
 class GraphMap:
     """The boxes of one graph; for 100,000 nodes a level takes a quarter of a second."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self.type_of: Callable[[str], Type | None] = partial(Index.type_of, scope)
         scope.find_names()
         self._outline = Outline(scope.graph.node)
         self._constants = self._found_constants()
@@ -221,11 +202,15 @@ class GraphMap:
         most, total = max(values, default=0.0), sum(values)
         boxes: list[Box] = []
         for number, part in enumerate(parts):
-            figure = f" {figure_text(figures, values[number], total)}" if figures and values[number] else ""
+            figure = figures.text(values[number], total) if figures else ""
             number_of_nodes = "" if part.nodes and not part.inner else f" ({part.size:,})"
-            boxes.append(Box(f"[{part.label}{number_of_nodes}{figure}]", below=self.texts_of(left.get(number, ()))))
+            boxes.append(
+                Box(
+                    f"[{f'{part.label}{number_of_nodes} {figure}'.rstrip()}]", below=self.texts_of(left.get(number, ()))
+                )
+            )
         boxes += [Box(label, below=self.texts_of(left.get(len(parts) + at, ()))) for at, label in enumerate(labels)]
-        styles = [heat(each / most if most else 0.0) for each in values] or ["plain"] * len(parts)
+        styles = [figures.style(each / most) if figures and most else "plain" for each in values or [0.0] * len(parts)]
         styles += ["quiet"] * len(labels)
         return Level(parts, tuple(boxes), tuple([Edge(*ends) for ends in edges]), tuple(styles), values, owner)
 
@@ -236,14 +221,15 @@ class GraphMap:
             total = sum([count for count, times in known if not times])
             is_exact = len(known) == len(names) and not any(times for _, times in known)
             return (counted(len(names), "value") + (f" {size(total)}" if is_exact else ""),)
-        kind, found = output_type(self.scope, list(names)), self._bytes(next(iter(names), ""))
+        name = next(iter(names), "")
+        kind, found = type_text(self.type_of(name)), self._bytes(name)
         kinds = (short_type(kind, _KIND), short_type(kind, _KIND // 2)) if kind else ()
         full = "" if found is None else f"{kind} {size(found[0])}{found[1]}"
         return (full, *kinds) if 0 < cells(full) <= _KIND else kinds
 
     def _bytes(self, name: str) -> tuple[int, str] | None:
         """Return the bytes of a value, and the dimensions without a size by which they are multiplied."""
-        kind = Index.type_of(self.scope, name)
+        kind = self.type_of(name)
         bits = BITS.get((kind.tensor_type.elem_type or 0) if kind is not None and kind.tensor_type is not None else 0)
         dims = None if kind is None else kind.shape
         if bits is None or dims is None or None in dims:
@@ -251,13 +237,6 @@ class GraphMap:
         times = [visible(each, 40) for each in dims if isinstance(each, str)]
         count = prod([each for each in dims if isinstance(each, int)])
         return (count * bits + 7) // 8, "".join([f" x {each}" for each in times])
-
-
-def figure_text(figures: Figures, value: float, total: float) -> str:
-    """Return the number of a box: its part of the sum, or the number itself."""
-    if figures.title == "changes":
-        return f"~{value:.0f}"
-    return f"{100 * value / total:.0f}%" if figures.is_sum else f"{value:.2g}"
 
 
 def _run(parts: Sequence[Part]) -> Part:

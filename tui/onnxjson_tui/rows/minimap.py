@@ -7,7 +7,7 @@ from math import log10
 from typing import Final
 
 from onnxjson.rendering.tables import Line, Span, Style
-from onnxjson_tui.rows.graph_map import Figures, heat
+from onnxjson_tui.rows.figures import Figures
 from onnxjson_tui.rows.lanes import Glyphs
 
 _ROWS: Final = 2
@@ -18,7 +18,7 @@ _ASCII: Final = " .:|#"
 _DECADES: Final = 6.0  # of differences, which are shown by their logarithm
 
 
-def bars(figures: Figures, width: int) -> list[float]:
+def _bars(figures: Figures, width: int) -> list[float]:
     """Return the heights of two bars for each column, from 0 to 1."""
     count, values = len(figures.values), figures.values
     found = []
@@ -32,18 +32,19 @@ def bars(figures: Figures, width: int) -> list[float]:
     return [each / most if most else 0.0 for each in found]
 
 
-def minimap(heights: Sequence[float], glyphs: Glyphs) -> list[Line]:
+def minimap(figures: Figures, width: int, glyphs: Glyphs) -> list[Line]:
     """Return lines of bars, coloured by their height; the lowest line has at least a dot for each bar."""
-    return [tuple(_row(heights, row, glyphs)) for row in reversed(range(_ROWS))]
+    heights = _bars(figures, width)
+    return [tuple(_row(figures, heights, row, glyphs)) for row in reversed(range(_ROWS))]
 
 
-def _row(heights: Sequence[float], row: int, glyphs: Glyphs) -> Iterator[Span]:
+def _row(figures: Figures, heights: Sequence[float], row: int, glyphs: Glyphs) -> Iterator[Span]:
     cells: list[tuple[Style, str]] = []
     for left, right in zip(heights[::2], heights[1::2], strict=True):
         dots = [min(max(round(each * _ROWS * _DOTS), 1) - row * _DOTS, _DOTS) for each in (left, right)]
         low, high = (max(each, 0) for each in dots)
         text = _ASCII[max(low, high)] if glyphs == "ascii" else chr(0x2800 + _LEFT[low] + _RIGHT[high])
-        cells.append((heat(max(left, right)) if left or right else "quiet", text))
+        cells.append((figures.style(max(left, right)) if left or right else "quiet", text))
     for style, part in groupby(cells, key=lambda each: each[0]):
         yield Span("".join([text for _, text in part]), style)
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
+from onnxjson.model.document import Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
@@ -22,6 +23,7 @@ from onnxjson.rendering.tables import (
     shortened,
     shortened_name,
 )
+from onnxjson_tui.rows.figures import COLUMN, cell, shown
 from onnxjson_tui.rows.lanes import HEAVY, MOST_LANES, Glyphs, Lanes, Lit, drawn, hidden
 from onnxjson_tui.rows.short_types import family, short_type
 from onnxjson_tui.session.following import SavedNodes
@@ -30,7 +32,6 @@ from onnxjson_tui.session.session import Session
 _LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a row
 _LOOKED_AT: Final = 2_000  # number of nodes that determine the first widths of columns and a shared prefix
 _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
-_COST: Final = 9  # columns for the cost of a node
 _NARROW: Final = 60  # columns below which lanes have less
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
 _LEAST_NAME: Final = 6  # columns of a name beside a type that changes
@@ -198,7 +199,11 @@ def shared_prefix(names: Sequence[str]) -> str:
 def output_type(scope: Scope, outputs: Sequence[str]) -> str:
     """Return the declared type of the first output in short, without control characters."""
     first = next((each for each in outputs if each), None)
-    found = None if first is None else Index.type_of(scope, first)
+    return "" if first is None else type_text(Index.type_of(scope, first))
+
+
+def type_text(found: Type | None) -> str:
+    """Return a type in short, without control characters; "" for None."""
     return "" if found is None else short_type(visible(format_type(found) or "?"))
 
 
@@ -245,8 +250,9 @@ class NodeLines:
     def line(self, number: int, width: int) -> Line:
         """Marks for selection and findings, position, a mark for changed and new nodes, then lanes and names."""
         assert self.rows is not None
-        costs = self._session.costs
-        columns = self.rows.columns(max(width - 1 - (_COST if costs else 0), 1))
+        figures = self._session.figures
+        titles = shown(figures, width)
+        columns = self.rows.columns(max(width - 1 - COLUMN * len(titles), 1))
         row = self.rows.row(number, columns.lanes // 2)
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
         change = places.flow.get(address, ("", False))
@@ -265,7 +271,7 @@ class NodeLines:
             Span(f"{row.position:>{columns.digits}}", "changed" if is_selected else "quiet"),
             Span(mark or " ", style),
             *node_spans(row, name, columns, change),
-            *((Span(f"{costs.get(address, ''):>{_COST}}", "quiet"),) if costs else ()),
+            *[cell(title, figures[title].get(address)) for title in titles],
         )
 
     def light(self, position: int | None) -> list[tuple[range, int]]:

@@ -1,24 +1,27 @@
 """The map of a graph: boxes for scopes down to nodes, and all nodes in two lines, coloured by a number about them."""
 
 from array import array
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from textual import events
 from textual.app import ComposeResult
 
 from onnxjson.model.display import visible
+from onnxjson.model.document import Type
 from onnxjson.model.index import NodeRef
 from onnxjson.rendering.tables import Line, Span
+from onnxjson_tui.rows.figures import Figures
 from onnxjson_tui.rows.graph_drawing import Drawing, drawing
-from onnxjson_tui.rows.graph_map import Figures, GraphMap, Level, Part
-from onnxjson_tui.rows.minimap import bars, columns, minimap, place_line
+from onnxjson_tui.rows.graph_map import GraphMap, Level, Part
+from onnxjson_tui.rows.minimap import columns, minimap, place_line
 from onnxjson_tui.screens.neighbourhood import DrawingView
 from onnxjson_tui.shell.keyed import HELP, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.lines import Bar
 
-CHANGES: Final = "changes"
+TypeOf = Callable[[str], Type | None]
 
 
 class _Drawn(NamedTuple):
@@ -27,7 +30,7 @@ class _Drawn(NamedTuple):
     path: tuple[Part, ...]  # the boxes that it is in, the outermost first
     level: Level
     drawing: Drawing
-    bars: list[float]
+    minimap: list[Line]
     columns: list[set[int]]  # columns of the minimap of each box
     chosen: int  # number of the box that is chosen first
 
@@ -49,9 +52,16 @@ class MapScreen(KeyedScreen[str | None]):
         HELP,
     )
 
-    def __init__(self, here: NodeRef, terminal: Terminal, figures: Mapping[str, Figures]) -> None:
+    def __init__(
+        self,
+        here: NodeRef,
+        terminal: Terminal,
+        figures: Mapping[str, Figures],
+        more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None = None,
+    ) -> None:
+        """Draw the graph of a node; `more` finds further numbers and types, in a thread after the first drawing."""
         super().__init__(terminal, self.KEYS)
-        self._here = here
+        self._here, self._more = here, more
         self._figures = dict(figures)
         self._title = next(iter(figures), "")
         self._map: GraphMap | None = None
@@ -92,20 +102,37 @@ class MapScreen(KeyedScreen[str | None]):
             found = known or GraphMap(scope)
             level = found.level(found.inside(path[-1]) if path else found.whole(), figures)
             drawn = drawing(level.boxes, level.edges, glyphs)
-            heights = bars(figures or Figures("", array("d", [0.0]) * len(level.owner)), width)
+            nodes = minimap(figures or Figures("", array("d", [0.0]) * len(level.owner)), width, glyphs)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
-            return found, _Drawn(path, level, drawn, heights, columns(level.owner, len(level.parts), width), box)
+            return found, _Drawn(path, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
 
         self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
 
     def _show(self, found: tuple[GraphMap, _Drawn]) -> None:
         self._map, self._drawn = found
+        if self._more is not None:
+            self.jobs.start("more", "computing costs and types", self._more, self._take)
+            self._more = None
         drawn = self._drawn
         self.drawing.show(drawn.drawing, drawn.chosen, [drawn.chosen], drawn.level.styles)
-        upper, lower = minimap(drawn.bars, self.terminal.glyphs)
+        upper, lower = drawn.minimap
         self.query_one("#minimap", Bar).show(upper, below=[lower])
         self._say()
         self.draw_bars()
+
+    def _take(self, found: tuple[dict[str, Figures], TypeOf]) -> None:
+        """Draw with more numbers and types."""
+        if self._map is not None and self._drawn is not None:
+            self._figures |= found[0]
+            self._title = self._title or next(iter(found[0]), "")
+            self._map.type_of = found[1]
+            self._draw(self._drawn.path, 0, self.drawing.chosen)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for another width."""
+        super().on_resize(event)
+        if self._drawn is not None:
+            self._draw(self._drawn.path, 0, self.drawing.chosen)
 
     def _say(self) -> None:
         """Describe the chosen box."""
@@ -163,7 +190,7 @@ class MapScreen(KeyedScreen[str | None]):
     def _recolour(self, arguments: Arguments) -> None:
         titles = list(self._figures)
         if self._drawn is None or not titles:
-            self.say("there are no numbers yet: gm in the list of nodes computes costs, gn measures")
+            self.say("there are no numbers yet: gm in the list of nodes computes costs, gn runs the model")
             return
         self._title = titles[(titles.index(self._title) + 1) % len(titles)]
         self._draw(self._drawn.path, 0, self.drawing.chosen)

@@ -1,7 +1,7 @@
 """Model that is edited in steps, with previews, undo and redo; each step is in a journal."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,7 +48,9 @@ class EditedModel:
         self.history = History()
         self.places = Places()
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
-        self.costs: dict[str, str] = {}  # MACs of nodes by address; {} if they are not shown or the model changed since
+        self.figures: Mapping[str, Mapping[str, float | str]] = {}
+        """Numbers of nodes by address, for each column of the list; {} if the model changed since."""
+        self.first_different: str | None = None  # address of the first node that differs from the compared model
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
         self.to_saved = Patch()  # from the model to the saved one

@@ -344,7 +344,9 @@ class Bench(GraphScreen):
         """Show the model after a change of the session."""
         if changed is None:
             return
-        self.session.costs = {}
+        if self.session.figures:
+            self.session.first_different = None
+            self.show_figures({})
         cursor = self.session.places.cursor
         place = None if cursor is None else place_of(self.session.index, cursor)
         is_elsewhere = place is not None and place[0].address != self._graph

@@ -7,14 +7,17 @@ from typing import Any, Final, TypeVar
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.reactive import Reactive
+from textual.strip import Strip
 from textual.widget import Widget
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patching.patch import Patch
+from onnxjson.rendering.tables import Span
+from onnxjson_tui.rows.figures import Columns, heads
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
@@ -26,12 +29,24 @@ from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Pane
 from onnxjson_tui.widgets.drawer import Drawer
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import LineList, StyledWidget, one_strip
 
 _T = TypeVar("_T")
 
+_BESIDE: Final = 120  # columns from which a list with numbers has room beside the inspector
 BIG: Final = 3_000  # nodes from which work on all of them is done in a thread
 PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")  # panes in the order of the tab key
+
+
+class _Heads(StyledWidget):
+    """The line above a list with numbers."""
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the line; only now the width of the list is known."""
+        assert isinstance(self.screen, GraphScreen)
+        width = self.screen.nodes.scrollable_content_region.width
+        line = (Span(heads(self.screen.session.figures, width), "quiet"),)
+        return one_strip(line, self.size.width, self.span_style("plain"), None, self.span_style)
 
 
 class GraphScreen(KeyedScreen[int]):
@@ -60,7 +75,9 @@ class GraphScreen(KeyedScreen[int]):
         """Panes, drawer."""
         with Horizontal(id="panes"):
             yield LineList(id="outline")
-            yield LineList(id="nodes")
+            with Vertical(id="middle"):
+                yield _Heads(id="heads")
+                yield LineList(id="nodes")
             yield LineList(id="inspector")
         yield Drawer(id="drawer")
 
@@ -166,6 +183,16 @@ class GraphScreen(KeyedScreen[int]):
         return True
 
     # Drawing
+
+    def show_figures(self, found: Columns) -> None:
+        """Show numbers in the list, which has the whole width of a narrow screen if there are several; {} for none."""
+        is_wide = len(found) > 1 and self.size.width < _BESIDE
+        if is_wide or not found:
+            self.set_class(is_wide, "full")
+        self.session.figures = found
+        self.query_one(_Heads).display = bool(found)
+        self.query_one(_Heads).refresh()
+        self.nodes.refresh()
 
     def build(self, position: int | None = None, *, is_alike: bool = False) -> None:
         """Build the rows of the graph again, in a thread if it is big; the node at `position` gets the cursor.

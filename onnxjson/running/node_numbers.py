@@ -1,0 +1,133 @@
+"""Numbers about the nodes of a model: how long each runs, what it computes, and how that differs in another model.
+
+The figures of a node are those of its first output. All runs are without optimization, which would fuse nodes.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.document import Graph, Model
+from onnxjson.model.errors import EvaluationError
+from onnxjson.model.index import Index, Scope
+from onnxjson.running.input_files import DataSet
+from onnxjson.running.inputs import InputOptions
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.locating import batches, locate, value_sizes
+from onnxjson.running.model_run import run_cases
+from onnxjson.running.tasks import Settings
+from onnxjson.running.value_types import InferredTypes
+from onnxjson.running.verification import Plan, Verifier
+from onnxjson.running.worker import Worker
+
+_RUNS: Final = 10
+"""Number of profiled runs."""
+
+Numbers = dict[str, dict[str, float]]
+"""What is measured -> address of a node -> number."""
+
+
+class Difference(NamedTuple):
+    """The values of a model compared with those of another one."""
+
+    numbers: dict[str, float]
+    """Largest absolute differences by the address of the node; infinite where values have another shape."""
+    first: str | None
+    """Address of the node at which the models begin to differ."""
+    inputs: DataSet
+    """The values of the inputs of the target."""
+
+
+def node_numbers(
+    model: Model, folder: Path | None, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]
+) -> tuple[Numbers, str]:
+    """Run a model; return the numbers of the nodes of its main graph, and what failed, "" if nothing.
+
+    Args:
+        sets: values of inputs, of which the first are used; others are random.
+        dims: sizes of open dimensions, 1 by default.
+
+    Raises:
+        EvaluationError: no engine supports the model, or it fails on these values.
+        FeedError: values do not fit its inputs.
+    """
+    index = Index(model)
+    scope, names = index.scopes[0], _own_names(model)
+    values = {node.output[0]: place for place, node in enumerate(scope.graph.node) if _has_value(scope, place)}
+    sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
+    order = list(values)
+    result = run_cases(
+        _named(model, names), folder, sets[:1] or [DataSet("seed 0", {}, {})],
+        input_options=InputOptions(dims=dims), settings=Settings(), profile=_RUNS, worker=worker,
+        measured=[[order[number] for number in batch] for batch in batches(sizes)],
+    )  # fmt: skip
+    if result.cases[0].problem:
+        raise EvaluationError(f"the model fails on these values: {result.cases[0].problem}")
+    place_of = {name: place for place, name in enumerate(names)}
+    found: Numbers = {"ms": {}, "min": {}, "max": {}, "mean": {}, "NaN": {}}
+    for each in result.profile:
+        if each.name in place_of:
+            found["ms"][_address(scope, place_of[each.name])] = 1e3 * each.seconds / result.profiled_runs
+    for its in result.figures:
+        address = _address(scope, values[its.name])
+        figures = {"min": its.minimum, "max": its.maximum, "mean": its.mean, "NaN": float(its.nan)}
+        for title, value in figures.items():
+            if value is not None:
+                found[title][address] = value
+    return {title: numbers for title, numbers in found.items() if numbers}, result.problem
+
+
+def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims: Mapping[str, int]) -> Difference:
+    """Run two models on the same values; return how the nodes of the target differ from those of the base.
+
+    Raises:
+        EvaluationError: no engine supports one of the models, or the base fails on all values.
+        FeedError: random values for an input cannot be generated.
+    """
+    sets = [each._replace(outputs={}) for each in sets[:1]]
+    with Verifier(models, Plan(seeds=1, sets=sets, input_options=InputOptions(dims=dims)), worker=worker) as verifier:
+        location = locate(verifier, verifier.result())
+    scope = models.indices[1].scopes[0]
+    if location.problem:
+        raise EvaluationError(location.problem)
+    found: dict[str, float] = {}
+    first = next((address for place in location.places for address in place.target), None)
+    for name, each in location.values:
+        if name in scope.producers:
+            address = _address(scope, scope.producers[name][0])
+            number = math.inf if each.problem or each.nonfinite else each.largest_absolute or 0.0
+            found[address] = max(number, found.get(address, 0.0))
+            first = first or (None if each.close else address)
+    return Difference(found, first, DataSet(location.run, verifier.trials[0].feeds[1], {}))
+
+
+def _address(scope: Scope, place: int) -> str:
+    return f"{scope.address}/node/{place}"
+
+
+def _has_value(scope: Scope, place: int) -> bool:
+    node = scope.graph.node[place]
+    return bool(node.output and node.output[0]) and not is_constant_node(node)
+
+
+def _own_names(model: Model) -> list[str]:
+    """Return a name for each node that no other one has: its own, if possible."""
+    nodes = (model.graph or Graph()).node
+    counts = Counter([node.name for node in nodes])
+    prefix = "node "
+    while any(name and name.startswith(prefix) for name in counts):
+        prefix += " "
+    return [
+        node.name if node.name and counts[node.name] == 1 else f"{prefix}{place}" for place, node in enumerate(nodes)
+    ]
+
+
+def _named(model: Model, names: Sequence[str]) -> Model:
+    graph = model.graph or Graph()
+    nodes = [msgspec.structs.replace(node, name=name) for node, name in zip(graph.node, names, strict=True)]
+    return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, node=tuple(nodes)))
