@@ -124,7 +124,8 @@ def write_stdout(model: Model, form: Format, *, lossy: bool = False, weights: We
 def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     """Print findings about the model, and what the new form loses; it is converted nevertheless."""
     of_model = checking.of_model(source, loaded, most=output.SHOWN)
-    found = [*loaded.warnings, *[msgspec.structs.replace(each, severity="warning") for each in of_model]]
+    shown = [msgspec.structs.replace(each, severity="warning") for each in of_model[: output.SHOWN]]
+    found = [*loaded.warnings, *shown, *of_model[output.SHOWN :]]
     if lossy and form == "protojson":
         from onnxjson.codecs import protojson
 

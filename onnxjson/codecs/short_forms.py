@@ -1,6 +1,7 @@
 """Attributes, tensors, value infos, types and full forms as canonical text (docs/format.md, sections 5 to 7 and 10)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import pybase64
@@ -158,20 +159,23 @@ class ShortForms:
             self.items(attributes, self.exact, indent)
             return
         out = self.out
-        line = values.INDENTS[indent + 2]
-        separator = b"{" + line
+        is_first = True
         for attribute in attributes:
             name = attribute.name
             assert name is not None
-            out.append(separator + values.encode_string(name) + b": ")
-            separator = b"," + line
+            key = _attribute_key(name, indent + 2)
+            out.append(b"{" + key[1:] if is_first else key)
+            is_first = False
             short = short_payload(attribute)
+            expected = table.get(name)
             if short is None:
                 out.append(b'{"AttributeProto": ')
                 self.exact(attribute, indent + 2, without=("name",))
                 out.append(b"}")
+            elif short[0] == expected and expected in _SIMPLE:
+                out.append(_SIMPLE[expected](short[1]))
             else:
-                self._attribute_value(*short, table.get(name), indent + 2)
+                self._attribute_value(*short, expected, indent + 2)
         out.append(values.INDENTS[indent] + b"}")
 
     def _attribute_value(self, kind: int, payload: Any, expected: int | None, indent: int) -> None:
@@ -262,6 +266,12 @@ class ShortForms:
         d.Type: _type,
         d.Graph: _subgraph,
     }
+
+
+@lru_cache(maxsize=4096)
+def _attribute_key(name: str, indent: int) -> bytes:
+    """The key of an attribute that follows another one."""
+    return b"," + values.INDENTS[indent] + values.encode_string(name) + b": "
 
 
 _ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}

@@ -22,6 +22,9 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     if byte < 0x80:
         return byte, position + 1
     value = byte & 0x7F
+    byte = buffer[position + 1]
+    if 0 < byte < 0x80:  # most numbers have one or two bytes
+        return value | byte << 7, position + 2
     shift = 7
     start = position
     while True:
@@ -60,6 +63,8 @@ def signed(value: int) -> int:
 
 def varint_text(value: int) -> str:
     """Encode a signed or unsigned 64-bit number as a varint: a string whose characters are bytes."""
+    if 0x80 <= value < 0x4000:
+        return chr(value & 0x7F | 0x80) + chr(value >> 7)
     value &= 0xFFFF_FFFF_FFFF_FFFF
     text = ""
     while value > 0x7F:

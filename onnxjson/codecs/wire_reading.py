@@ -139,21 +139,31 @@ class WireReader(GenericReader):
         return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, tuple(metadata))
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
+        buffer = self._buffer
         attributes = []
-        while position < end and self._buffer[position] == 0x2A:
-            position, stop = self._extent(position + 1)
+        remembers = len(self._attributes) < _MOST_REMEMBERED
+        read = self._remembered_attribute if remembers else self.attribute
+        while position < end and buffer[position] == 0x2A:
+            size = buffer[position + 1]
+            if size < 0x80:
+                position += 2
+                stop = position + size
+            else:
+                position, stop = self._extent(position + 1)
             if stop > end:
                 raise WireError("attribute is longer than the node that contains it", position)
-            attributes.append(self._remembered_attribute(position, stop, depth + 1))
+            attributes.append(read(position, stop, depth + 1))
             position = stop
         # Equal runs of remembered attributes become one tuple; the tuple keeps its attributes, and so their identities.
         run = tuple(attributes)
+        if not remembers:
+            return run, position
         if len(self._shared) >= _MOST_REMEMBERED:
             return self._shared.get(tuple(map(id, run)), run), position
         return self._shared.setdefault(tuple(map(id, run)), run), position
 
     def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
-        if end - position > 64 or len(self._attributes) >= _MOST_REMEMBERED:
+        if end - position > 64:
             return self.attribute(position, end, depth)
         raw = self._buffer[position:end]
         attribute = self._attributes.get(raw)

@@ -142,33 +142,23 @@ DATA_LOCATIONS: Final[dict[str, int]] = {name: number for number, name in DATA_L
 
 
 _FIELDS: Final = Attribute.__struct_fields__
-_EMPTY: Final = astuple(Attribute())
+_EMPTY: Final = [*astuple(Attribute())]
+_NAME: Final = _FIELDS.index("name")
 _TYPE: Final = _FIELDS.index("type")
 _PAYLOAD_INDEX: Final = {kind: _FIELDS.index(name) for kind, name in ATTRIBUTE_PAYLOADS.items()}
 
 
-def _empty_around(index: int) -> tuple[Any, Any, Any]:
-    first, second = sorted((index, _TYPE))
-    return _EMPTY[1:first], _EMPTY[first + 1 : second], _EMPTY[second + 1 :]
-
-
-_EMPTY_AROUND: Final = {index: _empty_around(index) for index in _PAYLOAD_INDEX.values()}
-"""The runs of fields other than name, type and one payload, as they are when absent, by the index of that payload."""
-
-
 def short_payload(attribute: Attribute) -> tuple[int, Any] | None:
     """Return (AttributeType number, payload) of an attribute with name, type and that payload alone; else None."""
-    fields = astuple(attribute)
+    fields = [*astuple(attribute)]
     kind = fields[_TYPE]
     index = _PAYLOAD_INDEX.get(kind)
     if index is None:
         return None
-    first, second = (index, _TYPE) if index < _TYPE else (_TYPE, index)
-    before, between, after = _EMPTY_AROUND[index]
-    if fields[1:first] != before or fields[first + 1 : second] != between or fields[second + 1 :] != after:
-        return None
     payload = fields[index]
-    return None if payload is None else (kind, payload)
+    fields[_NAME] = fields[_TYPE] = None
+    fields[index] = _EMPTY[index]
+    return (kind, payload) if payload is not None and fields == _EMPTY else None
 
 
 def value_of(attribute: Attribute) -> Any:

@@ -197,6 +197,12 @@ class _Valid(NamedTuple):
     has_graphs: bool
 
 
+_Judgement: TypeAlias = tuple[Sequence[Mistake], _Valid]
+
+_Key: TypeAlias = tuple[object, int, tuple[int | None, ...], int, tuple[bool, ...] | None]
+"""Operator, identity of the attributes, dtypes of the inputs, number of outputs, and which inputs have names."""
+
+
 class _Checker:
     """One pass over the nodes of a model."""
 
@@ -207,6 +213,8 @@ class _Checker:
         self._functions: set[operators.OperatorKey] = {operators.function_key(each) for each in model.functions}
         self._opsets: dict[str, int | None] = {}
         self._valid: dict[object, _Valid] = {}
+        self._alike: dict[object, _Judgement] = {}
+        """Judgements that hold for all nodes with the same operator, dtypes, and names and types of attributes."""
         self._suggestions = _MOST_SUGGESTIONS
 
     def findings(self) -> Iterator[Finding]:
@@ -224,7 +232,7 @@ class _Checker:
 
     def _import(self, imports: Sequence[OperatorSetId]) -> None:
         self._opsets = {operators.plain_domain(each.domain): each.version for each in reversed(imports)}
-        self._valid = {}
+        self._valid, self._alike = {}, {}
 
     def _graph(self, graph: Graph | Function, address: str, values: _Values) -> Iterator[Finding]:
         known = values.maps[0]
@@ -250,7 +258,7 @@ class _Checker:
             key = operator, id(node.attribute), tuple(map(dtype_of, inputs)), len(outputs), named
             valid = self._valid.get(key)
             if valid is None:
-                mistakes, valid = self._judge(node, dtype_of)
+                mistakes, valid = self._judgement(node, key, dtype_of)
                 at = f"{address}/node/{position}"
                 for code, part, message, hint in mistakes:
                     yield Finding(severity="error", code=code, address=at + part, message=message, hint=hint)
@@ -270,7 +278,22 @@ class _Checker:
             for position, graph in enumerate(attribute.graphs):
                 yield from self._graph(graph, f"{at}/graphs/{position}", values.new_child())
 
-    def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> tuple[Sequence[Mistake], _Valid]:
+    def _judgement(self, node: Node, key: _Key, dtype_of: Callable[[str], int | None]) -> _Judgement:
+        if dtype_attribute(node) is not None:
+            return self._judge(node, dtype_of)
+        operator, _, *others = key
+        attributes = node.attribute
+        graphs = [each.g or each.graphs for each in attributes]
+        names, types = tuple([each.name for each in attributes]), tuple([each.type for each in attributes])
+        alike = operator, names, types, any(graphs), *others
+        found = self._alike.get(alike)
+        if found is None:
+            found = self._judge(node, dtype_of)
+            if not any([each.code == "input-dtype" for each in found[0]]):  # whose text has names of values
+                self._alike[alike] = found
+        return found
+
+    def _judge(self, node: Node, dtype_of: Callable[[str], int | None]) -> _Judgement:
         domain, op_type = operators.plain_domain(node.domain), node.op_type or ""
         opset = self._opsets.get(domain) or 0
         found: operators.Signature | None = None

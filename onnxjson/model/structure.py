@@ -21,6 +21,10 @@ _WARNINGS = ("missing-opset", "duplicate-opset")
 _NO_NAMES = ("None", "null")
 _MOST_SUGGESTIONS = 50
 _MOST_SHOWN = 8
+_NESTED = ("t", "g", "tensors", "graphs", "sparse_tensor", "sparse_tensors")
+_PLAIN_TYPES = {kind for kind, name in ATTRIBUTE_PAYLOADS.items() if name not in _NESTED}
+"""Types of attributes without graphs and tensors."""
+
 _WITHOUT_TYPES = 1
 """The IR version whose attributes had no type."""
 
@@ -322,10 +326,11 @@ class _Checker:
 
 def _is_plain(attribute: Attribute) -> bool:
     """Whether an attribute has a type, its value, and neither graphs nor tensors, so that nothing needs a check."""
-    has_more = attribute.t or attribute.g or attribute.tensors or attribute.graphs
-    if not attribute.type or has_more or attribute.sparse_tensor or attribute.sparse_tensors:
-        return False
-    return short_payload(attribute) is not None or not _other_fields(attribute)
+    short = short_payload(attribute)
+    if short is not None:
+        return short[0] in _PLAIN_TYPES
+    has_more = any([getattr(attribute, name) for name in _NESTED])
+    return bool(attribute.type) and not has_more and not _other_fields(attribute)
 
 
 def _other_fields(attribute: Attribute) -> str:

@@ -76,3 +76,15 @@ def test_a_broken_text_still_has_places() -> None:
         33,
     )
     assert locate(b"", ["/graph"]) == {"/graph": (1, 1)}
+
+
+@pytest.mark.parametrize("beginning", [b"", b" \n", b"// a comment\n"])
+def test_strict_and_tolerated_texts_have_the_same_places(beginning: bytes) -> None:
+    text = json.dumps(
+        {"graph": {"name": "ä", "": 1, "node": [{"op_type": "Añ", "name": 'a"]{'}, {"name": "b"}]}}
+    ).encode()
+    strict = locate(text, ["/graph/node/1/name", "/graph/node/b", "/graph/name", ""])
+    assert strict["/graph/node/1/name"] == (1, text.decode().index('"b"') + 1)
+    lines, column = beginning.count(b"\n"), len(beginning) - beginning.rfind(b"\n") - 1
+    found = locate(beginning + text, strict)
+    assert found == {address: (1 + lines, place + column) for address, (_, place) in strict.items()}

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, TypeVar
 
+import msgspec
+
 from onnxjson.codecs.reading import tree as json_tree
 from onnxjson.codecs.reading.context import ROOT, Context, Remark
+from onnxjson.codecs.reading.lazy_tree import LazyObject, offset
 from onnxjson.codecs.reading.model import looks_like_proto_json, read_model
 from onnxjson.codecs.reading.named_values import ELEMENT_KINDS, FULL, TAGS
 from onnxjson.codecs.reading.scan import Scan, scan
@@ -167,7 +170,17 @@ _ELEMENTS = ("values", "base64")
 
 def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Line and column, from 1, of each address; of the enclosing value where the text has no such place."""
-    return positions(text, lambda tree: {address: path_of(tree, address) for address in addresses})
+    wanted = [*addresses]
+    try:
+        lazy = LazyObject(text)
+        offsets = {address: offset(lazy, path_of(lazy, address)) for address in wanted}
+    except (msgspec.MsgspecError, RecursionError):
+        return positions(text, lambda tree: {address: path_of(tree, address) for address in wanted})
+    places = {}
+    for address, at in offsets.items():
+        line = text[text.rfind(b"\n", 0, at) + 1 : at]
+        places[address] = text.count(b"\n", 0, at) + 1, len(line.decode("utf-8", "replace")) + 1
+    return places
 
 
 def positions(text: bytes, paths_in: Callable[[Tree], Mapping[str, Sequence[Key]]]) -> dict[str, tuple[int, int]]:
