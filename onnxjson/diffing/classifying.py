@@ -85,7 +85,10 @@ class Classification:
 
     def _removed(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        if not self._slots:
+        consumers, cuts = graph.scopes[BASE].consumers, graph.cuts[BASE]
+        if not self._slots and not any(
+            name in cuts and consumers.get(name) for node in self._base for name in node.output
+        ):
             return "dead-code-removed", text, []
         aliases = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]
@@ -132,7 +135,7 @@ class Classification:
 
     def _replaced(self) -> list[Detail]:
         if len(self._base) != 1 or len(self._target) != 1:
-            return []
+            return constant_details(self._graph, self._region, is_scaling_only=True)
         one, other = self._base[0], self._target[0]
         if one.attribute == other.attribute:
             return self._constants()
@@ -221,7 +224,7 @@ def _computation(graph: GraphComparison, side: int, region: Region) -> tuple[lis
         depths[position] = 1 + max(before, default=-1)
         operators.append((depths[position], operator))
         parts: list[tuple[int, int]] = []
-        for name in node.input:
+        for name in [each if each in made else graph.source(side, each) for each in node.input]:
             if name in made:
                 producer, slot = made[name]
                 parts.append((labels.get(producer, -4), slot))

@@ -217,6 +217,15 @@ class GraphComparison:
                 return None
         return None
 
+    def source(self, side: int, name: str) -> str:
+        """Return the value that a name is an alias of, by Identity or a Cast without effect; else the name."""
+        aliases = self.pair.target_aliases if side else self.pair.base_aliases
+        for _ in range(len(aliases)):  # a cycle of aliases has no end
+            if name not in aliases:
+                break
+            name = aliases[name]
+        return name
+
     def constant(self, side: int, name: str) -> "GraphConstant | None":
         """Return the constant that a name refers to here: an initializer or the output of a Constant node."""
         known = self._constants[side]

@@ -273,7 +273,8 @@ def _describe(alignment: Alignment, weights: ConstantComparer) -> DiffContext:
             NodeComparison(graph, position).run()
         outputs[graph] = compare_outputs(graph)
     finder = RegionFinder(context)
-    drafts, plain = Absorption(context, finder.plain).run(finder.find())
+    regions = finder.find()
+    drafts, plain = Absorption(context, finder.plain).run(regions)
     claim_constants(context, drafts)
     plain = join_attributes(context, plain)
     for draft in drafts:

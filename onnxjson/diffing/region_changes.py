@@ -57,6 +57,13 @@ class RegionFinder:
                 if len(others) == len(its_names[other]) == 1:
                     graph.cuts[BASE][name] = other
                     graph.cuts[TARGET][other] = name
+        for graph in self._context.graphs:
+            for side in (BASE, TARGET):
+                for name in graph.produced[side]:
+                    source = graph.source(side, name)
+                    alike = graph.translate_back(source) if side else graph.translate(source)
+                    if source != name and (alike or graph.constant(side, source)):
+                        graph.cuts[side].setdefault(name, alike or "")
 
     @staticmethod
     def _join_neighbours(graph: GraphComparison) -> None:
@@ -164,13 +171,13 @@ def cut_region(
 
     `slots` are inputs outside that consume their outputs, `own` further pairs of outputs that are consumed outside.
     """
-    inside = set(base)
     ends = [
-        (name, graph.cuts[BASE][name])
-        for position in base
-        for name in graph.nodes(BASE)[position].output
-        if name in graph.cuts[BASE]
-        and any(consumer not in inside for consumer, _ in graph.scopes[BASE].consumers.get(name, ()))
+        (graph.cuts[TARGET][name], name) if side else (name, graph.cuts[BASE][name])
+        for side, positions in ((BASE, base), (TARGET, target))
+        for position in positions
+        for name in graph.nodes(side)[position].output
+        if name in graph.cuts[side]
+        and any(consumer not in positions for consumer, _ in graph.scopes[side].consumers.get(name, ()))
     ]
     crossing = [*((slot.old, slot.new) for slot in slots), *ends, *own]
     outputs = dict.fromkeys([(old, new) for old, new in crossing if old and new])
@@ -182,8 +189,8 @@ def cut_region(
         for name in dict.fromkeys((*taken, *[pair[side] for pair in outputs])):
             if not name or name in made:
                 continue
-            if graph.constant(side, name) is not None:
-                constants[side][name] = None
+            if graph.constant(side, graph.source(side, name)) is not None:
+                constants[side][graph.source(side, name)] = None
             elif side == BASE:
                 inputs[name, graph.cuts[BASE].get(name) or graph.translate(name)] = None
             else:

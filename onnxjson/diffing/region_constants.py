@@ -175,8 +175,14 @@ _MOST_TRACED: Final = 32
 """Maximum number of traced constants of one region."""
 
 
-def constant_details(graph: GraphComparison, region: Region) -> list[Detail]:
-    """Return a detail for each constant of the base nodes: its name, its old use, its new use."""
+_SCALING: Final = frozenset({"Mul", "Div"})
+
+
+def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only: bool = False) -> list[Detail]:
+    """Return a detail for each constant of the base nodes: its name, its old use, its new use.
+
+    With `is_scaling_only`, only for factors that became part of the weights of another node.
+    """
     if not region.base:
         return []
     before = _uses(graph, BASE, region.base, region.base_constants)
@@ -190,12 +196,23 @@ def constant_details(graph: GraphComparison, region: Region) -> list[Detail]:
             computed.append((constant, use))
         else:
             left.remove(found)
-            if (constant.name, use) != (found[0].name, found[1]):
+            if not is_scaling_only and (constant.name, use) != (found[0].name, found[1]):
                 details.append(Detail(f"constant {constant.name}", use, found[1]))
     into = ", ".join(use for _, use in left)
     for constant, use in computed:
-        details.append(Detail(f"constant {constant.name}", use, f"in {into}" if into else None))
+        operator = use.partition(" of ")[2]
+        scaled = [place for each, place in left if _type(each) == _type(constant)]
+        if scaled and operator in _SCALING:
+            operators = ", ".join(dict.fromkeys([place.partition(" of ")[2] for place in scaled]))
+            text = f"{operator} folded into weights of {operators}"
+            details.append(Detail(text, constant.name, ", ".join(dict.fromkeys(scaled))))
+        elif not is_scaling_only:
+            details.append(Detail(f"constant {constant.name}", use, f"in {into}" if into else None))
     return details
+
+
+def _type(constant: GraphConstant) -> int | None:
+    return constant.tensor.data_type if isinstance(constant.tensor, Tensor) else None
 
 
 def _find_counterpart(
@@ -223,7 +240,7 @@ def _uses(
     known = set(names)
     for position in positions:
         node = graph.nodes(side)[position]
-        for place, name in enumerate(node.input):
+        for place, name in enumerate([graph.source(side, name) for name in node.input]):
             if name in known and name not in found and (constant := graph.constant(side, name)) is not None:
                 found[name] = constant, f"input {place} of {operator_name(node.domain, node.op_type)}"
     return list(found.values())

@@ -3,6 +3,7 @@
 import pytest
 
 from onnxjson.diffing.difference import diff
+from onnxjson.diffing.events import Detail
 from onnxjson.model.document import Model
 from tests.diffing.mutations import mutated
 from tests.editing.graphs import model_of
@@ -69,3 +70,77 @@ def test_of_two_nodes_of_one_operator_the_one_that_kept_its_name_stays() -> None
     found = diff(base, target)
     gone = [member.base for event in found.events for member in event.members if event.kind == "eliminated"]
     assert gone == [("/graph/node/2",)]
+
+
+GELU = """d = Div(a1, r)
+    e = Erf(d)
+    o = Add(e, one)
+    p = Mul(a1, o)
+    h = Mul(p, half)"""
+
+SCALARS = "float r = {1.4142135}, float one = {1}, float half = {0.5}"
+
+
+@pytest.mark.parametrize("scrambles", [False, True])
+def test_an_activation_without_weights_is_a_rewrite_of_its_own(scrambles: bool) -> None:
+    base = model_of(LAYERS.replace("h = Tanh(a1)", GELU).replace("<float[4,4] w1", f"<{SCALARS}, float[4,4] w1"))
+    target = model_of(
+        f"""g (float[4,4] x) => (float[4,4] y) {WEIGHTS} {{
+        r1 = Reshape(x, s)
+        g1 = Gemm(r1, w1, b1)
+        a1 = Reshape(g1, s)
+        h = local.Gelu(a1)
+        r2 = Reshape(h, s)
+        g2 = Gemm(r2, w2, b2)
+        a2 = Reshape(g2, s)
+        y = Relu(a2)
+    }}"""
+    )
+    moved = mutated(target, rename=scrambles, shuffle=scrambles).target
+    found = {pattern: count for pattern, count in rewrites(base, moved).items() if "->" in pattern}
+    assert found == {"MatMul+Add -> Reshape+Gemm+Reshape": 2, "Div+Erf+Add+2 Mul -> local::Gelu": 1}
+
+
+@pytest.mark.parametrize("scrambles", [False, True])
+def test_an_identity_of_a_weight_is_no_part_of_the_rewrite(scrambles: bool) -> None:
+    text = LAYERS.replace("m1 = MatMul(x, w1)", "c = Identity(b1)\n m1 = MatMul(x, w1)")
+    base = model_of(text.replace("Add(m1, b1)", "Add(m1, c)"))
+    target = model_of(
+        f"""g (float[4,4] x) => (float[4,4] y) {WEIGHTS} {{
+        a1 = Gemm(x, w1, b1)
+        h = Tanh(a1)
+        m2 = MatMul(h, w2)
+        a2 = Add(m2, b2)
+        y = Relu(a2)
+    }}"""
+    )
+    found = diff(base, mutated(target, rename=scrambles, shuffle=scrambles).target)
+    told = [(each.kind, each.pattern, each.members[0].base) for each in found.events if each.members[0].base]
+    assert [each for each in told if each[0] not in ("renamed", "reordered")] == [
+        ("eliminated", "Identity", ("/graph/node/0",)),
+        ("fused", "MatMul+Add -> Gemm", ("/graph/node/1", "/graph/node/2")),
+    ]
+
+
+def test_a_name_is_followed_past_nodes_that_went() -> None:
+    base = model_of(
+        LAYERS.replace("h = Tanh(a1)", "p = Reshape(a1, s)\n h = Reshape(p, s)\n n = Neg(h)\n q = Neg(n)").replace(
+            "(h, w2)", "(q, w2)"
+        )
+    )
+    target = model_of(LAYERS.replace("h = Tanh(a1)", "h = Reshape(a1, s)\n n = Neg(h)").replace("(h, w2)", "(n, w2)"))
+    found = diff(base, target)
+    gone = [member.base for event in found.events for member in event.members if event.kind == "eliminated"]
+    assert gone == [("/graph/node/2",), ("/graph/node/5",)]
+
+
+def test_a_factor_that_is_part_of_the_weights_now_is_told_as_such() -> None:
+    base = model_of(LAYERS.replace("h = Tanh(a1)", "f = Mul(a1, b2)\n h = Tanh(f)"))
+    scaled = "<float[4,4] v = {4,6,6,4,20,18,14,8,36,30,22,12,52,42,30,16}, float[4] c = {4,6,6,4}, "
+    text = LAYERS.replace("<float[4,4] w1", scaled + "float[4,4] w1").replace("a1 = Add(m1, b1)", "")
+    target = model_of(text.replace("m1 = MatMul(x, w1)", "r = Reshape(x, s)\n g = Gemm(r, v, c)\n a1 = Reshape(g, s)"))
+    found = next(each for each in diff(base, target).events if each.kind == "replaced")
+    assert found.pattern == "MatMul+Add+Mul -> Reshape+Gemm+Reshape"
+    assert found.members[0].details == (
+        Detail("Mul folded into weights of Gemm", "b2", "input 1 of Gemm, input 2 of Gemm"),
+    )

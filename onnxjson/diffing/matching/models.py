@@ -115,7 +115,8 @@ class _Aligner:
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)
-        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases, find_cuts(pairing))
+        cuts = find_cuts(pairing, names=self.names)
+        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases, cuts)
         self.pairs.append(pair)
         for scope in base.children:
             if scope.owner is not None and target_of[scope.owner.position] >= 0:

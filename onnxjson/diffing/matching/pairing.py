@@ -124,8 +124,11 @@ class NodePairing:
                 return radius
         return 0
 
-    def judge(self, base: int, target: int) -> tuple[int, int]:
-        """Return the number of neighbours, slot by slot, that are a pair (or equal constants), and that contradict."""
+    def judge(self, base: int, target: int, *, is_lenient: bool = False) -> tuple[int, int]:
+        """Return the number of neighbours, slot by slot, that are a pair (or equal constants), and that contradict.
+
+        With `is_lenient`, no neighbour contradicts if an unpaired node may have been removed or inserted between.
+        """
         one, other = self.base, self.target
         target_of, base_of = self.target_of, self.base_of
         agree = contradict = 0
@@ -141,7 +144,7 @@ class NodePairing:
                     agree += 1
                 elif _OPEN in there:
                     there.remove(_OPEN)
-                    contradict += code >= 0
+                    contradict += code >= 0 and not is_lenient
                 else:
                     contradict += code >= 0
         else:
@@ -154,10 +157,10 @@ class NodePairing:
                     if partner == its >> SHIFT and (mine ^ its) & SLOT == 0:
                         agree += 1
                     else:
-                        contradict += 1
+                        contradict += not is_lenient or base_of[its >> SHIFT] >= 0
                 elif base_of[its >> SHIFT] >= 0:
-                    contradict += 1
-        more_agree, more_contradict = self._judge_consumers(base, target)
+                    contradict += not is_lenient
+        more_agree, more_contradict = self._judge_consumers(base, target, is_lenient=is_lenient)
         self.work += len(base_codes) + 2
         return agree + more_agree, contradict + more_contradict
 
@@ -167,7 +170,7 @@ class NodePairing:
         partner = self.target_of[code >> SHIFT]
         return partner << SHIFT | (code & SLOT) if partner >= 0 else _OPEN
 
-    def _judge_consumers(self, base: int, target: int) -> tuple[int, int]:
+    def _judge_consumers(self, base: int, target: int, *, is_lenient: bool) -> tuple[int, int]:
         one, other = self.base, self.target
         begin, end = one.begins[base], one.begins[base + 1]
         its_begin, its_end = other.begins[target], other.begins[target + 1]
@@ -175,6 +178,9 @@ class NodePairing:
             return 0, 0
         agree = contradict = 0
         its_consumers, ports = other.consumers[its_begin:its_end], other.consumer_ports[its_begin:its_end]
+        consumers = one.consumers[begin:end]
+        excused = is_lenient and any(self.base_of[each] == UNMATCHED for each in its_consumers)
+        its_excused = is_lenient and any(self.target_of[each] == UNMATCHED for each in consumers)
         for place in range(begin, end):
             partner = self.target_of[one.consumers[place]]
             if partner >= 0:
@@ -185,11 +191,11 @@ class NodePairing:
                 ):
                     agree += 1
                 else:
-                    contradict += 1
+                    contradict += not excused
         for consumer in its_consumers:
             partner = self.base_of[consumer]
-            if partner >= 0 and partner not in one.consumers[begin:end]:
-                contradict += 1
+            if partner >= 0 and partner not in consumers:
+                contradict += not its_excused
         feeds = other.feeds.get(target, ())
         for feed in one.feeds.get(base, ()):
             position = self.outputs.get(feed & SLOT)
@@ -197,7 +203,7 @@ class NodePairing:
                 if (feed >> SHIFT) << SHIFT | position in feeds:
                     agree += 1
                 else:
-                    contradict += 1
+                    contradict += not excused
         self.work += end - begin + its_end - its_begin
         return agree, contradict
 

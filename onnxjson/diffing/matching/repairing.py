@@ -140,7 +140,7 @@ def follow_names(pairing: NodePairing) -> None:
 
     Names are evidence only if the pairs found by structure agree with them.
     """
-    if _names_lie(pairing):
+    if names_lie(pairing):
         return
     for here, wanted in list(_namesakes(pairing)):
         there, other = pairing.target_of[here], pairing.base_of[wanted]
@@ -149,7 +149,7 @@ def follow_names(pairing: NodePairing) -> None:
         if there >= 0 and other >= 0:
             _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
             continue
-        before = _conflicts(pairing, here, there) if there >= 0 else _conflicts(pairing, other, wanted)
+        before = _conflicts(pairing, here if there >= 0 else other, there if there >= 0 else wanted)
         pairing.part(here)
         if other >= 0:
             pairing.part(other)
@@ -161,7 +161,8 @@ def follow_names(pairing: NodePairing) -> None:
             pairing.pair(other, wanted)
 
 
-def _names_lie(pairing: NodePairing) -> bool:
+def names_lie(pairing: NodePairing) -> bool:
+    """Whether names are no evidence: the pairs found by structure disagree with them."""
     nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
     producers = pairing.target.columns.scope.producers
     known = [
@@ -189,4 +190,4 @@ def _conflicts(pairing: NodePairing, base: int, target: int) -> int:
     if base < 0 or target < 0:
         return 0
     differ = pairing.base.labels[base] != pairing.target.labels[target]
-    return pairing.judge(base, target)[1] + differ
+    return pairing.judge(base, target, is_lenient=True)[1] + differ

@@ -45,7 +45,7 @@ def pair_similar(pairing: NodePairing) -> None:
         for base, target in found:
             if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
                 agree, contradict = pairing.judge(base, target)
-                if contradict <= 2 * agree + 2:
+                if contradict <= 2 * agree + 2 and pairing.judge(base, target, is_lenient=True)[1] <= 2 * agree:
                     pairing.pair(base, target)
         propagate(pairing)
         if not found or pairing.is_exhausted:

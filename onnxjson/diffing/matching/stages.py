@@ -77,6 +77,8 @@ def match(
     if names:
         follow_names(pairing)
     keep_equal(pairing)
+    if _count_open(pairing):
+        _spread(pairing)
     return pairing
 
 
