@@ -147,7 +147,7 @@ class Recorder:
         notes = list(made.notes)
         parts = []
         for name, after in self._models(made, notes) if made.is_changed else ():
-            found = diff_models(before.model, after.model)
+            found = diff_models(before.model, after.model, paths=(Path(self._source), Path(self._source)))
             size = size_of(after.model, after.size)
             parts.append(
                 Part(name=name, after=size, events=found.events, incomplete=found.incomplete, patch=found.patch)

@@ -1,6 +1,7 @@
 """`Patch`: all operations on a change of a model, and the external files that a patch lists."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Listing
 from functools import cached_property
@@ -123,8 +124,10 @@ class Patch(PatchRecord, frozen=True):
 
     def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
         """Return the same patch with the external files of both models, found next to the models and hashed."""
-        files = (*external_files(base, base_path, "base"), *external_files(target, target_path, "target"))
-        return msgspec.structs.replace(self, external=files)
+        ours = external_files(base, base_path, "base")
+        is_shared = os.path.realpath(base_path.parent) == os.path.realpath(target_path.parent)
+        theirs = external_files(target, target_path, "target", ours if is_shared else ())
+        return msgspec.structs.replace(self, external=(*ours, *theirs))
 
     @classmethod
     def load(cls, path: str | Path) -> "Patch":
@@ -192,11 +195,15 @@ def sha256_of_model(model: Model) -> str:
     return str(digest.hexdigest())
 
 
-def external_files(model: Model, path: Path, side: str) -> tuple[ExternalFile, ...]:
-    """Return the external files of one side, which are next to the file of its model, each with its SHA-256."""
+def external_files(
+    model: Model, path: Path, side: str, known: tuple[ExternalFile, ...] = ()
+) -> tuple[ExternalFile, ...]:
+    """Return the external files of one side, next to its model, each with its SHA-256; `known` are in that folder."""
     from onnxjson.storage.external_files import locations
 
-    return tuple([ExternalFile(each, _sha256_of_file(each, path.parent, path), side) for each in locations(model)])
+    hashes = {each.location: each.sha256 for each in known}
+    found = [(each, hashes.get(each) or _sha256_of_file(each, path.parent, path)) for each in locations(model)]
+    return tuple([ExternalFile(location, sha256, side) for location, sha256 in found])
 
 
 def missing_files(files: tuple[ExternalFile, ...], folder: Path) -> list[ExternalFile]:
