@@ -32,6 +32,8 @@ _EDITS: Final = (
     ":delete-node /layers.2/Erf⏎",
 )
 
+_OTHER: Final = ":compare tests/models/pairs/plain_dynamo.onnx⏎"
+
 
 class Story(NamedTuple):
     """One picture: what is typed before it is taken; ⏎ is enter, ⎋ escape, words in ⟨⟩ are names of keys."""
@@ -53,6 +55,9 @@ STORIES: Final = (
     Story("form", SMALL, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("form", LARGE, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("drawing", SMALL, ("/Softmax⏎", "gv")),
+    Story("types", SMALL, ("/Transpose⏎", "e", "⏎", "⟨ctrl+u⟩[0,2,3,1]")),
+    Story("panes", SMALL, (_OTHER, "v", "33}"), "tests/models/pairs/plain_ts.onnx"),
+    Story("panes", LARGE, (_OTHER, "v", "33}"), "tests/models/pairs/plain_ts.onnx"),
     Story("map", SMALL, (*_EDITS, "M", "n")),
     Story(
         "tutorial",
