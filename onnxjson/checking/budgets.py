@@ -1,7 +1,7 @@
 """Budgets: limits on numbers of a model, absolute or against a base, and lists of what it may use."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Final, Literal
@@ -123,7 +123,11 @@ def values_of(model: Model, file_bytes: int, weight_bytes: int, parameters: int,
 
 
 def judge_budget(
-    budget: Budget, model: Model, values: Mapping[str, Value], base: Mapping[str, Value] | None, doubts: str = ""
+    budget: Budget,
+    model: Model,
+    values: Mapping[str, Value],
+    base: Mapping[str, Value] | None,
+    partial: tuple[Collection[str], Collection[str]] = ((), ()),
 ) -> Verdict:
     """Compare a model with a limit.
 
@@ -132,7 +136,7 @@ def judge_budget(
         model: the model.
         values: its numbers.
         base: those of the base; None without one.
-        doubts: why the cost may be higher than computed; "" if it is exact.
+        partial: the numbers that may be higher than computed, of the model and of the base.
     """
     if budget.name in LISTS:
         return _judge_list(budget, model)
@@ -145,17 +149,23 @@ def judge_budget(
 
     if budget.is_relative and not isinstance(before, int | float):
         reason = "there is no base" if base is None else f"that of the base is {_text(before)}"
-        return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}")
+        return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}{_advice(before)}")
     if not isinstance(value, int | float):
-        return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}")
+        return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}{_advice(value)}")
     limit = budget.factor * Fraction(before or 0) + budget.summand if budget.is_relative else budget.summand
     is_over = value >= limit if budget.is_strict else value > limit
     shown = f"{what}: {_text(value)}; the budget is {budget.text}"
     if budget.is_relative:
         shown += f" = {_text(_plain(limit))} (base: {_text(before)})"
-    if not is_over and doubts and budget.name in OF_COST:
-        return verdict("unknown", f"{shown}; {doubts}")
+    # More operations exceed the limit even more; in the base, they raise it.
+    doubtful = partial[0] if not is_over else partial[1] if budget.is_relative else ()
+    if budget.name in doubtful:
+        return verdict("unknown", f"{shown}; not all operators could be counted, show --cost lists them")
     return verdict("over" if is_over else "ok", shown)
+
+
+def _advice(value: Value) -> str:
+    return "; [dims] of the policy sets the size of a dimension" if isinstance(value, str) else ""
 
 
 def _plain(limit: Fraction) -> int | float:

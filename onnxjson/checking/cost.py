@@ -91,6 +91,12 @@ class Cost(msgspec.Struct, frozen=True):
     nodes: tuple[NodeCost, ...]
     """The nodes that need operations or were not counted in the main graph, in the order of the file."""
 
+    @property
+    def partial(self) -> tuple[str, ...]:
+        """The numbers in which something is not counted, so that they are lower bounds."""
+        operations, memory = ("macs", "flops"), ("activation_bytes", "peak_activation_bytes")
+        return (*(operations if self.unknown else ()), *(memory if self.unsized else ()))
+
 
 def cost_of(
     model: Model, folder: Path | None = None, dims: Mapping[str, int] | None = None, *, details: bool = True

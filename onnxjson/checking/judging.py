@@ -211,11 +211,10 @@ def _key(
 
 def verdicts_of(policy: Policy, judged: Judged, base: Judged | None) -> list[Verdict]:
     """Compare a model with the budgets of a policy."""
-    doubts = ""
-    if judged.cost is not None and (judged.cost.unknown or judged.cost.unsized):
-        doubts = "not all operators could be counted, show --cost lists them"
+    costs = (judged.cost, None if base is None else base.cost)
+    partial = ([] if costs[0] is None else costs[0].partial, [] if costs[1] is None else costs[1].partial)
     values, before = judged.values, None if base is None else base.values
-    return [judge_budget(each, judged.model, values, before, doubts) for each in policy.parsed_budgets()]
+    return [judge_budget(each, judged.model, values, before, partial) for each in policy.parsed_budgets()]
 
 
 def budget_findings(verdicts: Iterable[Verdict], path: str) -> list[Finding]:

@@ -129,7 +129,11 @@ def load_policy(path: Path) -> Policy:
             f"{shown} is not {'JSON' if path.suffix == '.json' else 'TOML'}: {visible(str(error))}"
         ) from None
     if path.name == _PROJECT:
-        tree = {"format": FORMAT, **tree.get("tool", {}).get("onnxjson", {})}
+        tool = tree.get("tool")
+        table = tool.get("onnxjson") if isinstance(tool, dict) else None
+        if not isinstance(table, dict):
+            raise DecodeError(f"{shown} has no table [tool.onnxjson]")
+        tree = {"format": FORMAT, **table}
     return read_policy(tree, shown)
 
 
@@ -147,7 +151,15 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
         raise DecodeError(f"{source}: {visible(str(error), None)}") from None
     for table in (policy.rules, *policy.paths.values()):
         check_words((*table.select, *table.ignore, *table.warning, *table.error), source)
-    check_words([each.code for each in policy.ignored], source)
+    codes = {rule.code for rule in RULES}
+    for each in policy.ignored:
+        if each.code not in codes and not ("-" in each.code and each.code.islower()):
+            raise DecodeError(f'{source}: ignored: "{visible(each.code)}" is not the code of a finding')
+        if not each.reason.strip():
+            raise DecodeError(f"{source}: ignored: {each.code} has no reason")
+    for name, size in policy.dims.items():
+        if size < 1:
+            raise DecodeError(f'{source}: the dimension "{visible(name)}" has the size {size}; sizes are at least 1')
     for name, text in policy.budgets.items():
         if name not in NUMBERS and name not in LISTS:
             hint = suggest(name, (*NUMBERS, *LISTS)) or f"budgets are {', '.join((*NUMBERS, *LISTS))}"

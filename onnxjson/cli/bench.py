@@ -170,11 +170,12 @@ def _with_costs(report: BenchReport, models: Sequence[tuple[str, str, bytes]]) -
     """Return the report with the MACs of each model that was made, at the sizes of the benchmark."""
     from onnxjson.checking.cost import cost_of, known_dims
 
-    found: dict[tuple[str, str], int | str] = {}
+    found: dict[tuple[str, str], int | str | None] = {}
     for name, variant, data in models:
         model = serde.parse(data).model
         try:
-            found[name, variant] = cost_of(model, None, known_dims(report.sizes.get(name, {}), model)).macs
+            cost = cost_of(model, None, known_dims(report.sizes.get(name, {}), model), details=False)
+            found[name, variant] = None if cost.unknown else cost.macs
         except OnnxJsonError as error:
             output.warn(f"{name}, {variant}: without cost: {error}")
     rows = [msgspec.structs.replace(row, macs=found.get((row.model, row.variant))) for row in report.rows]

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from onnxjson.checking.gate import GateResult, ModelResult, judge_change, with_cost
 from onnxjson.checking.judging import Judged, measure
-from onnxjson.checking.policy import Policy, load_policy
+from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of
 from onnxjson.cli.paths import Side
@@ -120,6 +121,9 @@ def _judge(policy: Policy, change: Change, prefix: str, seconds: float | None) -
             problems += unmeasured
         checks = [checking.check(side.model) if side is not None else () for side in (old, new)]
         result = ModelResult(name, status, before, after, problems=tuple(problems))
+        if new is not None and new.problems and all(["Git LFS pointer" in each for each in new.problems]):
+            known = Ignored("ONJ902", reason="weights that Git LFS did not fetch are listed as not compared")
+            policy = replace(policy, ignored=(*policy.ignored, known))
         if old is None or new is None or before is None or after is None:
             return _Texts(judge_change(policy, result, checks, None))
         diff = diff_models(old.model, new.model, paths=(old.path, new.path), names=(old.name, new.name))

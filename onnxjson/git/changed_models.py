@@ -168,7 +168,30 @@ class _Comparison:
         wanted = self._wanted() if self._pathspecs else None
         chosen = [entry for entry in entries if self._is_wanted(entry, wanted)]
         self._check_named(entries)
+        chosen += self._with_changed_weights({path for entry in entries for path in entry.paths()})
         return [self._change(entry) for entry in sorted(chosen, key=lambda entry: entry.new or entry.old or b"")]
+
+    def _with_changed_weights(self, touched: set[bytes]) -> list[_Entry]:
+        """Return the models that have external data in files which differ, and do not differ themselves."""
+        files = [path for path in touched if not path.endswith(ENDINGS)]
+        folders = {folder for path in files for folder in _folders(path)}
+        if not files:
+            return []
+        patterns = b"\n".join({_location(os.path.basename(path)) for path in files}) + b"\n"
+        commit = self._sides[1].commit if self._sides[1] is not None else None
+        tree = [] if self._sides[1] is None else ["--cached"] if commit is None else [commit]
+        few = [b":(top,glob)%b*%b" % (_GLOB.sub(rb"\\\g<0>", folder), each) for folder in folders for each in ENDINGS]
+        places = self._pathspecs or (few if len(few) <= _MOST_FOLDERS else [":(top)"])
+        command = ("--no-literal-pathspecs", "grep", "-zlaE", "--full-name", "--no-recurse-submodules", "-f", "-")
+        try:
+            found = self._git.output(*command, *tree, "--", *map(os.fsencode, places), given=patterns)
+        except CommandError as error:
+            if "git ends with 1" in str(error):
+                return []  # nothing has such a location
+            raise
+        models = {each.removeprefix(b"%b:" % commit if commit else b"") for each in found.split(b"\0")[:-1]}
+        below = {path: path[: path.rfind(b"/") + 1] for path in models - touched if path.endswith(ENDINGS)}
+        return [_Entry(b"M", path, path) for path, folder in below.items() if folder in folders]
 
     def _entries(self, *, limited: bool = False) -> tuple[list[_Entry], list[_Entry]]:
         old, new = self._sides
@@ -245,6 +268,26 @@ class _Comparison:
             return Version(f":{shown}" if not stage else f":{stage}:{shown}", f":{stage}:{shown}", place, shown)
         revision = side.text if _PLAIN.fullmatch(side.text) else side.commit.decode()
         return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place, shown)
+
+
+_GLOB: Final = re.compile(rb"[][*?\\]")
+
+_MOST_FOLDERS: Final = 3000
+
+
+def _folders(path: bytes) -> Iterator[bytes]:
+    """Yield the folders around a file, from the top of the repository, each with a slash at its end."""
+    parts = path.split(b"/")
+    return (b"/".join([*parts[:end], b""]) for end in range(len(parts)))
+
+
+def _location(name: bytes) -> bytes:
+    """Return a pattern of git for a location of external data, in protobuf or as text, that ends with a name."""
+    left = 9 - len(name)
+    # The length of a location of ten bytes is a line feed, so that it begins a line.
+    alone = b"|^" if left == -1 else b'|^[^"]{%d}/' % left if left >= 0 else b""
+    escaped = re.sub(rb"[][\\.*^$+?{}()|]", rb"\\\g<0>", name)
+    return b'(location(\x12..?|"[^"]*")([^"]*/)?%b)%b' % (alone, escaped)
 
 
 def _without_filters(git: Git) -> list[str]:

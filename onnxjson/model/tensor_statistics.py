@@ -181,7 +181,7 @@ def _histogram(arrays: "Callable[[], Iterator[NDArray[Any]]]", total: _Total, bi
     import numpy
 
     low, high = total.minimum, total.maximum
-    if low is None or high is None or low == high or not math.isfinite(float(high) - float(low)):
+    if not bins or low is None or high is None or low == high or not math.isfinite(float(high) - float(low)):
         return None
     edges = _edges(low, high, bins, whole=total.whole)
     if not (numpy.diff(edges) > 0).all():

@@ -31,12 +31,12 @@ def cost_lines(cost: Cost, width: int) -> list[str]:
     """Return the lines of a cost, visible."""
     at = f" (at @{cost.peak_at})" if cost.peak_at else ""
     rows = [
-        ("MACs", amount(cost.macs)),
-        ("FLOPs", amount(cost.flops)),
+        ("MACs", number_text(cost, "macs")),
+        ("FLOPs", number_text(cost, "flops")),
         ("parameters", f"{cost.parameters:,}"),
         ("weights", size(cost.weight_bytes)),
-        ("activations", bytes_text(cost.activation_bytes)),
-        ("peak", bytes_text(cost.peak_activation_bytes) + at),
+        ("activations", number_text(cost, "activation_bytes")),
+        ("peak", number_text(cost, "peak_activation_bytes") + at),
     ]
     lines = ["cost", *table(rows, width), *wrapped("\n".join(problems(cost)), width)]
     for title, groups in (("by operator", cost.operators), ("by scope", cost.scopes)):
@@ -98,24 +98,26 @@ class CostRow(NamedTuple):
     change: str
 
 
-_COMPARED: Final = (
-    ("parameters", "parameters", False),
-    ("weights", "weight_bytes", True),
-    ("MACs", "macs", False),
-    ("FLOPs", "flops", False),
-    ("activations", "activation_bytes", True),
-    ("peak of activations", "peak_activation_bytes", True),
-)
+_COMPARED: Final = {
+    "parameters": "parameters", "weights": "weight_bytes", "MACs": "macs", "FLOPs": "flops",
+    "activations": "activation_bytes", "peak of activations": "peak_activation_bytes",
+}  # fmt: skip
 
 
 def cost_rows(base: Cost, target: Cost) -> list[CostRow]:
     """Return the rows of a comparison: before, after, change in percent."""
-    rows = []
-    for label, field, is_bytes in _COMPARED:
-        before, after = getattr(base, field), getattr(target, field)
-        show = bytes_text if is_bytes else amount
-        rows.append(CostRow(label, show(before), show(after), _change(before, after)))
-    return rows
+    partial = {*base.partial, *target.partial}
+    return [
+        CostRow(label, number_text(base, field), number_text(target, field),
+                "not known" if field in partial else _change(getattr(base, field), getattr(target, field)))
+        for label, field in _COMPARED.items()
+    ]  # fmt: skip
+
+
+def number_text(cost: Cost, field: str) -> str:
+    """Return a number of a cost; ``at least 1.2 M`` if something is not counted in it."""
+    text = (bytes_text if field.endswith("bytes") else amount)(getattr(cost, field))
+    return f"at least {text}" if field in cost.partial else text
 
 
 def _change(before: Number | None, after: Number | None) -> str:

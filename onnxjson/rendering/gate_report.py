@@ -4,7 +4,7 @@ All text of a model or a file name is in code spans, or escaped; see `onnxjson.r
 """
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from onnxjson.checking.gate import FORMAT, GateResult, ModelResult
 from onnxjson.checking.judging import Judged
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding
-from onnxjson.rendering.cost_text import amount, bytes_text, cost_totals, problems
+from onnxjson.rendering.cost_text import amount, cost_totals, number_text, problems
 from onnxjson.rendering.diff_html import html_page, page_code, page_number, page_table, page_text
 from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span
 from onnxjson.rendering.tables import size
@@ -23,6 +23,8 @@ _MOST_FINDINGS: Final = 50
 """Maximum number of listed findings of one model."""
 
 _ICONS: Final = {"error": "❌", "warning": "⚠️", "over": "❌", "unknown": "⚠️", "ok": "✅"}
+_SIGNS: Final = {"error": "✗", "warning": "⚠", "over": "✗", "unknown": "⚠", "ok": "✓"}
+"""The same in a page, from fonts without pictures."""
 
 _OVERVIEW: Final = ("", "model", "change", "nodes", "parameters", "weights", "MACs", "peak", "findings")
 
@@ -46,7 +48,7 @@ def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:
     icon = _ICONS["ok" if result.passes else "error"]
     text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}\n"
     left_out = 0
-    ordered = sorted(result.models, key=lambda each: (each.passes, not each.findings))
+    ordered = sorted(result.models, key=_urgency)
     rows = [_markdown_row(each) for each in ordered]
     if rows:
         text += f"\n|{'|'.join(_OVERVIEW)}|\n|---|---|---|--:|--:|--:|--:|--:|--:|\n"
@@ -63,25 +65,32 @@ def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:
     return text
 
 
+def _urgency(each: ModelResult) -> tuple[bool, bool]:
+    return each.passes, not each.findings
+
+
+def _state(each: ModelResult) -> str:
+    return "error" if not each.passes else "warning" if each.findings or each.problems else "ok"
+
+
 def _markdown_row(each: ModelResult) -> str:
-    numbers = [amount_cell(before) if before == after else f"{amount_cell(before)} → {amount_cell(after)}" if before
-               else amount_cell(after) for _, before, after in _numbers(each)]  # fmt: skip
-    icon = _ICONS["error" if not each.passes else "warning" if each.findings or each.problems else "ok"]
-    return f"| {icon} | {code(each.name)} | {each.status} | {' | '.join(numbers)} | {len(each.findings):,} |\n"
+    numbers = " | ".join(_numbers(each, amount_cell))
+    return f"| {_ICONS[_state(each)]} | {code(each.name)} | {each.status} | {numbers} | {len(each.findings):,} |\n"
 
 
-def _numbers(each: ModelResult) -> list[tuple[str, str, str]]:
-    """Return label, number before and after; "" where there is no model."""
-    before, after = _columns(each.before), _columns(each.after)
-    return [(label, before.get(label, ""), after.get(label, "")) for label in _OVERVIEW[3:8]]
+def _numbers(each: ModelResult, cell: Callable[[str], str]) -> list[str]:
+    """Return the number of each column before and after, as cells; "" where there is no model."""
+    pairs = zip(_columns(each.before), _columns(each.after), strict=True)
+    return [cell(new) if new == old or not old else f"{cell(old)} → {cell(new)}" for old, new in pairs]
 
 
-def _columns(judged: Judged | None) -> dict[str, str]:
+def _columns(judged: Judged | None) -> Sequence[str]:
     if judged is None or judged.cost is None:
-        return {}
+        return [""] * 5
     cost = judged.cost
-    texts = (f"{judged.values['nodes']:,}", amount(cost.parameters), size(cost.weight_bytes), amount(cost.macs))
-    return dict(zip(_OVERVIEW[3:8], (*texts, bytes_text(cost.peak_activation_bytes)), strict=True))
+    texts = (f"{judged.values['nodes']:,}", amount(cost.parameters), size(cost.weight_bytes))
+    costs = (number_text(cost, "macs"), number_text(cost, "peak_activation_bytes"))
+    return (*texts, *costs)
 
 
 def _markdown_details(each: ModelResult) -> str:
@@ -128,12 +137,13 @@ def gate_html(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
 
 def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
     yield f"<h1>{headline(result)}</h1>\n<p>{page_code(result.base)} → {page_code(result.head)}</p>\n"
+    ordered = sorted(enumerate(result.models), key=lambda pair: _urgency(pair[1]))
     rows = [
-        (f'<a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
-        for number, each in enumerate(result.models)
+        (f'{_SIGNS[_state(each)]} <a href="#m{number}">{page_code(each.name)}</a>', _page_row(each))
+        for number, each in ordered
     ]
     yield from page_table(_OVERVIEW[2:], rows) if rows else ()
-    for number, each in enumerate(result.models):
+    for number, each in ordered:
         yield f'<section id="m{number}">\n<h1>{page_code(each.name)} {each.status}</h1>\n'
         yield from (f'<p class="problem">{html.escape(problem)}</p>\n' for problem in each.problems)
         yield from _page_list("Findings", map(_page_finding, _by_severity(each.findings)))
@@ -143,9 +153,8 @@ def _page(result: GateResult, diffs: Mapping[str, str]) -> Iterator[str]:
 
 
 def _page_row(each: ModelResult) -> list[str]:
-    texts = [each.status, *[after or before for _, before, after in _numbers(each)]]
-    wrong = f"{len(each.findings):,}" + ("" if each.passes else f" {_ICONS['error']}")
-    return [*[page_number(page_text(text)) for text in texts], page_number(wrong, differs=not each.passes)]
+    numbers = [each.status, *_numbers(each, page_text)]
+    return [*map(page_number, numbers), page_number(f"{len(each.findings):,}", differs=not each.passes)]
 
 
 def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:
@@ -156,11 +165,11 @@ def _page_list(title: str, items: Iterable[str]) -> Iterator[str]:
 def _page_finding(finding: Finding) -> str:
     where = f" {page_code('@' + finding.address)}" if finding.address else ""
     hint = html.escape(f"; {finding.hint}") if finding.hint else ""
-    return f"{_ICONS[finding.severity]} {page_code(finding.code)} {html.escape(finding.message)}{hint}{where}"
+    return f"{_SIGNS[finding.severity]} {page_code(finding.code)} {html.escape(finding.message)}{hint}{where}"
 
 
 def _page_verdict(verdict: Verdict) -> str:
-    return f"{_ICONS[verdict.status]} <b>{html.escape(verdict.name)}</b> {html.escape(verdict.message)}"
+    return f"{_SIGNS[verdict.status]} <b>{html.escape(verdict.name)}</b> {html.escape(verdict.message)}"
 
 
 def gate_data(result: GateResult) -> dict[str, Any]:

@@ -83,6 +83,7 @@ function fold(scope) {
   return scope;
 }
 
+const counted = size => size.toLocaleString("en") + (size === 1 ? " node" : " nodes");
 let shown = [], here = 0, found = null, amounts = null, most = 0;
 function list() {
   shown = [];
@@ -125,7 +126,7 @@ function draw() {
       row.setAttribute("aria-expanded", part.open);
       element("span", row, part.open ? "▾" : "▸", "fold");
       element("span", row, part.title + " ");
-      element("i", row, (part.times ? `×${part.times}, ` : "") + part.size.toLocaleString("en") + " nodes");
+      element("i", row, (part.times ? `×${part.times}, ` : "") + counted(part.size));
     }
     const amount = amounts && total(part);
     if (amount !== undefined && amount !== null) {
@@ -172,7 +173,7 @@ function describe() {
   if (part === undefined) return;
   if (typeof part !== "number") {
     element("h2", about, part.title);
-    element("p", about, `${part.size.toLocaleString("en")} nodes`);
+    element("p", about, counted(part.size));
     return;
   }
   const node = data.nodes[part], value = (number, where, links) => {

@@ -7,8 +7,11 @@ page as text. All texts of the model are made visible first.
 import json
 from collections.abc import Iterator, Mapping
 from math import isfinite
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from onnxjson.checking.cost import Cost
 from onnxjson.model.constants import find_constant
@@ -19,7 +22,7 @@ from onnxjson.model.errors import DecodeError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.tensor_statistics import statistics
-from onnxjson.model.tensors import is_external
+from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 from onnxjson.rendering.diff_html import html_page, page_text
@@ -109,11 +112,12 @@ class _Page:
             return "constant, sparse" if isinstance(tensor, SparseTensor) else "constant"
         text = f"constant {tensor.dtype}[{','.join(map(str, tensor.dims))}]"
         count = element_count(tensor.dims)
-        if count > self._left or is_external(tensor):
+        stored = raw_bytes(tensor) if count <= self._left else None
+        if stored is None:
             return text
         self._left -= count
         try:
-            found = statistics(tensor, bins=0)
+            found = statistics(replace(tensor, raw_data=stored[0]), bins=0)
         except (OnnxJsonError, ValueError, TypeError):
             return text
         return f"{text} {_figures(found)}"
@@ -124,7 +128,7 @@ class _Page:
 
 def _figures(found: Any) -> str:
     figures = [("min", found.minimum), ("mean", found.mean), ("max", found.maximum)]
-    return ", ".join([f"{name} {value:.4g}" for name, value in figures if isinstance(value, int | float)])
+    return ", ".join([f"{name} {value:.4g}" for name, value in figures if isinstance(value, Real)])
 
 
 def _attribute(attribute: Attribute) -> str:
@@ -150,7 +154,8 @@ def overlays_of(path: Path, index: Index, model: str) -> Overlays:
         report = json.loads(path.read_text(encoding="utf-8"))
         if report["format"] == "onnxjson-verification/1":
             side = "target" if Path(str(report["target"])).name == model else "base"
-            places = [(address, each) for each in report["location"]["places"] for address in each[side]]
+            located = (report.get("location") or {}).get("places", ())  # none where outputs are equal
+            places = [(address, each) for each in located for address in each[side]]
             found["largest error"] = {
                 address: _number(each["max_abs"]) or _words(each["problem"] or "differs") for address, each in places
             }

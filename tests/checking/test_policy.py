@@ -73,6 +73,9 @@ def test_example_is_a_policy_in_all_its_forms(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "not a policy"),
+        ('format = "onnxjson-policy/1"\n[dims]\nN = 0', 'the dimension "N" has the size 0'),
+        ('format = "onnxjson-policy/1"\n[[ignored]]\ncode = "types"\nreason = "r"', '"types" is not the code'),
+        ('format = "onnxjson-policy/1"\n[[ignored]]\ncode = "ONJ101"\nreason = " "', "ONJ101 has no reason"),
         ('format = "onnxjson-policy/2"', "not a policy"),
         ('format = "onnxjson-policy/1"\n[rules]\nignored = []', "ignored"),
         ('format = "onnxjson-policy/1"\n[rules]\nignore = ["namin"]', 'did you mean "naming"'),
@@ -218,3 +221,10 @@ def test_every_budget_has_a_name_and_a_schema() -> None:
         "domains",
         "operators",
     }
+
+
+def test_project_without_a_policy_is_refused(tmp_path: Path) -> None:
+    for text in ("[project]\nname = 'x'\n", "tool = 3\n", "[tool.onnxjsn]\n"):
+        (tmp_path / "pyproject.toml").write_text(text)
+        with pytest.raises(DecodeError, match=r"has no table \[tool.onnxjson\]"):
+            load_policy(tmp_path / "pyproject.toml")

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import jsonschema
 
+import onnxjson
 from tests.cli.running import run
+from tests.editing.graphs import model_of
 from tests.schemas.reports import diff_schema
 
 KEYS = {"macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak_activation_bytes", "unknown"}
@@ -44,3 +46,23 @@ def test_options_that_have_no_effect_are_refused(binary: Path) -> None:
     assert run("diff", binary, binary, "--dim", "N=2").exit_code == 2
     assert run("diff", binary, binary, "--cost", "--format", "patch").exit_code == 2
     assert run("show", binary, "--cost", "--dim", "N=two").exit_code == 2
+
+
+def test_number_in_which_something_is_not_counted_is_a_lower_bound(tmp_path: Path) -> None:
+    for name, body in {
+        "counted": "a = Relu(x) y = MatMul(a, x)", "partly": "a = local.Strange(x) y = MatMul(x, x)"
+    }.items():  # fmt: skip
+        onnxjson.save(model_of(f"g (float[4,4] x) => (float[4,4] y) {{ {body} }}"), tmp_path / f"{name}.onnx")
+    counted, partly = tmp_path / "counted.onnx", tmp_path / "partly.onnx"
+    assert "MACs         at least 64\n" in run("show", partly, "--cost").stdout
+    lines = [line.split() for line in run("diff", partly, counted, "--cost").stdout.splitlines()]
+    assert ["FLOPs", "at", "least", "128", "144", "not", "known"] in lines
+    policy = tmp_path / "policy.toml"
+    for limit, base, model, findings in (
+        ("<= base", partly, counted, ["warning"]), ("<= base", counted, partly, ["warning"]),
+        ("<= 130", partly, counted, ["error"]), ("<= 130", counted, partly, ["warning"]),
+        ("<= 100", counted, partly, ["error"]), ("<= base * 2", partly, counted, []),
+    ):  # fmt: skip
+        policy.write_text(f'format = "onnxjson-policy/1"\n[rules]\nselect = []\n[budgets]\nflops = "{limit}"\n')
+        found = json.loads(run("check", model, "--policy", policy, "--base", base, "--json").stdout)
+        assert [each["severity"] for each in found if each["code"] == "budget:flops"] == findings, limit

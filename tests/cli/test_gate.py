@@ -102,6 +102,38 @@ def test_change_that_breaks_nothing_passes(repository: Path) -> None:
     assert run("gate", "--base", "nowhere", "--out", out).exit_code == 66
 
 
+def test_changed_external_data_is_a_change_of_its_models(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "repository"
+    (folder / "deep").mkdir(parents=True)
+    _git(folder, "init", "-q", "-b", "main")
+    for name in ("ten.weigh", "longer name+.weights", "w"):
+        place = folder / "deep" / f"{name}.onnx"
+        run("convert", binary, "-o", place, "--externalize", "--threshold", "1000", "--data-file", name)
+    run("convert", folder / "deep" / "w.onnx", "-o", folder / "deep" / "text.onnx.json")
+    (folder / "other.onnx").write_bytes(binary.read_bytes())
+    assert len(list((folder / "deep").iterdir())) == 7
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "one")
+    for path in [each for each in (folder / "deep").iterdir() if ".onnx" not in each.name]:
+        path.write_bytes(b"\x01" + path.read_bytes()[1:])
+    (folder / "README.md").write_text("other.onnx")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "two")
+    monkeypatch.chdir(folder)
+    names = ["longer name+.weights.onnx", "ten.weigh.onnx", "text.onnx.json", "w.onnx"]
+    shown = run("gate", "--base", "HEAD~1", "--out", tmp_path / "out").stdout
+    assert re.findall(r"deep/(.*) changed", shown) == names
+    assert "other.onnx" not in shown
+    assert (tmp_path / "out" / "gate.md").read_text().count("weights-changed") >= 4
+    assert run("gate", "--base", "HEAD~1", "--out", tmp_path / "out", "deep/w.onnx").stdout.count("changed:") == 1
+    _git(folder, "reset", "-q", "--soft", "HEAD~1")
+    assert json.loads(run("diff", "--staged", "--json").stdout)["files"][1]["new"] == ":deep/ten.weigh.onnx"
+    _git(folder, "reset", "-q")
+    assert len(json.loads(run("diff", "--git", "--json").stdout)["files"]) == 4
+
+
 def test_hostile_dimension_is_escaped_in_all_forms(binary: Path, tmp_path: Path) -> None:
     text, other = tmp_path / "m.onnx.json", tmp_path / "n.onnx"
     run("convert", binary, "-o", text)
@@ -194,8 +226,19 @@ def test_gate_compares_outputs_where_asked_and_lists_what_git_lfs_did_not_fetch(
     assert result.stdout.splitlines()[:2] == [
         "FAIL  a.onnx changed: 1 error, 0 warnings", "pass  b.onnx changed: 0 errors, 1 warning",
     ]  # fmt: skip
+    page = (folder / "out" / "gate.html").read_text()
+    assert page.index("✗ <a") < page.index("⚠ <a")
     text = (folder / "out" / "gate.md").read_text()
     assert 'outputs differ from those of the base on random inputs: "probabilities" by up to' in text
     assert "is a Git LFS pointer to 12 bytes that are not here" in text
     run("gate", "--base", "main", "--out", folder / "out", "--verify-seconds", "0.001")
     assert "not verified: " in (folder / "out" / "gate.md").read_text()
+    run("convert", binary, "-o", folder / "c.onnx", "--externalize", "--threshold", "1000", "--data-file", "c.data")
+    (folder / "c.data").write_text(pointer)
+    _git(folder, "add", "c.onnx", "c.data")
+    _git(folder, "commit", "-q", "-m", "three")
+    result = run("gate", "--base", "HEAD~1", "--out", folder / "out")
+    assert (result.exit_code, "c.data, which HEAD:c.onnx names" in (folder / "out" / "gate.md").read_text()) == (
+        0,
+        True,
+    )

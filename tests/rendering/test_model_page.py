@@ -40,6 +40,9 @@ def test_page_has_nodes_values_attributes_statistics_and_costs(tmp_path: Path) -
     assert re.fullmatch(r"constant float32\[4,1,3,3\] min \S+, mean \S+, max \S+", texts[weight[1]])
     assert data["overlays"]["MACs, N=3"]["0"] == 3 * 4 * 64 * 9
     assert "default-src 'none'" in page
+    shapes = "g (float[4] x) => (float[2,2] y) <int64[2] shape = {2, -1}> { y = Reshape(x, shape) }"
+    onnxjson.save(model_of(shapes), tmp_path / "m.onnx")
+    assert "constant int64[2] min -1, mean 0.5, max 2" in data_of(page_of(tmp_path / "m.onnx"))["texts"]
 
 
 def test_no_text_of_a_model_leaves_its_place(tmp_path: Path) -> None:
@@ -62,6 +65,7 @@ def test_reports_are_overlays(tmp_path: Path) -> None:
         "diff": run("diff", tmp_path / "m.onnx", new, "--json").stdout,
         "run": json.dumps({"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": 0.25}],
             "placement": {"nodes": [{"origins": ["/graph/node/4"], "provider": "CPU\x1b[31m"}]}}),
+        "equal": run("verify", new, new, "--locate", "--json").stdout,
         "bad": json.dumps({"format": "onnxjson-run/1"}),
         "strange": json.dumps({"format": "onnxjson-run/1", "profile": [], "placement": {"nodes": [[]]}}),
         "nan": '{"format": "onnxjson-run/1", "profile": [{"name": "/conv", "seconds": Infinity}]}',
@@ -76,6 +80,7 @@ def test_reports_are_overlays(tmp_path: Path) -> None:
     assert overlays["difference"] == {"1": "attribute-changed"}
     assert overlays["largest error"]["1"] > 0.01
     assert data_of(page_of(new, "--overlay", tmp_path / "nan.json"))["overlays"]["time in ms"] == {"0": "inf"}
+    assert "largest error" not in data_of(page_of(new, "--overlay", tmp_path / "equal.json"))["overlays"]
     for name in ("bad", "strange"):
         assert run("show", new, "-o", tmp_path / "p.html", "--overlay", tmp_path / f"{name}.json").exit_code == 65
 
