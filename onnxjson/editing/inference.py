@@ -1,5 +1,6 @@
 """Inference of types and shapes by onnx, and infer-shapes, the edit that adds them to a model."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -10,11 +11,11 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import Part
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.type_correction import correct_types, types_that_follow
-from onnxjson.editing.type_relations import Dims, dims_of, tensor_of, with_type
-from onnxjson.editing.workspace import Workspace
+from onnxjson.editing.type_relations import Dims, dims_of, is_complete, tensor_of, with_shape, with_type
+from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible
-from onnxjson.model.document import Function, Model, Type, ValueInfo
+from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
@@ -154,6 +155,28 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
     result = rebuild(index, change)
     before, values = _count(index)
     return Inferred(result, before, _count(Index(result))[0], values, tuple(conflicts))
+
+
+def state_types(workspace: Workspace, before: Model, names: Collection[str]) -> None:
+    """State the types that values of the main graph had, where operators that onnx does not know compute them now.
+
+    Raises:
+        WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
+    """
+    types = main_scope(Index(before)).types
+    if not all([name in types and is_complete(types[name]) for name in names]):
+        types = main_scope(Index(infer(before, workspace.model_folder).model)).types
+    # A new record of the shape is how an edit states it.
+    shapes = {name: dims for name in names if (dims := getattr(types.get(name), "tensor_type", None)) and dims.shape}
+    stated = {name: with_shape(types[name], TensorShape(dim=each.shape.dim)) for name, each in shapes.items()}
+    graph = workspace.graph
+
+    def with_types(values: tuple[ValueInfo, ...]) -> tuple[ValueInfo, ...]:
+        return tuple([replace(each, type=stated.pop(each.name or "", each.type)) for each in values])
+
+    output, infos = with_types(graph.output), with_types(graph.value_info)
+    infos += tuple([ValueInfo(name=name, type=each) for name, each in stated.items()])
+    workspace.replace_graph(workspace.main, replace(graph, output=output, value_info=infos))
 
 
 def _count(index: Index) -> tuple[int, int]:

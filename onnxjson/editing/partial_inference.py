@@ -29,8 +29,10 @@ from onnxjson.model.walking import Body, rebuild, replace_records
 _NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
 _NEWEST_RULES: Final = 10
 """The IR version of parts: initializers need not be inputs, and functions are known."""
-FOLLOWING: Final = ("Inference error(s)", "expected to have type but instead is null")
-"""Messages of the inference about a node when another node is the cause."""
+_FOLLOWING: Final = "Inference error(s)"
+"""End of messages about nodes around the wrong node."""
+_UNKNOWN: Final = "expected to have type but instead is null"
+"""End of messages about nodes after the wrong node, and after operators whose types onnx cannot infer."""
 _HARMLESS: Final = re.compile("Data for input [0-9]+ already exists")
 """A message of the strict inference about subgraphs that are inferred twice."""
 
@@ -209,8 +211,8 @@ def _complaints(messages: Iterable[str]) -> dict[str, str]:
             return {}
         if place is not None:
             text = message[place.end() :].split("(op_type:")[0].strip(" :,")
-            # Messages about nodes around the wrong node, and after it, are only consequences.
-            (following if text.endswith(FOLLOWING) else found).setdefault(place["address"], text)
+            if not text.endswith(_UNKNOWN):
+                (following if text.endswith(_FOLLOWING) else found).setdefault(place["address"], text)
     return found or following
 
 

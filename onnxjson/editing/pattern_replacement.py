@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from onnxjson.editing.declaration import Edit, Outcome, name_of
+from onnxjson.editing.inference import state_types
 from onnxjson.editing.nodes import attributes_of
 from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Role
@@ -20,6 +21,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
+from onnxjson.model.operators import known_operators
 from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import (
     Anything,
@@ -91,8 +93,11 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
                 if not self.where_possible:
                     raise
                 refused.append(str(error))
-        before = Index(workspace.model) if self.prove else workspace.index
+        model = workspace.model
+        before = Index(model) if self.prove else workspace.index
         work.make()
+        if unknown := work.unknown_values():
+            state_types(workspace, model, unknown)
         notes = [f"{counted(len(refused), 'place')} not replaced: {refused[0]}"] if refused else []
         if self.prove and work.done:
             notes += prove(workspace, before, work.done, work.resolved, work.edit)
@@ -194,6 +199,13 @@ class _Replacements:
             kept = (before,) if isinstance(before, Node) else before or ()
             self.changes.of(scope).nodes[place] = (*kept, *nodes)
         self.changes.make()
+
+    def unknown_values(self) -> set[str]:
+        """Return the values of the main graph that operators compute now whose types onnx does not infer."""
+        made = self.replacement if not isinstance(self.replacement, Bound) else ()
+        if all([known_operators(call.operators[0].domain) for call in made]):
+            return set()
+        return {name for each in self.done if each.match.root.scope.address == "/graph" for name in each.ends}
 
     def _place(self, match: Match, removed: Sequence[NodeRef]) -> float:
         """Return the position of the first node that is replaced, or one after the last input; `.5` is after a node."""

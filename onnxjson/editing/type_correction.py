@@ -29,7 +29,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Dimension, Function, Model, Node, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.operators import OperatorKey, function_key, operator_key
+from onnxjson.model.operators import OperatorKey, function_key, known_operators, operator_key
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
 
@@ -309,6 +309,8 @@ class _Step:
             self.conflicts[scope][name] = found
         if name in self._difference.stated[scope] and stated is not None:
             # The edit states what the inference leaves open, although it knows enough about what the node consumes.
+            if is_blank and self._is_unknown(ref.node) and self._was(scope, name) == format_type(stated):
+                return
             is_known = not any([each in self._blank.get(around, ()) for around, each in self._consumed(ref)])
             if is_blank and name in self._cleared[scope] and is_known:
                 self.given[scope].add(name)
@@ -323,6 +325,20 @@ class _Step:
                 self.causes[scope, name] = self._cause(ref)
         if not is_same or found is None or may_be_shape(found) or name in self._difference.stated[scope]:
             self.live[scope].add(name)
+
+    def _is_unknown(self, node: Node) -> bool:
+        """Whether onnx infers no types for an operator, whatever it consumes."""
+        functions = self._difference.new.model.functions
+        return not known_operators(node.domain) and operator_key(node) not in map(function_key, functions)
+
+    def _was(self, scope: Scope, name: str) -> str | None:
+        """Return the type of a value before the edit, stated or inferred."""
+        there = self._difference.twins.get(scope)
+        if there is None:
+            return None
+        former = self._difference.former_name(scope, name)
+        found = there.types.get(former) or self._inferred_before.get(there.address, {}).get(former)
+        return format_type(found) if found is not None else None
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
         found = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
@@ -368,6 +384,11 @@ class _Step:
     def _sized_before(self) -> Mapping[str, Mapping[str, Type]]:
         part, names = self._before
         return self._whole.infer(part, names, {}, self._whole.sizes).types
+
+    @cached_property
+    def _inferred_before(self) -> Mapping[str, Mapping[str, Type]]:
+        part, names = self._before
+        return self._whole.infer(part, names, {}).types
 
     def new_complaints(self) -> dict[str, str]:
         """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""

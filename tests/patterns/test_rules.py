@@ -395,3 +395,29 @@ def test_rule_with_blocks_replaces_one_output(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     nodes = onnxjson.load(tmp_path / "o.onnx").graph.node  # type: ignore[union-attr]
     assert [node.op_type for node in nodes] == ["Neg", "Exp", "Constant", "Add", "Div"]
+
+
+def test_fused_operators_that_onnx_does_not_know_keep_the_types_after_them(tmp_path: Path) -> None:
+    """Six layers, since each round of the inference would settle one operator only."""
+    layers = "".join(
+        f"d{n} = Div(x{n}, root) e{n} = Erf(d{n}) a{n} = Add(e{n}, one) m{n} = Mul(x{n}, a{n}) h{n} = Mul(m{n}, half) "
+        f"x{n + 1} = MatMul(h{n}, w) "
+        for n in range(6)
+    )
+    text = f"""<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2,8] x0) => (float[2,8] y)
+    <float root = {{1.4142135}}, float one = {{1.0}}, float half = {{0.5}}, float[8,8] w = {{{",".join(["1"] * 64)}}}>
+    {{ {layers} y = Relu(x6) }}"""
+    before = onnxjson.from_proto(parser.parse_model(text))
+    typed = before.rewrite(edits.InferShapes())
+    for model, infos in ((before, 6), (typed, 12)):
+        gelu = edits.ReplacePattern(
+            pattern="Mul(Mul($x, Add(Erf(Div($x, 1.41421)), 1)), 0.5)", replacement="com.microsoft::Gelu($x)"
+        )
+        after = model.rewrite(gelu)
+        assert after.graph is not None
+        assert model.graph is not None
+        assert after.graph.output == model.graph.output
+        assert len(after.graph.value_info) == infos
+        onnxjson.save(after, tmp_path / "m.onnx")
+        assert run("check", tmp_path / "m.onnx", "--deep").exit_code == 0
