@@ -213,12 +213,17 @@ def main(folder: Path) -> None:
         "mobile_dynamo.onnx": lambda path: dynamo(_fresh(Mobile), image, path, input_names=["image"]),
         "encoder_ts.onnx": lambda path: torchscript(_fresh(Encoder), words, path, dynamic_axes=axes, **named),
         "encoder_dynamo.onnx": lambda path: dynamo(_fresh(Encoder), words, path, dynamic_shapes=sizes, **named),
-        "decoder_ts.onnx": lambda path: torchscript(_fresh(Decoder), step, path, dynamic_axes=lengths, **decoding),
-        "decoder_dynamo.onnx": lambda path: dynamo(_fresh(Decoder), step, path, dynamic_shapes=nested, **decoding),
+        "decoders/decoder_ts.onnx": lambda path: torchscript(
+            _fresh(Decoder), step, path, dynamic_axes=lengths, **decoding
+        ),
+        "decoders/decoder_dynamo.onnx": lambda path: dynamo(
+            _fresh(Decoder), step, path, dynamic_shapes=nested, **decoding
+        ),
         "branches_ts.onnx": lambda path: torchscript(
             torch.jit.script(Branches()), (torch.ones(3), torch.tensor(4)), path, input_names=["numbers", "rounds"]
         ),
     }
+    (folder / "decoders").mkdir(exist_ok=True)
     for name, make in makers.items():
         make(folder / name)
         onnx.checker.check_model(folder / name, full_check=True)

@@ -123,7 +123,7 @@ def test_indices_stay_within_what_they_index_and_masks_are_masks(worker: Worker)
 
 
 def test_a_decoder_with_a_cache_gets_a_whole_mask_and_the_next_positions(worker: Worker) -> None:
-    decoder = onnxjson.load(Path(__file__).parents[1] / "models" / "decoder_ts.onnx")
+    decoder = onnxjson.load(Path(__file__).parents[1] / "models" / "decoders" / "decoder_ts.onnx")
     options = InputOptions(dims={"past": 60, "sequence": 6, "batch": 2})
     result = run(decoder, worker, input_options=options)
     values = {name: as_array(value) for name, value in result.cases[0].inputs.items()}

@@ -327,7 +327,7 @@ def test_sequences_have_the_tolerance_of_their_elements(worker: Worker) -> None:
 
 @pytest.mark.parametrize("name", ["decoder_ts", "decoder_dynamo", "genai"])
 def test_a_cache_its_mask_and_positions_fit_each_other(name: str, tmp_path: Path) -> None:
-    path = Path(__file__).parents[1] / "models" / f"{name}.onnx"
+    path = Path(__file__).parents[1] / "models" / "decoders" / f"{name}.onnx"
     if name == "genai":
         path = tmp_path / "genai.onnx"
         onnx.save(genai_decoder(), path)
