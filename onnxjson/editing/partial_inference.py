@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from onnxjson.codecs import serde
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
-from onnxjson.editing.type_relations import Dims, is_complete, may_be_shape, without_shape
+from onnxjson.editing.type_relations import Dims, dims_of, is_complete, may_be_shape, without_shape
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Dimension, Function, Graph, Model, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.errors import MissingInputError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import Body, rebuild, replace_records
 
@@ -214,6 +214,20 @@ def _complaints(messages: Iterable[str]) -> dict[str, str]:
             if not text.endswith(_UNKNOWN):
                 (following if text.endswith(_FOLLOWING) else found).setdefault(place["address"], text)
     return found or following
+
+
+def complaint(found: InferredPart, ref: NodeRef) -> str | None:
+    """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
+
+    def dims(name: str) -> Dims | None:
+        scope = Index.defining_scope(ref.scope, name)
+        if scope is None:
+            return None
+        constant = scope.initializer(name) if name not in scope.inputs else None
+        inferred = found.types.get(scope.address, {}).get(name)
+        return tuple(constant.dims) if constant is not None else dims_of(inferred)
+
+    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
 
 
 def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) -> str | None:

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.editing.model_difference import Difference
-from onnxjson.editing.partial_inference import FOLLOWING, InferredPart, Names, Part, Sizes, Values, size_conflict
+from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
 from onnxjson.editing.type_relations import (
-    Dims,
     dims_of,
     is_complete,
     is_same_type,
@@ -337,7 +336,7 @@ class _Step:
         if there is None:
             return None
         former = self._difference.former_name(scope, name)
-        found = there.types.get(former) or self._inferred_before.get(there.address, {}).get(former)
+        found = there.types.get(former) or self._inferred_before.types.get(there.address, {}).get(former)
         return format_type(found) if found is not None else None
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
@@ -386,9 +385,11 @@ class _Step:
         return self._whole.infer(part, names, {}, self._whole.sizes).types
 
     @cached_property
-    def _inferred_before(self) -> Mapping[str, Mapping[str, Type]]:
+    def _inferred_before(self) -> InferredPart:
+        if self._difference.old.main is None:
+            return InferredPart({}, {})
         part, names = self._before
-        return self._whole.infer(part, names, {}).types
+        return self._whole.infer(part, names, {})
 
     def new_complaints(self) -> dict[str, str]:
         """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
@@ -397,32 +398,11 @@ class _Step:
             found[self._followed[0]] = crash
         if not found:
             return {}
-        if self._difference.old.main is None:
-            before = InferredPart({}, {})
-        else:
-            part, names = self._before
-            before = self._whole.infer(part, names, {})
+        before = self._inferred_before
         new: dict[str, str] = {}
         for ref, text in found.items():
             twin = self._difference.counterpart(*ref)
-            consumed = [self._whole.types[scope].get(each, each) for scope, each in self._consumed(ref)]
-            if text.endswith(FOLLOWING) and None in consumed:
-                continue  # The type is open after another node.
             if twin is None or (complaint(before, twin) is None and "" not in before.complaints):
                 name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
                 new[ref.address] = f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
         return new
-
-
-def complaint(found: InferredPart, ref: NodeRef) -> str | None:
-    """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
-
-    def dims(name: str) -> Dims | None:
-        scope = Index.defining_scope(ref.scope, name)
-        if scope is None:
-            return None
-        constant = scope.initializer(name) if name not in scope.inputs else None
-        inferred = found.types.get(scope.address, {}).get(name)
-        return tuple(constant.dims) if constant is not None else dims_of(inferred)
-
-    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)

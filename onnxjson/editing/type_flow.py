@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.editing.model_difference import Difference
-from onnxjson.editing.partial_inference import InferredPart, Part
-from onnxjson.editing.type_correction import complaint, first_followers
+from onnxjson.editing.partial_inference import InferredPart, Part, complaint
+from onnxjson.editing.type_correction import first_followers
 from onnxjson.model.document import Model, Type
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.types import format_type
