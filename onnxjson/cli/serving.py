@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from onnxjson.cli import options, output
+from onnxjson.model.errors import MissingInputError
 
 
 @options.command("lsp")
@@ -19,7 +20,10 @@ def lsp_command(tcp: int | None) -> None:
     onnxjson lsp
     onnxjson lsp --tcp 2087
     """
-    from onnxjson.serving.language_server import server
+    try:
+        from onnxjson.serving.language_server import server
+    except ImportError as error:
+        raise MissingInputError("the package pygls is not installed: pip install 'pygls>=2.1'") from error
 
     made = server()
     if tcp is None:

@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from onnxjson.codecs.serde import parse
-from onnxjson.codecs.text_file import CUT_FROM, cut_base64
+from onnxjson.codecs.text_file import CUT_FROM, cut_base64, read_bytes
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node
-from onnxjson.model.errors import DecodeError, EncodeError, Finding, LimitError, OtherJsonError, WorkerError
+from onnxjson.model.errors import (
+    DecodeError,
+    EncodeError,
+    Finding,
+    LimitError,
+    OnnxJsonError,
+    OtherJsonError,
+    WorkerError,
+)
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
@@ -116,6 +124,47 @@ def read_file(
     return sorted(found, key=lambda finding: (finding.line, finding.column)), loaded
 
 
+def read_text(text: bytes) -> tuple[Model | None, list[Finding]]:
+    """Read a text that may be unfinished -> its model, if it has one, and the findings of reading it.
+
+    JSON of another program has neither.
+    """
+    from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
+
+    try:
+        if b'"onnxjson/' not in text:
+            return None, []
+        read = read_bytes(text, conflicted=True)
+    except OtherJsonError:
+        return None, []
+    except DecodeError as error:
+        return None, list(error.findings)
+    except OnnxJsonError as error:
+        return None, [Finding(severity="error", code="not-a-model", message=str(error), line=1, column=1)]
+    return read.model, [each for each in read.findings if each.code != COMMENTS_CODE]
+
+
+def of_text(text: bytes, model: Model | None, found: list[Finding]) -> list[Finding]:
+    """Return the findings of reading a text and those of its model, with their positions, in their order."""
+    of_its_model = [] if model is None else list(check_model(model))
+    return sorted([*found, *_placed(text, of_its_model)], key=lambda each: (each.line, each.column))
+
+
+def _placed(text: bytes, found: list[Finding]) -> list[Finding]:
+    """The findings with line and column of each address that the text has."""
+    addresses = [each.address for each in found if each.address and not each.line]
+    if not addresses:
+        return found
+    from onnxjson.codecs.reading.exact_reader import locate
+
+    places = locate(text, addresses)
+    return [
+        msgspec.structs.replace(each, line=line, column=column)
+        for each in found
+        for line, column in [places.get(each.address, (each.line, each.column))]
+    ]
+
+
 def of_model(path: Path, loaded: Loaded, *, most: int | None = None) -> list[Finding]:
     """Findings of `check_model`; if the file is a text, with their positions, of the first `most` if that is given."""
     found = list(check_model(loaded.model))
@@ -143,17 +192,9 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
 
 def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson."""
-    places: dict[str, tuple[int, int]] = {}
-    addresses = [finding.address for finding in found if finding.address and not finding.line]
-    if addresses and loaded.format == "json":
-        from onnxjson.codecs.reading.exact_reader import locate
-
-        places = locate(_without_weights(path), addresses)
-    located_findings = []
-    for finding in found:
-        line, column = places.get(finding.address, (finding.line, finding.column))
-        located_findings.append(msgspec.structs.replace(finding, file=str(path), line=line, column=column))
-    return located_findings
+    if loaded.format == "json" and any(each.address and not each.line for each in found):
+        found = _placed(_without_weights(path), found)
+    return [msgspec.structs.replace(each, file=str(path)) for each in found]
 
 
 def _without_weights(path: Path) -> bytes:

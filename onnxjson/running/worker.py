@@ -31,7 +31,7 @@ _INFERENCE: Final = "the shape inference of onnx"
 _NAMES: Final[dict[protocol.Job, str]] = {
     "check": "the checker of onnx", "check_shapes": _INFERENCE, "infer_shapes": _INFERENCE, "infer_types": _INFERENCE,
     "convert_version": "the version converter of onnx", "inline_functions": "the inliner of onnx",
-    "pass": "the pass", "pass_stages": "the pass", "run": "the run",
+    "pass": "the pass", "pass_stages": "the pass", "run": "the run", "text": "the check of the text",
 }  # fmt: skip
 
 
@@ -109,6 +109,15 @@ class Worker:
                 raise
             # Broken models often crash shape inference; the findings already report why they are broken.
             return (*findings, Finding(severity="warning", code="check-unfinished", message=str(error)))
+
+    def check_text(self, text: bytes) -> tuple[bool, tuple[Finding, ...]]:
+        """Return whether a text has a model, and the findings of `onnxjson.running.checking.of_text`.
+
+        Raises:
+            WorkerError: the check was interrupted, or ran out of time or memory.
+        """
+        has_model, answer = self._changed("text", text)
+        return bool(has_model), answer.findings
 
     def infer_shapes(self, model: bytes) -> bytes:
         """Return the serialized model with the types and shapes that onnx can infer.

@@ -28,6 +28,11 @@ def prepare(request: Request) -> None:
     import onnx.shape_inference
     import onnx.version_converter  # noqa: F401
 
+    if request.job == "text":
+        import onnxjson.codecs.reading.exact_reader
+        import onnxjson.codecs.reading.fast
+        import onnxjson.codecs.reading.parts  # noqa: F401
+        from onnxjson.running import checking  # noqa: F401
     if request.module is not None:
         import_module(request.module)
 
@@ -36,6 +41,9 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     """Run the job of a request on a serialized model, or on a file (only checks, for external data or over 2 GB)."""
     if request.job == "check":
         return _check(subject), b""
+    if request.job == "text":
+        assert isinstance(subject, bytes), "a text is passed as bytes"
+        return _check_text(subject)
     if request.job != "run":
         try:
             refuse_expansion(subject)
@@ -68,6 +76,15 @@ def _check(model: bytes | str) -> Answer:
     except checker.ValidationError as error:
         return _findings("check-model", [str(error)])
     return _DONE
+
+
+def _check_text(text: bytes) -> tuple[Answer, bytes]:
+    """Check a text of onnxjson; the bytes that are returned tell whether it has a model."""
+    from onnxjson.running import checking
+
+    model, found = checking.read_text(text)
+    found = checking.of_text(text, model, found)[:MAX_FINDINGS]
+    return Answer(outcome="done", findings=tuple(found)), b"" if model is None else b"model"
 
 
 def _check_shapes(model: bytes | str) -> Answer:

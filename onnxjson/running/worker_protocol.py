@@ -20,7 +20,7 @@ _PIECE = 1 << 20
 
 Job = Literal[
     "check", "check_shapes", "infer_shapes", "infer_types", "convert_version", "inline_functions",
-    "pass", "pass_stages", "run",
+    "pass", "pass_stages", "run", "text",
 ]  # fmt: skip
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable", "unboxed"]
 """How a job ended; "unboxed": not started, since the kernel offers a protection and then refuses it."""

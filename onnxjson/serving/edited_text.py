@@ -4,42 +4,38 @@ Places are offsets in characters. While a text has mistakes, answers about the m
 answers about the text from what can be read of it.
 """
 
-import bisect
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
-from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE, locate, path_of
-from onnxjson.codecs.reading.scan import scan
-from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree, parse
+from onnxjson.codecs.reading.exact_reader import path_of
+from onnxjson.codecs.reading.tree import Key, parse
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.diffing.line_changes import changes
 from onnxjson.editing.applying import run
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.names import NameKind, Rename
-from onnxjson.model.display import counted
-from onnxjson.model.document import Graph, Model
-from onnxjson.model.dtypes import DTYPES
-from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, OtherJsonError
-from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.operator_checks import check_model
-from onnxjson.model.operators import known_attributes, known_operators, operator_signature
-from onnxjson.model.tensors import needed_bytes
+from onnxjson.model.dimensions import dimension_names
+from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.errors import Finding
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import operator_signature, plain_domain
 from onnxjson.patterns.selectors import TensorRef
 from onnxjson.rendering.node import documentation_fields, documentation_lines, node_lines, opset_of, view_node
-from onnxjson.rendering.tables import size
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
-from onnxjson.serving.text_names import TOKEN, Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
+from onnxjson.running.checking import of_text, read_text
+from onnxjson.serving.text_names import Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
 from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
 
 _WIDTH: Final = 80
-_LONG: Final = 1 << 20
+_MOST_STEPS: Final = 20_000
+"""Strings and brackets of a node that are read while it is written."""
+
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
 
@@ -52,116 +48,122 @@ class Replacement(NamedTuple):
     text: str
 
 
-@dataclass
 class EditedText:
-    """One version of a text."""
+    """One version of a text.
 
-    text: str
-    path: Path
-    previous: "EditedText | None" = None
-    """The version before, until this one has found its own model."""
-    model: Model | None = None
-    """The model; that of the last valid version if this one is not valid."""
-    is_valid: bool = False
-    _tree: Tree = UNREADABLE
-    _names: list[Named] | None = None
-    _nodes: dict[tuple[Key, ...], NodeRef] = field(default_factory=dict)
+    Args:
+        text: the text.
+        path: where it is, or would be.
+        previous: the version before, whose model is used while this one has none.
+        is_read: whether to read the model.
+    """
 
-    def __post_init__(self) -> None:
-        self._findings: tuple[Finding, ...] = ()
-        if len(self.text) > LARGEST:
+    def __init__(self, text: str, path: Path, previous: "EditedText | None" = None, *, is_read: bool = True) -> None:
+        self.path = path
+        self._found: list[Finding] = []
+        if len(text) > LARGEST:
             message = f"the text has more than {LARGEST >> 20:,} MiB, so the language server does not read it"
-            self._findings = (Finding(severity="warning", code="not-a-model", message=message, line=1, column=1),)
-            self.text = ""
-            self.previous = None
-        self._data = self.text.encode("utf-8", "surrogatepass")
-        self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
-        try:
-            if '"onnxjson/' not in self.text:
-                raise OtherJsonError("JSON of another program")
-            read = read_bytes(self._data, conflicted=True)
-        except OtherJsonError:
-            self.model = None
-        except DecodeError as error:
-            self._findings = tuple(error.findings)
-            self.model = None if self.previous is None else self.previous.model
-        except OnnxJsonError as error:
-            self._findings = (Finding(severity="error", code="not-a-model", message=str(error), line=1, column=1),)
-        else:
-            self.model, self.is_valid = read.model, True
-            self._findings = tuple([each for each in read.findings if each.code != COMMENTS_CODE])  # as `check`
-        self.previous = None
+            self._found = [Finding(severity="warning", code="not-a-model", message=message, line=1, column=1)]
+            text, previous = "", None
+        self.text = text
+        self._data = text.encode("utf-8", "surrogatepass")
+        model = None
+        if text and is_read:
+            model, self._found = read_text(self._data)
+        self.is_valid = model is not None
+        self.is_other = '"onnxjson/' not in text
+        """Whether it is JSON of another program."""
+        if model is None and previous is not None and not self.is_other:
+            model = previous.model
+        self.model: Model | None = model
+        """The model; that of the last valid version if this one is not valid."""
         self.index = Index(self.model if self.model is not None else Model())
+        self._names: list[Named] | None = None
+        self._alphabets: dict[tuple[Key, ...], list[int]] = {}
 
     def findings(self) -> list[Finding]:
         """All findings with line and column, in their order."""
-        found = list(self._findings)
-        if self.is_valid and self.model is not None:
-            of_model = list(check_model(self.model))
-            places = locate(self._data, [each.address for each in of_model if each.address])
-            for each in of_model:
-                line, column = places.get(each.address, (1, 1))
-                found.append(msgspec.structs.replace(each, line=line, column=column))
-        return sorted(found, key=lambda each: (each.line, each.column))
+        return of_text(self._data, self.model if self.is_valid else None, self._found)
 
-    @property
-    def tree(self) -> Tree:
-        """The plain values of the text; of a long one with mistakes, which are slow to read around, none."""
-        if self._tree is UNREADABLE:
-            is_clean, self._tree = parse(self._data)
-            if not is_clean:
-                self._tree = scan(self._data).tree if len(self._data) < _LONG else None
-        return self._tree
+    def names(self, is_stale: Callable[[], bool] = lambda: False) -> list[Named]:
+        """All names in the text, in the order of their places; none if it becomes stale meanwhile."""
+        if self._names is None:
+            names = []
+            for start, end, path, is_key in walk(self.text, [], 0):
+                if self.text[start] == '"' and (kind := kind_of(path, is_key=is_key)):
+                    names.append(self._named(start, end, path, kind, is_key=is_key))
+                    if not len(names) % 1024 and is_stale():
+                        return []
+            self._names = names
+        return self._names
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 0; a column counts characters."""
-        line = bisect.bisect_right(self._starts, offset) - 1
-        return line, offset - self._starts[line]
+    @cached_property
+    def places(self) -> dict[str, list[Named]]:
+        """The places of each name."""
+        found: dict[str, list[Named]] = {}
+        for each in self.names():
+            found.setdefault(each.name, []).append(each)
+        return found
 
-    def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column of a finding, both from 1; 0 without them."""
-        return min(self._starts[min(max(line, 1), len(self._starts)) - 1] + max(column - 1, 0), len(self.text))
+    def _named(self, start: int, end: int, path: tuple[Key, ...], kind: str, *, is_key: bool) -> Named:
+        text = self.text[start + 1 : end - 1]
+        return Named(str(path[-1]) if is_key else unquoted(text) if "\\" in text else text, kind, start, end, path)
+
+    def _before(self, offset: int) -> int:
+        """The number of names that begin before an offset or there."""
+        return bisect_right(self.names(), offset, key=lambda each: each.start)
+
+    def _walk_from(self, at: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+        """Walk through the text from a name on; from the beginning for a negative number."""
+        if at < 0:
+            return walk(self.text, [], 0)
+        first = self.names()[at]
+        return walk(self.text, [*first.path[:-1], None if first.kind == "attribute" else first.path[-1]], first.start)
+
+    def _at(self, offset: int) -> tuple[int, int, tuple[Key, ...], bool]:
+        """The string or bracket around or before an offset: start, end, path, and whether it is a key."""
+        found: tuple[int, int, tuple[Key, ...], bool] = (0, 0, (), False)
+        for each in self._walk_from(self._before(offset) - 1):
+            if each[0] > offset:
+                break
+            found = each
+        return found
+
+    def string_at(self, offset: int) -> int:
+        """The offset of the string or bracket around or before an offset."""
+        return self._at(offset)[0]
 
     def path_at(self, offset: int) -> tuple[tuple[Key, ...], bool]:
         """The path of the innermost value around an offset, and whether its key, not the value, is there."""
-        names = self.names()
-        at = bisect.bisect_right(names, offset, key=lambda each: each.start) - 1
-        found, on_key = ((), False) if at < 0 else (names[at].path, False)
-        for start, end, path, is_key in walk(self.text, list(found), 0 if at < 0 else names[at].start):
-            if start > offset:
-                break
-            found, on_key = path, is_key and offset <= end
-        return found, on_key
-
-    def names(self) -> list[Named]:
-        """All names in the text, in the order of their places."""
-        if self._names is None:
-            self._names = []
-            for start, end, path, is_key in walk(self.text, [], 0):
-                if self.text[start] == '"' and (kind := kind_of(path, is_key=is_key)):
-                    text = self.text[start + 1 : end - 1]
-                    name = str(path[-1]) if is_key else unquoted(text) if "\\" in text else text
-                    self._names.append(Named(name, kind, start, path))
-        return self._names
+        _, end, path, is_key = self._at(offset)
+        return path, is_key and offset <= end
 
     def name_at(self, offset: int) -> Named | None:
-        """The name whose string is at an offset."""
-        names = self.names()
-        at = bisect.bisect_right(names, offset, key=lambda each: each.start) - 1
-        if at < 0 or offset > self.end_of(names[at].start):
+        """The name whose string is at an offset; in a type, the dimension that is there."""
+        start, end, path, is_key = self._at(offset)
+        kind = kind_of(path, is_key=is_key)
+        if not kind or offset > end or self.text[start] != '"':
             return None
-        return names[at]
+        named = self._named(start, end, path, kind, is_key=is_key)
+        return next((each for each in self._dimensions(named) if each.start < offset < each.end), named)
 
-    def end_of(self, start: int) -> int:
-        """The offset after the string that begins at `start`."""
-        position = start + 1
-        while position < len(self.text) and self.text[position] not in '"\n':
-            position += 2 if self.text[position] == "\\" else 1
-        return position + 1
+    def _dimensions(self, named: Named) -> list[Named]:
+        """The dimensions with a name in a type."""
+        if named.kind != "type":
+            return []
+        found = re.finditer(r"(?<=[\[,])([^\W\d]\w*)(?=[\],])", self.text[named.start : named.end])
+        return [
+            Named(each[1], "dimension", named.start + each.start() - 1, named.start + each.end() + 1, named.path)
+            for each in found
+        ]
 
     def same_name(self, named: Named) -> list[Named]:
-        """All places of a value or node that has this name, in the graphs in which it is known."""
-        own = [each for each in self.names() if each.name == named.name and each.kind == named.kind]
+        """All places of a value, node or dimension with this name, in the graphs in which it is known."""
+        names = self.names()
+        if named.kind == "dimension":
+            types = [each for each in names if each.kind == "type" and named.name in each.name]
+            return [each for place in types for each in self._dimensions(place) if each.name == named.name]
+        own = [each for each in self.places.get(named.name, ()) if each.kind == named.kind]
         if named.kind != "value":
             return own
         defined = [each for each in own if is_definition(each)]
@@ -179,15 +181,43 @@ class EditedText:
         places = [each for each in self.same_name(named) if is_definition(each)]
         return min(places, key=lambda each: "node" not in each.path[-4:], default=None)
 
+    @cached_property
+    def defined(self) -> dict[tuple[Key, ...], list[Named]]:
+        """The definitions of values in each graph, in their order."""
+        found: dict[tuple[Key, ...], list[Named]] = {}
+        for each in self.names():
+            if is_definition(each):
+                found.setdefault(graph_of(each.path), []).append(each)
+        return found
+
+    def alphabet(self, graph: tuple[Key, ...]) -> list[int]:
+        """The numbers of the definitions in a graph, in the order of their names."""
+        if graph not in self._alphabets:
+            own = self.defined[graph]
+            self._alphabets[graph] = sorted(range(len(own)), key=lambda each: own[each].name)
+        return self._alphabets[graph]
+
+    @cached_property
+    def _inner_nodes(self) -> dict[tuple[Key, ...], NodeRef]:
+        """The nodes of subgraphs by their paths, in which attributes are not as in addresses."""
+        refs = [ref for ref in self.index.nodes() if ref.scope.owner is not None]
+        tree = parse(self._data)[1] if refs else None
+        return {path_of(tree, ref.address): ref for ref in refs}
+
     def node_at(self, path: Sequence[Key]) -> NodeRef | None:
         """The node of the model whose text a path is in."""
-        if self.model is None:
-            return None
-        if not self._nodes:
-            tree = self.tree
-            self._nodes = {path_of(tree, ref.address): ref for ref in self.index.nodes()}
-        return next((self._nodes[key] for end in range(len(path), 0, -1) if (key := tuple(path[:end])) in self._nodes),
-                    None)  # fmt: skip
+        ends = [end for end in range(len(path), 1, -1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]
+        for end in ends:
+            if "node" in path[: end - 2]:
+                if (inner := self._inner_nodes.get(tuple(path[:end]))) is not None:
+                    return inner
+                continue
+            address = "".join(f"/{key}" for key in path[: end - 2])
+            scope = next((each for each in self.index.scopes if each.address == address), None)
+            position = path[end - 1]
+            if scope is not None and isinstance(position, int) and position < len(scope.graph.node):
+                return NodeRef(scope, position)
+        return None
 
     def description(self, offset: int) -> list[str]:
         """What is known about the element at an offset, as `onnxjson show` prints it."""
@@ -204,8 +234,7 @@ class EditedText:
         if ref is None:
             return []
         if named is not None and named.kind in ("operator", "attribute"):
-            found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self.model, ref))
-            return [] if found is None else documentation_lines(documentation_fields(found), _WIDTH)
+            return documentation(ref.node.domain, ref.node.op_type, opset_of(self.model, ref))
         return node_lines(view_node(self.model, self.index, ref, self.path.name, None), _WIDTH)
 
     def _tensor(self, name: str) -> list[str]:
@@ -219,35 +248,42 @@ class EditedText:
                 )
         return []
 
-    def offers(self, offset: int) -> list[tuple[str, str]]:
-        """What can be written at an offset, and what kind of name it is."""
-        path, on_key = self.path_at(offset)
-        kind = kind_of(path, is_key=on_key)
-        domain, op_type, opset = self._operator(path)
-        if kind == "operator":
-            return [(each, "operator") for each in sorted(known_operators(domain))]
-        if kind == "attribute" or (path[-1:] == ("attribute",) and not on_key):
-            return [(each, "attribute") for each in sorted(known_attributes(domain, op_type, opset) or ())]
-        if kind == "value" or path[-1:] == ("input",):
-            home = graph_of(path)
-            found = {each.name for each in self.names() if is_definition(each) and is_within(home, graph_of(each.path))}
-            return [(each, "value") for each in sorted(found)]
-        if kind == "type":
-            return [(f"{each.name}[]", "type") for each in DTYPES.values()]
-        return []
+    def node_written_at(self, offset: int) -> Node:
+        """The node around an offset as far as it is written: operator, domain and inputs."""
+        path, _ = self.path_at(offset)
+        ends = [end for end in range(2, len(path) + 1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]
+        if not ends:
+            return Node()
+        home, names = path[: ends[-1]], self.names()
+        at = self._before(offset) - 1
+        while at >= 0 and is_within(names[at].path, home):
+            at -= 1
+        found: dict[Key, str] = {}
+        inputs: dict[int, str] = {}
+        for start, end, place, is_key in islice(self._walk_from(at), _MOST_STEPS):
+            if not is_within(place, home):
+                if start > offset:
+                    break
+            elif self.text[start] == '"' and not is_key:
+                own, text = place[len(home) :], unquoted(self.text[start + 1 : end - 1])
+                match own:
+                    case ("op_type" | "domain",):
+                        found[own[0]] = text
+                    case ("input", int(slot)):
+                        inputs[slot] = text
+        given = tuple([inputs.get(slot, "") for slot in range(max(inputs, default=-1) + 1)])
+        return Node(op_type=found.get("op_type"), domain=found.get("domain"), input=given)
 
-    def _operator(self, path: Sequence[Key]) -> tuple[str, str, int | None]:
-        """Domain, operator and imported opset of the node that a path is in."""
-        node = self._node_of(path)
-        domain = str(node.get("domain") or "")
-        versions = [] if self.model is None else self.model.opset_import
-        opset = max((each.version or 0 for each in versions if (each.domain or "") == domain), default=None)
-        return domain, str(node.get("op_type") or ""), opset
+    def opset(self, domain: str | None) -> int | None:
+        """The version of a domain's operators that the model imports."""
+        imports = [] if self.model is None else self.model.opset_import
+        wanted = plain_domain(domain)
+        return max((each.version or 0 for each in imports if plain_domain(each.domain) == wanted), default=None)
 
     def signature(self, offset: int) -> tuple[str, list[str], int] | None:
         """The operator of the node at an offset as a function, its inputs, and the position of the one there."""
-        path, _ = self.path_at(offset)
-        found = operator_signature(*self._operator(path))
+        node, (path, _) = self.node_written_at(offset), self.path_at(offset)
+        found = operator_signature(node.domain, node.op_type, self.opset(node.domain))
         if found is None:
             return None
         inputs, outputs = ([each.name for each in side] for side in (found.inputs, found.outputs))
@@ -255,36 +291,15 @@ class EditedText:
         text = f"{found.op_type}({', '.join(inputs)}) -> {', '.join(outputs)}"
         return text, inputs, min(int(place), max(0, len(inputs) - 1))
 
-    def folds(self) -> list[tuple[int, int]]:
-        """First and last line of what each pair of brackets has between them, from 0."""
-        opened: list[int] = []
-        found = []
-        for token in TOKEN.finditer(self.text):
-            if token[4]:
-                opened.append(token.start())
-            elif token[5] and opened:
-                first, last = self.place(opened.pop())[0], self.place(token.start())[0]
-                is_alone = not self.text[self._starts[last] : token.start()].strip(" \t]}")
-                if last - is_alone > first:
-                    found.append((first, last - is_alone))
-        return found
+    def scope_at(self, path: Sequence[Key]) -> Scope | None:
+        """The graph of the model that a path is in."""
+        ref = self.node_at(path)
+        return self.index.main if ref is None else ref.scope
 
-    def lenses(self) -> list[tuple[int, str]]:
-        """Offsets of definitions of values, and what to say of each: how many use it, and its bytes."""
-        values = [each for each in self.names() if each.kind == "value"]
-        uses = Counter(each.name for each in values if each.path[-2:-1] == ("input",) and "node" in each.path)
-        scope = self.index.main
-        tensors = {} if scope is None or not isinstance(scope.graph, Graph) else scope.graph.initializer
-        sizes = {each.name: size(needed_bytes(each) or 0) for each in tensors}
-        return [
-            (each.start, ", ".join([*([sizes[each.name]] if each.name in sizes else []),
-                                    counted(uses[each.name], "consumer")]))
-            for each in values if is_definition(each)
-        ]  # fmt: skip
-
-    def place_of(self, address: str) -> int:
-        """The offset of an element of the model."""
-        return self.offset(*locate(self._data, [address]).get(address, (1, 1)))
+    def place_of(self, ref: NodeRef) -> Named | None:
+        """The first output of a node."""
+        found = [each for name in ref.node.output if name for each in self.places.get(name, ()) if is_definition(each)]
+        return next((each for each in found if self.node_at(each.path) == ref), None)
 
     def neighbours(self, ref: NodeRef, *, after: bool) -> list[NodeRef]:
         """The nodes that produce what a node consumes, or consume what it produces, each once."""
@@ -295,31 +310,30 @@ class EditedText:
             found = [made for name in ref.node.input if name and (made := self.index.producer(ref.scope, name))]
         return list({each.address: each for each in found}.values())
 
-    def _node_of(self, path: Sequence[Key]) -> dict[str, Tree]:
-        found: dict[str, Tree] = {}
-        tree = self.tree
-        for position, key in enumerate(path):
-            if isinstance(tree, dict) and isinstance(key, str):
-                tree = tree.get(key)
-            elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
-                tree = tree[key]
-                if path[position - 1] == "node" and isinstance(tree, dict):
-                    found = tree
-        return found
+    def dimension_names(self) -> list[str]:
+        """The names of dimensions in the model."""
+        return [] if self.model is None else list(dimension_names(self.model))
 
     def renamed(self, named: Named, name: str) -> list[Replacement]:
         """The replacements by which the edit `rename` changes this text; raises what the edit raises."""
-        kind: NameKind = "node" if named.kind == "node" else "tensor"
-        return self._changed([Rename(kind=kind, names={named.name: name})])
+        kinds: dict[str, NameKind] = {"node": "node", "dimension": "dim"}
+        return self.changed([Rename(kind=kinds.get(named.kind, "tensor"), names={named.name: name})])
 
     def formatted(self) -> list[Replacement]:
         """The replacements that make the text canonical; none while it is not valid."""
-        return self._changed([])
+        return self.changed([])
 
-    def _changed(self, edits: list[Edit]) -> list[Replacement]:
+    def without_orphans(self) -> list[Replacement]:
+        """The replacements that drop metadata of elements which no longer exist, as `--drop-orphans` does."""
+        return self._turned_into(read_bytes(self._data, drop_orphans=True, conflicted=True).model)
+
+    def changed(self, edits: list[Edit]) -> list[Replacement]:
+        """The replacements by which edits change this text, in its canonical form; raises what they raise."""
         if not self.is_valid or self.model is None:
             return []
-        model = run(self.model, edits, model_folder=self.path.parent).model if edits else self.model
+        return self._turned_into(run(self.model, edits, model_folder=self.path.parent).model if edits else self.model)
+
+    def _turned_into(self, model: Model) -> list[Replacement]:
         old, new = (text.encode("utf-8", "surrogatepass").splitlines(keepends=True)
                     for text in (self.text, dumps(model, weights="keep")))  # fmt: skip
         starts = [0]
@@ -330,3 +344,9 @@ class EditedText:
                         b"".join(new[each.new_start : each.new_end]).decode("utf-8", "surrogatepass"))
             for each in changes(old, new)
         ]  # fmt: skip
+
+
+def documentation(domain: str | None, op_type: str | None, opset: int | None) -> list[str]:
+    """The documentation of an operator as `onnxjson show` prints it; nothing for an unknown one."""
+    found = operator_signature(domain, op_type, opset)
+    return [] if found is None else documentation_lines(documentation_fields(found), _WIDTH)

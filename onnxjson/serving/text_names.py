@@ -18,9 +18,11 @@ class Named(NamedTuple):
 
     name: str
     kind: str
-    """ "value", "node", "operator", "attribute", or "type"."""
+    """ "value", "node", "operator", "attribute", "type", "dimension", or "file"."""
     start: int
-    """Offset of the opening quote."""
+    """Offset before its first character, where a string has its opening quote."""
+    end: int
+    """Offset after the character that follows it, the closing quote."""
     path: tuple[Key, ...]
     """Where it is in the tree."""
 
@@ -53,6 +55,14 @@ def walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tup
         yield token.start(), end, tuple(path[:-1] if path and path[-1] is None else path), is_key
 
 
+def end_of(text: str, start: int) -> int:
+    """The offset after the string that begins at `start`."""
+    position = start + 1
+    while position < len(text) and text[position] not in '"\n':
+        position += 2 if text[position] == "\\" else 1
+    return position + 1
+
+
 def unquoted(string: str) -> str:
     """The text of a JSON string with escapes; as it is written if they are not valid."""
     try:
@@ -63,25 +73,27 @@ def unquoted(string: str) -> str:
 
 def kind_of(path: tuple[Key, ...], *, is_key: bool) -> str:
     """The kind of the name at a path of a tree; "" if there is none."""
-    words = [key if isinstance(key, str) else "#" for key in path[-4:]]
-    match words:
-        case [*_, "node", "#", "attribute", _] if is_key:
-            return "attribute"
-        case _ if is_key:
-            return ""
-        case [*_, "node", "#", "op_type"]:
-            return "operator"
-        case [*_, "node", "#", "name"]:
-            return "node"
-        case [*_, "node", "#", "input" | "output", "#"]:
-            return "value"
-        case [*_, "input" | "output" | "initializer" | "value_info", "#", "name"]:
-            return "value"
-        case ["functions", "#", "input" | "output", "#"]:
-            return "value"
-        case [*_, "input" | "output" | "initializer" | "value_info", "#", "type"]:
-            return "type"
-    return ""
+    length = len(path)
+    if is_key:
+        is_attribute = length > 3 and path[-2] == "attribute" and path[-4] == "node"
+        return "attribute" if is_attribute and isinstance(path[-3], int) else ""
+    if length < 3:
+        return ""
+    last, owner = path[-1], path[-2]
+    if isinstance(last, int):
+        is_value = length > 3 and owner in ("input", "output") and path[-4] in ("node", "functions")
+        return "value" if is_value and isinstance(path[-3], int) else ""
+    if last in ("blob", "location"):
+        return "file"
+    if not isinstance(owner, int):
+        return ""
+    if path[-3] == "node":
+        return _OF_NODES.get(last, "")
+    return _OF_VALUES.get(last, "") if path[-3] in _DECLARING else ""
+
+
+_OF_NODES: Final = {"op_type": "operator", "name": "node"}
+_OF_VALUES: Final = {"name": "value", "type": "type"}
 
 
 def is_definition(named: Named) -> bool:

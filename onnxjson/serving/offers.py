@@ -1,0 +1,154 @@
+"""What an editor offers at a place of a text: names that complete it, and edits of what is there."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.codecs.reading import shapes
+from onnxjson.codecs.reading.tree import Key
+from onnxjson.editing.catalogue import edit_named
+from onnxjson.editing.declaration import Edit, summary
+from onnxjson.model.display import visible
+from onnxjson.model.document import Node, Tensor
+from onnxjson.model.dtypes import DTYPES
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operator_checks import dtype_mistake, dtype_of_type
+from onnxjson.model.operators import known_operators, operator_signature, plain_domain
+from onnxjson.rendering.values import value_type
+from onnxjson.serving.edited_text import EditedText
+from onnxjson.serving.text_names import Named, graph_of, is_within, kind_of
+
+MOST: Final = 500
+"""Offers for one place."""
+
+_LAST: Final = "\U0010ffff"
+"""The last character there is."""
+
+_BLOCKS: Final = {
+    "node": shapes.NodeText, "functions": shapes.FunctionText, "initializer": shapes.TensorText,
+    "input": shapes.ValueText, "output": shapes.ValueText, "value_info": shapes.ValueText,
+}  # fmt: skip
+
+
+class Offer(NamedTuple):
+    """A name that can be written at a place."""
+
+    name: str
+    kind: str
+    """As of `Named`, or "key"."""
+    detail: str = ""
+    operator: tuple[str, str, int | None] | None = None
+    """Domain, operator and opset whose documentation describes it."""
+
+
+def offers(text: EditedText, offset: int) -> list[Offer]:
+    """Return what can be written at an offset, best first; of values at most one more than `MOST`."""
+    path, on_key = text.path_at(offset)
+    kind = kind_of(path, is_key=on_key)
+    if on_key and not kind:
+        return [Offer(name, "key") for name in _keys(path)]
+    node = text.node_written_at(offset)
+    domain, opset = plain_domain(node.domain), text.opset(node.domain)
+    if kind == "operator":
+        return [Offer(each, kind, "", (domain, each, opset)) for each in sorted(known_operators(domain))]
+    found = operator_signature(domain, node.op_type, opset)
+    if kind == "attribute" or (path[-1:] == ("attribute",) and not on_key):
+        operator = domain, node.op_type or "", opset
+        return [
+            Offer(each.name, "attribute", f"{ATTRIBUTE_TYPE_NAMES[each.type]} {detail}".rstrip(), operator)
+            for each in (found.attributes.values() if found is not None else ())
+            for detail in ["required" if each.required else "" if each.default is None else f"= {each.default}"]
+        ]
+    if kind == "value" or path[-1:] == ("input",):
+        return list(_values(text, offset, path, node))
+    if kind == "type":
+        if "[" in text.text[text.string_at(offset) : offset]:
+            return [Offer(each, "dimension") for each in text.dimension_names()]
+        return [Offer(f"{each.name}[]", "type") for number, each in DTYPES.items() if number]
+    return []
+
+
+def _keys(path: Sequence[Key]) -> tuple[str, ...]:
+    """The keys of the block that a key is in."""
+    if len(path) < 2:
+        return shapes.ModelText.__struct_fields__
+    if path[-2] == "graph":
+        return shapes.GraphText.__struct_fields__
+    kind = _BLOCKS.get(str(path[-3])) if len(path) > 2 and isinstance(path[-2], int) else None
+    return () if kind is None else kind.__struct_fields__
+
+
+def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> Iterator[Offer]:
+    """Values of the graph and of those around it: those with a dtype that fits, then others; the latest first."""
+    scope, home, begin = text.scope_at(path), graph_of(path), text.string_at(offset)
+    typed = text.text[begin + 1 : offset] if begin < offset else ""
+    signature = operator_signature(node.domain, node.op_type, text.opset(node.domain))
+    slot = path[-1] if path[-2:-1] == ("input",) and isinstance(path[-1], int) else 0
+    given = [*node.input, *[""] * (slot + 1 - len(node.input))]
+
+    def dtype_of(name: str) -> int | None:
+        kind = None if scope is None else text.index.type_of(scope, name)
+        if kind is not None or scope is None:
+            return dtype_of_type(kind)
+        defining = text.index.defining_scope(scope, name)
+        constant = None if defining is None else defining.initializer(name)
+        return constant.data_type if isinstance(constant, Tensor) else None
+
+    def rank(named: Named) -> int:
+        name = named.name
+        if named.start > offset and "node" in named.path[-4:]:
+            return 3  # made later
+        if signature is None or dtype_of(name) is None or path[-2:-1] == ("output",):
+            return 1
+        inputs = (*given[:slot], name, *given[slot + 1 :])
+        return 0 if dtype_mistake(msgspec.structs.replace(node, input=inputs), signature, dtype_of) is None else 2
+
+    found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
+    for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[: MOST + 1]:
+        detail = None if scope is None else value_type(scope, each.name)
+        yield Offer(each.name, "value", visible(detail or "", 80))
+
+
+def _nearest(text: EditedText, graph: tuple[Key, ...], typed: str, offset: int) -> Iterator[Named]:
+    """Values that a graph defines, the last ones before an offset first; of very many those that begin as typed."""
+    known = text.defined[graph]
+    at = bisect_left(known, offset, key=lambda each: each.start)
+    places: Iterable[int] = chain(range(at - 1, -1, -1), range(at, len(known)))
+    if len(known) > MOST and typed:
+        order = text.alphabet(graph)
+        first, last = (bisect_left(order, end, key=lambda each: known[each].name) for end in (typed, typed + _LAST))
+        few = sorted(order[first:last], key=lambda each: abs(each - at)) if last - first <= MOST else None
+        places = few if few is not None else (each for each in places if known[each].name.startswith(typed))
+    return (known[each] for each in islice(places, MOST + 1))
+
+
+def fitting_edits(text: EditedText, offset: int) -> list[tuple[str, Edit]]:
+    """Return the edits that need nothing but the element at an offset, each with its title."""
+    if not text.is_valid:
+        return []
+    named, ref = text.name_at(offset), text.node_at(text.path_at(offset)[0])
+    found: list[tuple[str, dict[str, Any]]] = []
+    if named is not None and named.kind == "value":
+        found += [(edit, {"tensor": named.name}) for edit in _edits_of_value(text, named)]
+    if ref is not None:
+        names = ["delete-node", *(["swap-inputs"] if len(ref.node.input) > 1 else [])]
+        names += ["constants-to-initializers"] if ref.node.op_type == "Constant" else []
+        found += [(edit, {"node": f"@{ref.address}"}) for edit in names]
+        found += [("name-nodes", {})] if not ref.node.name else []
+    found += [(edit, {}) for edit in ("infer-shapes", "prune")]
+    edits = [(edit_named(name), given) for name, given in found]
+    return [(summary(edit), edit(**given)) for edit, given in edits]
+
+
+def _edits_of_value(text: EditedText, named: Named) -> Iterator[str]:
+    scope = text.index.main
+    if scope is None:
+        return
+    yield "remove-output" if named.name in scope.output_names else "add-output"
+    if named.name in scope.initializers:
+        yield from ("initializers-to-inputs", "initializers-to-constants")
+    elif named.name in scope.inputs and not text.index.consumers(scope, named.name):
+        yield "remove-input"

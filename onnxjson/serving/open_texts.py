@@ -1,0 +1,162 @@
+"""The texts that an editor has open: read and checked, long ones in the background.
+
+A short text is read when something about it is asked. A long one is checked in the guarded process, which a keystroke
+ends, and then read here in a thread. Meanwhile the version that was read last, and the changes since, answer what is
+asked at the cursor; what is asked about the whole text waits.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlparse
+
+from lsprotocol import types
+
+from onnxjson.model.errors import Finding, WorkerError
+from onnxjson.running.checking import UNFINISHED
+from onnxjson.running.worker import Worker
+from onnxjson.running.worker_protocol import Limits
+from onnxjson.serving.edited_text import LARGEST, EditedText
+from onnxjson.serving.open_document import OpenDocument
+from onnxjson.serving.typed_text import TypedText
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+_DELAY: Final = 0.2
+"""Seconds without a keystroke after which a text is checked."""
+
+_LONG: Final = 30_000
+"""Characters from which a text is read in the background."""
+
+_LIMITS: Final = Limits(memory=16 << 30, processor_seconds=600, wall_seconds=600.0)
+
+Report = Callable[[OpenDocument, Sequence[Finding]], None]
+
+
+@dataclass
+class _Open:
+    """What is known about one text."""
+
+    read: EditedText | None = None
+    """The version that was read last."""
+    version: int | None = None
+    task: "asyncio.Task[None] | None" = None
+    """Checks and reads the present version."""
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when that version is no longer the present one."""
+
+
+class OpenTexts:
+    """The open texts, by their URIs."""
+
+    def __init__(self, server: "LanguageServer", report: Report) -> None:
+        self._server = server
+        self._report = report
+        self._open: dict[str, _Open] = {}
+
+    def document(self, uri: str) -> OpenDocument:
+        """The document of the editor; one that is not open is read from its file."""
+        found = self._server.workspace.get_text_document(uri)
+        return found if isinstance(found, OpenDocument) else OpenDocument(uri, found.source)
+
+    def start(self, uri: str, delay: float = _DELAY) -> None:
+        """Check a text after a pause in typing; a check of an earlier version ends."""
+        known = self.forget(uri)
+        self._open[uri] = _Open(known.read, known.version)
+        self._open[uri].task = asyncio.create_task(self._follow(uri, self._open[uri], delay))
+
+    def forget(self, uri: str) -> _Open:
+        """End the work on a text that was changed or closed; return what was known."""
+        known = self._open.pop(uri, None) or _Open()
+        known.ended.set()
+        if known.task is not None:
+            known.task.cancel()
+        return known
+
+    async def _follow(self, uri: str, known: _Open, delay: float) -> None:
+        await asyncio.sleep(delay)
+        document = self.document(uri)
+        if not _is_long(document):
+            text = await self._read(document, known, is_read=True)
+            self._report(document, await asyncio.to_thread(text.findings))
+            return
+        first = None if known.read is not None else asyncio.create_task(self._read(document, known, is_read=True))
+        has_model, found = await self._check(document.source)
+        self._report(document, found)
+        await (first or self._read(document, known, is_read=has_model))
+
+    async def _check(self, text: str) -> tuple[bool, Sequence[Finding]]:
+        """Check a long text in the guarded process; cancelling this ends the check there."""
+        worker, data = Worker(_LIMITS), text.encode("utf-8", "surrogatepass")
+
+        def check() -> tuple[bool, Sequence[Finding]]:
+            with worker:
+                return worker.check_text(data)
+
+        try:
+            return await asyncio.to_thread(check)
+        except WorkerError as error:
+            return False, [Finding(severity="warning", code=UNFINISHED, message=str(error), line=1, column=1)]
+        except asyncio.CancelledError:
+            worker.interrupt()
+            raise
+
+    async def _read(self, document: OpenDocument, known: _Open, *, is_read: bool) -> EditedText:
+        """Read a text in a thread, with what is asked about it most."""
+        source, version = document.source, document.version
+
+        def read() -> EditedText:
+            text = EditedText(source, path_of_uri(document.uri), known.read, is_read=is_read)
+            if not known.ended.is_set() and text.names(known.ended.is_set):
+                _ = text.places, [text.alphabet(graph) for graph in text.defined]
+            return text
+
+        text = await asyncio.to_thread(read)
+        known.read, known.version, document.changed = text, version, None
+        return text
+
+    def at_cursor(self, uri: str) -> EditedText:
+        """The present version, for what is asked at one place; a long one as far as it was read."""
+        document, known = self.document(uri), self._open.setdefault(uri, _Open())
+        if not _is_long(document):
+            if known.read is None or known.version != document.version or document.changed is not None:
+                known.read = EditedText(document.source, path_of_uri(document.uri), known.read)
+                known.version, document.changed = document.version, None
+            return known.read
+        if known.read is None:
+            return EditedText("", path_of_uri(document.uri))
+        return known.read if document.changed is None else TypedText(document.source, known.read, document.changed)
+
+    async def whole(self, uri: str) -> EditedText:
+        """The present version, read; while a long one is read, this waits, and is cancelled when it changes."""
+        known, document = self._open.get(uri), self.document(uri)
+        is_stale = known is not None and (known.read is None or document.changed is not None)
+        if known is not None and known.task is not None and is_stale and _is_long(document):
+            await asyncio.shield(known.task)
+        return self.at_cursor(uri)
+
+    def position(self, uri: str, offset: int) -> types.Position:
+        """The position of an offset in the present version."""
+        return self.document(uri).position_at(offset)
+
+    def offset(self, uri: str, position: types.Position) -> int:
+        """The offset of a position in the present version."""
+        return self.document(uri).offset_at_position(position)
+
+    def range(self, uri: str, start: int, end: int) -> types.Range:
+        """The range between two offsets."""
+        return types.Range(self.position(uri, start), self.position(uri, end))
+
+
+def _is_long(document: OpenDocument) -> bool:
+    """Whether a text is read in the background; one that is too long is not read at all."""
+    return _LONG < len(document.source) <= LARGEST
+
+
+def path_of_uri(uri: str) -> Path:
+    """The path of a file."""
+    return Path(unquote(urlparse(uri).path))

@@ -1,0 +1,186 @@
+"""What the language server answers about a whole text, and about all texts of a folder."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types as lsp
+
+from onnxjson.checking.cost import cost_of
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Graph
+from onnxjson.model.tensors import needed_bytes
+from onnxjson.model.types import format_type
+from onnxjson.rendering.cost_text import amount
+from onnxjson.rendering.tables import size
+from onnxjson.serving.at_cursor import Answers
+from onnxjson.serving.edited_text import LARGEST, EditedText
+from onnxjson.serving.open_document import OpenDocument
+from onnxjson.serving.open_texts import path_of_uri
+from onnxjson.serving.outline import Entry, outline
+from onnxjson.serving.text_names import TOKEN, is_definition
+
+_MOST = 1_000
+_MOST_TOKENS = 20_000
+_MOST_FILES = 500
+
+_SYMBOLS = {
+    "graph": lsp.SymbolKind.Module,
+    "scope": lsp.SymbolKind.Namespace,
+    "node": lsp.SymbolKind.Function,
+    "value": lsp.SymbolKind.Variable,
+}
+
+COLOURS = {"value": "variable", "node": "namespace", "operator": "function", "attribute": "property", "type": "type"}
+"""The kinds of names, and what editors call them."""
+
+
+class OfWholeText(Answers):
+    """Answers about a whole text."""
+
+    async def formatting(self, params: Any) -> Any:
+        """The canonical form, as `onnxjson fmt` writes it, of a range too; a text with errors is not changed."""
+        uri = params.text_document.uri
+        found = (await self.texts.whole(uri)).formatted()
+        if (asked := getattr(params, "range", None)) is not None:
+            start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
+            found = [each for each in found if each.start <= end and each.end >= start]
+        return self._edits(uri, found)
+
+    async def symbols(self, params: Any) -> Any:
+        """Graphs, scopes in names, nodes and values, as a tree."""
+        uri = params.text_document.uri
+        found = outline((await self.texts.whole(uri)).names())
+        asked = self.server.client_capabilities.text_document
+        if asked and asked.document_symbol and asked.document_symbol.hierarchical_document_symbol_support:
+            return [self._symbol(uri, each) for each in found]
+        return [
+            lsp.SymbolInformation(
+                lsp.Location(uri, self.texts.range(uri, each.start, each.end)),
+                visible(each.label, 200),
+                _SYMBOLS[each.kind],
+            )
+            for top in found
+            for each in top.everything()
+        ]
+
+    def _symbol(self, uri: str, entry: Entry) -> Any:
+        place = self.texts.range(uri, entry.start, entry.end)
+        first, inner = lsp.Range(place.start, place.start), [self._symbol(uri, each) for each in entry.children]
+        words = visible(entry.label, 200), _SYMBOLS[entry.kind], place, first, visible(entry.detail, 200)
+        return lsp.DocumentSymbol(*words, children=inner)
+
+    async def links(self, params: Any) -> Any:
+        """Files with weights."""
+        uri = params.text_document.uri
+        text = await self.texts.whole(uri)
+        found = [(each, text.path.parent / each.name) for each in text.names() if each.kind == "file"]
+        return [
+            lsp.DocumentLink(self._place(uri, each).range, path.as_uri())
+            for each, path in found
+            if ".." not in path.parts and path.is_relative_to(text.path.parent) and path.is_file()
+        ]
+
+    async def hints(self, params: Any) -> Any:
+        """Types of the outputs of nodes, where they are known."""
+        uri = params.text_document.uri
+        text = await self.texts.whole(uri)
+        first, last = (self.texts.offset(uri, each) for each in (params.range.start, params.range.end))
+        found = []
+        for each in text.names():
+            if each.kind != "value" or each.path[-2:-1] != ("output",) or not first <= each.end <= last:
+                continue
+            ref = text.node_at(each.path)
+            kind = None if ref is None else text.index.type_of(ref.scope, each.name)
+            if kind is not None:
+                label = f" {visible(format_type(kind) or '', 80)}"
+                found.append(lsp.InlayHint(self.texts.position(uri, each.end), label, kind=lsp.InlayHintKind.Type))
+        return found
+
+    async def folds(self, params: Any) -> Any:
+        """What is between brackets."""
+        uri = params.text_document.uri
+        text, found = await self.texts.whole(uri), []
+        for start, end in brackets(text.text):
+            first, last = (self.texts.position(uri, each).line for each in (start, end))
+            begin_of_line = text.text.rfind("\n", 0, end) + 1
+            last -= not text.text[begin_of_line:end].strip(" \t]}")
+            if last > first:
+                found.append(lsp.FoldingRange(first, last))
+        return found
+
+    async def lenses(self, params: Any) -> Any:
+        """How many nodes use a value, and the bytes of weights."""
+        uri = params.text_document.uri
+        text = await self.texts.whole(uri)
+        found = (await asyncio.to_thread(lenses, text))[:_MOST]
+        return [lsp.CodeLens(self.texts.range(uri, start, start), lsp.Command(title, "")) for start, title in found]
+
+    async def tokens(self, params: Any) -> Any:
+        """Operators, attributes, values, names of nodes and types in their colours."""
+        uri, data = params.text_document.uri, list[int]()
+        text, kinds = await self.texts.whole(uri), list(COLOURS)
+        before = lsp.Position(0, 0)
+        for each in [each for each in text.names() if each.kind in COLOURS][:_MOST_TOKENS]:
+            begin, end = self.texts.position(uri, each.start), self.texts.position(uri, each.end)
+            column = begin.character - (before.character if begin.line == before.line else 0)
+            length = max(0, end.character - begin.character)
+            data += [begin.line - before.line, column, length, kinds.index(each.kind), 0]
+            before = begin
+        return lsp.SemanticTokens(data)
+
+    async def symbols_of_files(self, params: Any) -> Any:
+        """Nodes and values of the texts in the folders of the editor whose names have a part."""
+        folders = [path_of_uri(each.uri) for each in self.server.workspace.folders.values()]
+        return await asyncio.to_thread(lambda: list(islice(_symbols_in(folders, params.query), _MOST)))
+
+
+def brackets(text: str) -> Iterator[tuple[int, int]]:
+    """Iterate over the offsets of matching brackets."""
+    opened: list[int] = []
+    for token in TOKEN.finditer(text):
+        if token[4]:
+            opened.append(token.start())
+        elif token[5] and opened:
+            yield opened.pop(), token.start()
+
+
+def lenses(text: EditedText) -> list[tuple[int, str]]:
+    """Offsets of definitions of values, and their bytes, the MACs of their nodes, and how many nodes use them."""
+    values = [each for each in text.names() if each.kind == "value"]
+    uses = Counter(each.name for each in values if each.path[-2:-1] == ("input",) and "node" in each.path)
+    scope = text.index.main
+    tensors = {} if scope is None or not isinstance(scope.graph, Graph) else scope.graph.initializer
+    facts = {each.name: size(needed_bytes(each) or 0) for each in tensors}
+    if text.is_valid and text.model is not None and len(values) < _MOST:
+        known = (
+            {} if scope is None else {f"{scope.address}/node/{at}": each for at, each in enumerate(scope.graph.node)}
+        )
+        for cost in cost_of(text.model, text.path.parent).nodes:
+            if cost.macs and cost.address in known and known[cost.address].output:
+                facts[known[cost.address].output[0]] = visible(f"{amount(cost.macs)} MACs", 80)
+    return [
+        (each.start, ", ".join([*([facts[each.name]] if each.name in facts else []),
+                                counted(uses[each.name], "consumer")]))
+        for each in values if is_definition(each)
+    ]  # fmt: skip
+
+
+def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:
+    """Nodes and values with a part in their names, of the texts in folders."""
+    paths = (path for folder in folders for path in folder.rglob("*.onnx.json"))
+    for path in islice(paths, _MOST_FILES):
+        if path.stat().st_size > LARGEST:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if part not in text or '"onnxjson/' not in text:
+            continue
+        document = OpenDocument(path.as_uri(), text)
+        for each in EditedText(text, path, is_read=False).names():
+            if part in each.name and (each.kind == "node" or is_definition(each)):
+                place = lsp.Range(document.position_at(each.start), document.position_at(each.end))
+                yield lsp.SymbolInformation(lsp.Location(path.as_uri(), place), visible(each.name, 200),
+                                            _SYMBOLS[each.kind])  # fmt: skip
