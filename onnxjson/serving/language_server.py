@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
@@ -117,7 +118,10 @@ class _Features(AtCursor, OfWholeText):
                 draft.remove()
             if proposal is None:
                 return "nothing changed"
-            if errors := [each for each in proposal.findings if each.severity == "error"]:
+            errors = [
+                msgspec.structs.replace(each, file=path) for each in proposal.findings if each.severity == "error"
+            ]
+            if errors:
                 raise DecodeError(str(errors[0]), errors)
             editing.save(proposal)
             self.models[path] = Editing(Path(path))

@@ -12,6 +12,7 @@ const SCHEME = "onnxjson";
 const run = promisify(execFile);
 
 let client: LanguageClient | undefined;
+let output: vscode.OutputChannel;
 
 /** The program: that of the settings, else the one next to the Python interpreter, else the one in PATH. */
 export function program(): string {
@@ -34,8 +35,14 @@ class Texts implements vscode.FileSystemProvider {
   private readonly changes = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly onDidChangeFile = this.changes.event;
 
-  watch(): vscode.Disposable {
-    return new vscode.Disposable(() => undefined);
+  watch(uri: vscode.Uri): vscode.Disposable {
+    const file = vscode.Uri.file(model(uri));
+    const pattern = new vscode.RelativePattern(vscode.Uri.joinPath(file, ".."), basename(file.path));
+    const watcher = vscode.workspace.createFileSystemWatcher(pattern, true);
+    const fire = (type: vscode.FileChangeType) => () => this.changes.fire([{ type, uri }]);
+    watcher.onDidChange(fire(vscode.FileChangeType.Changed));
+    watcher.onDidDelete(fire(vscode.FileChangeType.Deleted));
+    return watcher;
   }
 
   async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
@@ -88,6 +95,46 @@ function textOf(file: vscode.Uri, revision = ""): vscode.Uri {
   return vscode.Uri.from({ scheme: SCHEME, path: `${file.path}.text.onnx.json`, query: revision });
 }
 
+/** Two revisions of a model, or one (HEAD, unless another is given) and the file, in the diff editor. */
+async function compare(file: vscode.Uri, given?: string): Promise<void> {
+  const prompt = "Revision of git, or two as OLD..NEW";
+  const revisions = given ?? (await vscode.window.showInputBox({ prompt, value: "HEAD" }));
+  if (!revisions) return;
+  const [old, now = ""] = revisions.split("..");
+  const title = `${basename(file.path)} (${old} and ${now || "now"})`;
+  await vscode.commands.executeCommand("vscode.diff", textOf(file, old), textOf(file, now), title);
+}
+
+/** Runs a pass; its result is another file, whose outputs were compared with those of the model. */
+async function optimize(file: vscode.Uri, given?: string): Promise<void> {
+  const listed = async () =>
+    JSON.parse((await run(program(), ["passes", "--json"])).stdout).map((each: { name: string; summary: string }) => ({
+      label: each.name,
+      description: each.summary,
+    }));
+  const pass = given ?? (await vscode.window.showQuickPick<vscode.QuickPickItem>(listed()))?.label;
+  if (!pass) return;
+  const result = file.with({ path: file.path.replace(/(\.onnx(\.json)?)$/, `.${pass}$1`) });
+  await report("optimize", file.fsPath, "-p", pass, "--verify", "-o", result.fsPath);
+  if (existsSync(result.fsPath)) await vscode.commands.executeCommand("vscode.diff", shown(file), shown(result), pass);
+}
+
+async function verify(file: vscode.Uri, given?: vscode.Uri): Promise<void> {
+  const other = given ?? (await vscode.window.showOpenDialog({ openLabel: "Verify with", defaultUri: file }))?.[0];
+  if (other) await report("verify", file.fsPath, other.fsPath);
+}
+
+/** Runs a command of the program, and shows what it prints. */
+async function report(...words: string[]): Promise<void> {
+  const done = await run(program(), words).catch((error: { stdout: string; stderr: string }) => error);
+  output.appendLine(`onnxjson ${words.join(" ")}\n${done.stderr}${done.stdout}`);
+  output.show(true);
+}
+
+function shown(file: vscode.Uri): vscode.Uri {
+  return file.path.endsWith(".onnx") ? textOf(file) : file;
+}
+
 /** The page of a model, without scripts from elsewhere and without access to files. */
 async function preview(file: vscode.Uri): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "onnxjson-"));
@@ -110,19 +157,25 @@ export function activate(context: vscode.ExtensionContext): void {
   const chosen = (file?: vscode.Uri): vscode.Uri => {
     const found = file ?? vscode.window.activeTextEditor?.document.uri;
     if (!found) throw new Error("choose a model first");
-    return found;
+    return found.scheme === SCHEME ? vscode.Uri.file(model(found)) : found;
   };
+  output = vscode.window.createOutputChannel("ONNX");
   context.subscriptions.push(
     client,
+    output,
     vscode.workspace.registerFileSystemProvider(SCHEME, new Texts(), { isCaseSensitive: true }),
     vscode.commands.registerCommand("onnxjson.text", (file?: vscode.Uri) =>
       vscode.commands.executeCommand("vscode.open", textOf(chosen(file))),
     ),
-    vscode.commands.registerCommand("onnxjson.compare", (file?: vscode.Uri) => {
-      const found = chosen(file);
-      const title = `${basename(found.path)} (HEAD and now)`;
-      return vscode.commands.executeCommand("vscode.diff", textOf(found, "HEAD"), textOf(found), title);
-    }),
+    vscode.commands.registerCommand("onnxjson.compare", (file?: vscode.Uri, revisions?: string) =>
+      compare(chosen(file), revisions),
+    ),
+    vscode.commands.registerCommand("onnxjson.optimize", (file?: vscode.Uri, pass?: string) =>
+      optimize(chosen(file), pass),
+    ),
+    vscode.commands.registerCommand("onnxjson.verify", (file?: vscode.Uri, other?: vscode.Uri) =>
+      verify(chosen(file), other),
+    ),
     vscode.commands.registerCommand("onnxjson.preview", (file?: vscode.Uri) => preview(chosen(file))),
   );
   void client.start();

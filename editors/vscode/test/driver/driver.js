@@ -1,6 +1,6 @@
 // Runs in a real editor beside the extension: does what a user does, and writes what happened to a file.
 
-const { readFileSync, writeFileSync } = require("node:fs");
+const { existsSync, readFileSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
 const vscode = require("vscode");
 
@@ -34,7 +34,8 @@ const steps = {
     await run("onnxjson.text", vscode.Uri.file(join(folder, "m.onnx")));
     const document = await wait("the text", () => active()?.uri.scheme === "onnxjson" && active());
     if (document.languageId !== "onnxjson") throw new Error(document.languageId);
-    await wait("its symbols", async () => (await run("vscode.executeDocumentSymbolProvider", document.uri))?.length);
+    const found = await wait("its symbols", () => run("vscode.executeDocumentSymbolProvider", document.uri));
+    if (!found[0].children.some((each) => each.name === "first")) throw new Error("the outline is no tree");
   },
   async "hover, completion, definition, lenses"() {
     const { uri } = active();
@@ -43,6 +44,8 @@ const steps = {
     const offers = await run("vscode.executeCompletionItemProvider", uri, offsetOf(active(), '"Softmax"', 1));
     const item = offers.items.find((each) => each.label === "LogSoftmax");
     if (!item || item.kind !== vscode.CompletionItemKind.Function) throw new Error("no LogSoftmax");
+    const resolved = await run("vscode.executeCompletionItemProvider", uri, offsetOf(active(), '"Softmax"', 1), undefined, 999);
+    if (!resolved.items.find((each) => each.label === "LogSoftmax").documentation.value.includes("axis")) throw new Error("no documentation");
     const places = await run("vscode.executeDefinitionProvider", uri, offsetOf(active(), '"input": ["h"]', 11));
     if (places.length !== 1) throw new Error(JSON.stringify(places));
     const lenses = await run("vscode.executeCodeLensProvider", uri, 100);
@@ -56,6 +59,16 @@ const steps = {
     const action = actions.find((each) => each.title === "Replace by Softmax");
     await vscode.workspace.applyEdit(action.edit);
     await wait("no finding", () => !vscode.languages.getDiagnostics(document.uri).length);
+  },
+  async "an edit of the node at the cursor is an action"() {
+    const at = offsetOf(active(), '"Softmax"', 2);
+    const place = new vscode.Range(at, at);
+    const actions = await run("vscode.executeCodeActionProvider", active().uri, place, undefined, 9);
+    const { edit } = actions.find((each) => each.title.startsWith("Delete nodes"));
+    await vscode.workspace.applyEdit(edit);
+    if (active().getText().includes("Softmax")) throw new Error("the node is there");
+    await run("undo");
+    if (!active().getText().includes("Softmax")) throw new Error("undo did nothing");
   },
   async "a text with errors is not saved"(folder) {
     const document = active();
@@ -83,13 +96,20 @@ const steps = {
     await wait("the new text", () => document.getText().includes('"Elu"'), 20);
   },
   async "the comparison with HEAD has two texts"(folder) {
-    await run("onnxjson.compare", vscode.Uri.file(join(folder, "m.onnx")));
+    await run("onnxjson.compare", vscode.Uri.file(join(folder, "m.onnx")), "HEAD");
     const input = await wait("the comparison", () => vscode.window.tabGroups.activeTabGroup.activeTab?.input?.original &&
       vscode.window.tabGroups.activeTabGroup.activeTab.input);
     const [old, now] = await Promise.all([input.original, input.modified].map((uri) => vscode.workspace.openTextDocument(uri)));
     if (!old.getText().includes('"Softmax"') || !now.getText().includes('"Elu"')) throw new Error("other texts");
     const content = await vscode.workspace.fs.stat(input.original);
     if (content.permissions !== vscode.FilePermission.Readonly) throw new Error("HEAD can be written");
+  },
+  async "a pass writes another file, which is compared"(folder) {
+    await run("onnxjson.optimize", vscode.Uri.file(join(folder, "m.onnx")), "onnxoptimizer");
+    if (!existsSync(join(folder, "m.onnxoptimizer.onnx"))) throw new Error("no result");
+  },
+  async "two models are verified"(folder) {
+    await run("onnxjson.verify", vscode.Uri.file(join(folder, "m.onnx")), vscode.Uri.file(join(folder, "other.onnx")));
   },
   async "the page is shown beside"(folder) {
     await run("onnxjson.preview", vscode.Uri.file(join(folder, "m.onnx")));
