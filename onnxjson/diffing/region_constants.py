@@ -84,9 +84,13 @@ class Absorption:
                 self._changes[graph, name] = change
         self._new_constants: dict[tuple[GraphComparison, int], list[ChangedSlot]] = {}
         for slot in plain:
-            # The input has a constant or no value, before and after.
-            names = enumerate((slot.old, slot.new))
-            if slot.base is not None and all(not name or slot.graph.constant(side, name) for side, name in names):
+            # The input has a constant or no value, before and after, and not the same elements.
+            old, new = [slot.graph.constant(side, name) for side, name in enumerate((slot.old, slot.new))]
+            if old and new and isinstance(old.tensor, Tensor) and isinstance(new.tensor, Tensor):
+                is_other = not context.weights.equal(old.tensor, new.tensor)
+            else:
+                is_other = bool((old or not slot.old) and (new or not slot.new))
+            if slot.base is not None and is_other:
                 self._new_constants.setdefault((slot.graph, slot.base), []).append(slot)
 
     def run(self, drafts: list[RegionDraft]) -> tuple[list[RegionDraft], list[ChangedSlot]]:
@@ -176,6 +180,7 @@ _MOST_TRACED: Final = 32
 
 
 _SCALING: Final = frozenset({"Mul", "Div"})
+_WEIGHTED: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only: bool = False) -> list[Detail]:
@@ -201,7 +206,7 @@ def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only:
     into = ", ".join(use for _, use in left)
     for constant, use in computed:
         operator = use.partition(" of ")[2]
-        scaled = [place for each, place in left if _type(each) == _type(constant)]
+        scaled = [place for _, place in left if place.endswith(_WEIGHTED)]
         if scaled and operator in _SCALING:
             operators = ", ".join(dict.fromkeys([place.partition(" of ")[2] for place in scaled]))
             text = f"{operator} folded into weights of {operators}"
@@ -209,10 +214,6 @@ def constant_details(graph: GraphComparison, region: Region, *, is_scaling_only:
         elif not is_scaling_only:
             details.append(Detail(f"constant {constant.name}", use, f"in {into}" if into else None))
     return details
-
-
-def _type(constant: GraphConstant) -> int | None:
-    return constant.tensor.data_type if isinstance(constant.tensor, Tensor) else None
 
 
 def _find_counterpart(

@@ -48,7 +48,7 @@ class Environment:
         self._python = Path(sys.executable) if python is None else python
         self._cache = cache
         names = sorted(set(PACKAGES.values()))
-        self.versions: dict[str, str] = json.loads(self._run(["-c", _VERSIONS, *names]))
+        self.versions: dict[str, str] = json.loads(self.run(["-c", _VERSIONS, *names]))
         """Of the packages that are installed there."""
 
     def optimized(self, optimizer: str, model: Path) -> Path:
@@ -63,7 +63,7 @@ class Environment:
         if not output.exists():
             self._cache.mkdir(parents=True, exist_ok=True)
             made = output.with_suffix(".part")
-            self._run(["-P", HERE / "optimizing.py", optimizer, model.resolve(), made.resolve()])
+            self.run(["-P", HERE / "optimizing.py", optimizer, model.resolve(), made.resolve()])
             made.rename(output)
         return output
 
@@ -77,7 +77,7 @@ class Environment:
         listed = self._cache / "pairs.json"
         self._cache.mkdir(parents=True, exist_ok=True)
         listed.write_text(json.dumps([[str(one.resolve()), str(other.resolve())] for one, other in pairs]))
-        found: list[list[list[str]]] = json.loads(self._run(["-P", HERE / "onnxsim_diff.py", listed.resolve()]))
+        found: list[list[list[str]]] = json.loads(self.run(["-P", HERE / "onnxsim_diff.py", listed.resolve()]))
         return found
 
     def _version(self, package: str) -> str:
@@ -85,7 +85,8 @@ class Environment:
             raise MissingError(f"{package} is not installed there; name an environment that has it with --python")
         return self.versions[package]
 
-    def _run(self, arguments: Sequence[str | Path]) -> str:
+    def run(self, arguments: Sequence[str | Path]) -> str:
+        """Run the interpreter with some arguments; return its output."""
         try:
             run = subprocess.run(
                 [self._python, *arguments],

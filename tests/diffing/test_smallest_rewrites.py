@@ -144,3 +144,16 @@ def test_a_factor_that_is_part_of_the_weights_now_is_told_as_such() -> None:
     assert found.members[0].details == (
         Detail("Mul folded into weights of Gemm", "b2", "input 1 of Gemm, input 2 of Gemm"),
     )
+
+
+def test_an_input_that_uses_an_equal_constant_now_absorbs_no_neighbour() -> None:
+    text = LAYERS.replace(
+        "<float[4,4] w1", "<float[4] o = {5,6,7,8}, float[4] p = {5,6,7,8}, float[4] z = {0,0,0,0}, float[4,4] w1"
+    )
+    base = model_of(text.replace("h = Tanh(a1)", "k = Div(a1, o)\n d = Div(k, p)\n e = Add(d, z)\n h = Tanh(e)"))
+    gone = text.replace("float[4] p = {5,6,7,8}, float[4] z = {0,0,0,0}, ", "")
+    target = model_of(gone.replace("h = Tanh(a1)", "k = Div(a1, o)\n d = Div(k, o)\n h = Tanh(d)"))
+    assert {(each.kind, each.pattern) for each in diff(base, target).events} == {
+        ("eliminated", "Add"),
+        ("merged", "constants"),
+    }
