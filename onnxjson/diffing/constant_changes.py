@@ -15,7 +15,7 @@ from onnxjson.diffing.weight_changes import TensorChange
 from onnxjson.model.document import Function, SparseTensor, Tensor
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.operators import operator_name
-from onnxjson.model.quantized import quantized_weight
+from onnxjson.model.quantized import has_quantized_weights, quantized_weight
 
 _NAME: Final = Tensor.__struct_fields__.index("name")
 _LOCATION: Final = Tensor.__struct_fields__.index("data_location")
@@ -54,18 +54,24 @@ def _initializers(graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], 
         known = set(found)
         pair_by_name([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
         different += found.keys() - known
+    is_quantized = bool(different) and all(
+        [has_quantized_weights(side) for side in (graph.pair.base, graph.pair.target)]
+    )
     for position in different:
-        _pair(graph, bulk, position, found[position], base[position], target[found[position]])
+        _pair(graph, bulk, position, found[position], base[position], target[found[position]], is_quantized)
     finish_list(graph, "initializer", "initializers", found.items())
 
 
-def _pair(graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor) -> None:
+def _pair(
+    graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor, is_quantized: bool
+) -> None:
     paths = f"/initializer/{position}", f"/initializer/{there}"
     weights = graph.context.weights
     changed = weights.compare(one, other)
     if changed is not None:
         pair = graph.pair
-        found = [quantized_weight(*each) for each in ((pair.base, one.name or ""), (pair.target, other.name or ""))]
+        sides = ((pair.base, one.name or ""), (pair.target, other.name or "")) if is_quantized else ()
+        found = [quantized_weight(*each) for each in sides] or [None, None]
         # Of a weight whose elements changed, its scales say no more.
         if found[0] and found[1] and (found[0].elements == found[1].elements or one.name == found[0].elements.name):
             changed = changed._replace(details=(*changed.details, *weights.through_scales(found[0], found[1])))

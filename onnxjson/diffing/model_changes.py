@@ -47,10 +47,12 @@ def _add(context: DiffContext, kind: Kind, pattern: str, address: str, details: 
 
 
 def _metadata(context: DiffContext, name: str, old: Any, new: Any) -> None:
+    if old == new:
+        return
     details = (Detail(name, old, new),) if name == "doc_string" else field_details(old, new, "metadata")
-    if not details and old != new and sorted(old, key=repr) == sorted(new, key=repr):
+    if not details and sorted(old, key=repr) == sorted(new, key=repr):
         add_reordering(context, f"/{name}", f"/{name}", name, 1, -1)
-    elif old != new:
+    else:
         _add(context, "metadata-changed", f"model {name}", f"/{name}", details or (Detail("metadata"),))
 
 

@@ -97,6 +97,11 @@ def _numbers(tensor: Tensor, read: Read) -> "NDArray[Any] | None":
     return numpy.concatenate([each.astype(numpy.float64) for each in pieces])
 
 
+def has_quantized_weights(scope: Scope) -> bool:
+    """Whether `quantized_weight` can find any."""
+    return any([node.op_type in _SLOTS for node in scope.graph.node])
+
+
 def quantized_weight(scope: Scope, name: str) -> QuantizedWeight | None:
     """Return the weight of which a constant is the elements, the scales or the zero points; None for others."""
     for position, slot in scope.uses(name):

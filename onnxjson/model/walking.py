@@ -26,15 +26,20 @@ Whole = TypeVar("Whole", bound=Record)
 
 def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
     """Yield every record of a kind in `record`, itself included, the outer before the inner, in the order of fields."""
-    pending: list[Record] = [record]
+    pending: list[Record | Sequence[Found]] = [record]
     barren: dict[int, bool] = {}
     while pending:
         current = pending.pop()
+        if not isinstance(current, Record):
+            yield from current
+            continue
         if isinstance(current, kind):
             yield current
         for name, repeated in reversed(fields_leading_to(type(current), kind)):
             value = getattr(current, name)
-            if repeated and value:
+            if repeated and value and isinstance(value[0], kind) and not fields_leading_to(type(value[0]), kind):
+                pending.append(value)
+            elif repeated and value:
                 pending += reversed(_fertile(value, kind, barren))
             elif not repeated and value is not None:
                 pending.append(value)
