@@ -253,9 +253,10 @@ SHOWN: Final = 20
 
 def is_internal(error: Exception) -> bool:
     """Whether the failure is a bug of this program."""
-    from onnxjson.model.errors import OnnxJsonError
+    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
 
-    return not isinstance(error, (OnnxJsonError, click.ClickException, click.Abort, OSError, MemoryError))
+    expected = (OnnxJsonError, click.ClickException, click.Abort, OSError)
+    return not isinstance(error, expected) and not is_out_of_memory(error)
 
 
 def report_failure(error: Exception) -> int:
@@ -299,7 +300,7 @@ _OS_CODES: Final = {FileNotFoundError: MISSING, PermissionError: PERMISSION}
 
 def _code_and_text(error: Exception) -> tuple[int, str]:
     """The exit code of a failure, and its line."""
-    from onnxjson.model.errors import OnnxJsonError
+    from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
 
     match error:
         case OnnxJsonError():
@@ -309,7 +310,7 @@ def _code_and_text(error: Exception) -> tuple[int, str]:
             command = context.command_path if context is not None else "onnxjson"
             text = f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
             return USAGE, text
-        case MemoryError():
+        case _ if is_out_of_memory(error):
             return LIMIT, "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
             place = f"{error.filename}: " if error.filename else ""

@@ -81,6 +81,11 @@ class Conflict(msgspec.Struct, frozen=True):
     theirs: Any
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was too small, also to load a library."""
+    return isinstance(error, MemoryError) or (isinstance(error, ImportError) and "failed to map" in str(error))
+
+
 class OnnxJsonError(Exception):
     """The base of all errors that the package raises deliberately."""
 

@@ -203,16 +203,17 @@ class Inputs:
             inner = declared.sequence_type.elem_type
             return tuple([self._of_type(each, inner, draw) for _ in range(_ITEMS)])
         data_type = 0 if declared.tensor_type is None else declared.tensor_type.elem_type or 0
-        shape, name = self.shapes.by_name[each.name], visible(each.name)
+        shape, name = self.shapes.by_name[each.name], each.name
         if shape is None:
+            name = visible(name)
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
         dims = self.shapes.dimensions.sized(shape, draw.sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > RANDOM_INPUT_BYTES:
-            raise FeedError(f'"{name}" would have the shape {list(dims)}; choose smaller sizes with --dim')
+            raise FeedError(f'"{visible(name)}" would have the shape {list(dims)}; choose smaller sizes with --dim')
         try:
             return from_numpy(self._array(each, data_type, dims, draw))
         except (TypeError, ValueError) as error:  # no such dtype; more than 64 dims
-            raise FeedError(f'"{name}": {error}') from None
+            raise FeedError(f'"{visible(name)}": {error}') from None
 
     def _array(self, each: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":
         import numpy
@@ -252,19 +253,22 @@ class Inputs:
     ) -> "NDArray[Any] | None":
         fill = self._requested(each, self._input_options.fills)
         limits = self._requested(each, self._input_options.ranges)
-        name = visible(each.name)
         if data_type == STRING:
             if set(each.names) & {*self._input_options.fills, *self._input_options.ranges}:
-                raise FeedError(f'"{name}" has strings, not numbers; give it a value with --input')
+                raise FeedError(f'"{visible(each.name)}" has strings, not numbers; give it a value with --input')
             return None
         try:
             if fill is not None:
                 return random_values.constant_array(data_type, dims, fill)
             return None if limits is None else random_values.random_within(data_type, dims, limits, generator)
         except ValueError as error:
-            raise FeedError(f'"{name}" is {format_data_type(data_type)}, {error}; choose another value') from None
+            raise FeedError(
+                f'"{visible(each.name)}" is {format_data_type(data_type)}, {error}; choose another value'
+            ) from None
 
     def _requested(self, each: Input, requests: Mapping[str, Any]) -> Any:
+        if not requests:
+            return None
         named = [requests[name] for name in each.names if name is not None and name in requests]
         return named[0] if named else requests.get(EVERY)
 

@@ -5,6 +5,7 @@ The same seed always leads to the same elements.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onnxjson.model.document import Node
@@ -68,6 +69,7 @@ def _floats(shape: tuple[int, ...], generator: "Generator", spread: Spread) -> "
     return generator.standard_normal(shape) * (8.0 if spread == "wide" else 1.0)
 
 
+@cache
 def integer_limits(dtype: "numpy.dtype[Any]") -> tuple[int, int] | None:
     """Return minimum and maximum of a dtype of integers or bools, None for other dtypes."""
     import ml_dtypes
@@ -84,6 +86,7 @@ def integer_limits(dtype: "numpy.dtype[Any]") -> tuple[int, int] | None:
     return int(info.min), int(info.max)
 
 
+@cache
 def float_limits(dtype: "numpy.dtype[Any]") -> tuple[float, float]:
     """Return the least and the greatest finite number of a floating-point or complex dtype."""
     import ml_dtypes

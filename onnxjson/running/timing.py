@@ -66,6 +66,9 @@ def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tasks.NodeTime]
 
 _OFF: Final = "off"
 
+_STARTS_SECONDS: Final = 3.0
+"""Seconds after which sessions are opened no more: the times of slow starts differ little."""
+
 _BLOCKS: Final = 5
 """Number of turns of each session, if only one is open at a time."""
 
@@ -160,7 +163,10 @@ def _time_starts(task: tasks.RaceTask, numbers: list[int], emit: Emit, sanitize:
     if not task.starts:
         return
     offline = {number: _offline(task.runners[number], Path(f"offline-{number}.onnx")) for number in numbers}
-    for _ in range(task.starts):
+    until = time.monotonic() + _STARTS_SECONDS
+    for lap in range(task.starts):
+        if lap and time.monotonic() > until:
+            break
         for number in numbers:
             emit(tasks.Started(runner=number, seconds=_start(task.runners[number], sanitize), offline=False))
             before = offline[number]

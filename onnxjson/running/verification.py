@@ -263,8 +263,10 @@ class Verifier:
         for chosen in itertools.product(*choices):
             dims = {**plan.input_options.dims, **dict(chosen)}
             input_options = msgspec.structs.replace(plan.input_options, dims=dims)
+            inputs = self.models.inputs(input_options, self.worker)
             for number, each in enumerate(sets):
-                inputs = self.models.inputs(input_options, self.worker)
+                if number and each.inputs:  # the given values of the former set have fixed the sizes
+                    inputs = self.models.inputs(input_options, self.worker)
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
                 own = (*cycle[turn:], *cycle[:turn])

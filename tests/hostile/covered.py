@@ -10,19 +10,26 @@ from pathlib import Path
 MODULES = (
     "onnxjson/model/display.py",
     "onnxjson/storage/external.py",
+    "onnxjson/storage/external_files.py",
     "onnxjson/storage/identity.py",
+    "onnxjson/storage/pruning.py",
     "onnxjson/storage/saving.py",
     "onnxjson/storage/state.py",
+    "onnxjson/running/expansion.py",
+    "onnxjson/running/sandbox.py",
     "onnxjson/running/server_process.py",
     "onnxjson/running/worker.py",
     "onnxjson/running/worker_protocol.py",
     "tui/onnxjson_tui/session/journal.py",
+    "tui/onnxjson_tui/session/recording.py",
     "tui/onnxjson_tui/session/recovery.py",
 )
 
 TESTS = (
     "tests/model/test_display.py", "tests/model/test_suggestions.py", "tests/storage/test_external.py",
-    "tests/storage/test_saving.py", "tests/storage/test_state.py", "tests/storage/test_rare_errors.py",
+    "tests/storage/test_external_files.py", "tests/storage/test_saving.py", "tests/storage/test_weights.py",
+    "tests/hostile/bounds/test_bounds.py", "tests/running/test_sandbox.py", "tests/running/test_model_run.py",
+    "tests/tui/test_session.py", "tests/storage/test_state.py", "tests/storage/test_rare_errors.py",
     "tests/running/test_worker.py", "tests/running/test_worker_server.py",
     "tests/running/test_rare_workers.py", "tests/running/test_scratch.py", "tests/running/test_box.py",
     "tests/tui/test_journal.py", "tests/tui/test_rare_journals.py",

@@ -157,6 +157,8 @@ class Columns:
         self._copies = self._positions([known[key] for key in known if key[1] in ("Identity", "Cast")])
 
     def _is_one_of(self, operators: list[int]) -> NDArray[np.bool_]:
+        if not operators:
+            return np.zeros(len(self.operator), np.bool_)
         found: NDArray[np.bool_] = np.isin(self.operator, np.array(operators, np.int64))
         return found
 

@@ -250,15 +250,17 @@ class EditedModel:
 
     def _go_to(self, model: Model, patch: Patch, step: Step | None) -> bool:
         """Set the current model; return whether nodes or graphs were added, removed or moved."""
-        followed = self._index is not None and follow(self._index, model, patch.root)
-        if not followed and self._index is not None:
-            self._index, self._former_index = None, self._index
+        index, self._index = self._index, None  # an index that fails on the way belongs to no model
+        if index is not None and follow(index, model, patch.root):
+            self._index = index
+        elif index is not None:
+            self._former_index = index
+        lost = self.places.follow(patch)
         self._model = model
         self.revision += 1
-        lost = self.places.follow(patch)
         if step is not None:
             self._lost[id(step)] = lost
-        return not followed
+        return self._index is None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -121,8 +121,12 @@ class Journal:
             self.size += len(data)
             self._is_dirty = True
             if self._thread is None:
-                self._thread = threading.Thread(target=self._sync_later, name="journal", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._sync_later, name="journal", daemon=True)
+                try:
+                    thread.start()
+                    self._thread = thread
+                except RuntimeError:  # the system starts no more threads
+                    self._sync()
             self._changed.notify_all()
 
     def sync(self) -> None:

@@ -25,6 +25,13 @@ MOST_BYTES: Final = 64 * 2**20
 HASHED_AT_ONCE: Final = 32 * 2**20
 """Maximum bytes of a file whose hash is in the header; a thread computes that of a bigger file later."""
 
+_FAILURES: Final = (OnnxJsonError, MemoryError)
+"""A step that cannot be recorded for such a reason is made all the same."""
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or "not enough memory"
+
 
 @dataclass(eq=False)
 class Base:
@@ -48,7 +55,7 @@ class Base:
         """Return the SHA-256 of the file; None if it cannot be read, or was changed since."""
         try:
             return self.identity.sha256
-        except (OnnxJsonError, MemoryError):
+        except _FAILURES:
             return None
 
     def header(self, *, hashed: bool) -> Header:
@@ -151,8 +158,8 @@ class Recorder:
             return False
         try:
             self.journal.append(line)
-        except OnnxJsonError as error:
-            self.trouble = str(error)
+        except _FAILURES as error:
+            self.trouble = _reason(error)
             return False
         return True
 
@@ -161,8 +168,8 @@ class Recorder:
             return False
         try:
             line, table = self._line(step, patch)
-        except OnnxJsonError as error:
-            self.trouble = f"the step cannot be written to the journal: {error}"
+        except _FAILURES as error:
+            self.trouble = f"the step cannot be written to the journal: {_reason(error)}"
             return False
         if not self._write(line):
             return False
@@ -173,8 +180,8 @@ class Recorder:
         small = self._base.identity.size <= HASHED_AT_ONCE
         try:
             self.journal = begin(self._base.header(hashed=small))
-        except OnnxJsonError as error:
-            self.trouble = str(error)
+        except _FAILURES as error:
+            self.trouble = _reason(error)
             return False
         if not small:
             arguments = (self._base, self.journal)
@@ -207,8 +214,8 @@ class Recorder:
                 self.journal.append(line)
                 self._made = [None]
                 self._limit = max(MOST_BYTES, 2 * self.journal.size)
-        except OnnxJsonError as error:
-            self.trouble = str(error)
+        except _FAILURES as error:
+            self.trouble = _reason(error)
         if self.trouble:
             # The old journal is better than none.
             if self.journal is not None:
@@ -239,5 +246,5 @@ def _append_hash(base: Base, journal: Journal) -> None:
     if sha256 is not None:
         try:
             journal.append(Line(sha256=sha256))
-        except OnnxJsonError:
+        except _FAILURES:
             return  # The session has ended, or the disk is full, which the next step reports.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from onnxjson.model.display import visible
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -124,7 +124,11 @@ class Jobs:
             else:
                 self._post(answer, lambda: done(result))
 
-        threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
+        try:
+            threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
+        except RuntimeError as error:  # the system starts no more threads
+            del self._jobs[group]
+            raise MemoryError from error
         self._tick(job)
         return job
 
@@ -220,11 +224,13 @@ class Jobs:
 
 def is_own_error(error: BaseException) -> bool:
     """Whether an error is internal, and not caused by the user's request."""
-    return not isinstance(error, OnnxJsonError | OSError)
+    return not isinstance(error, OnnxJsonError | OSError) and not is_out_of_memory(error)
 
 
 def error_text(error: BaseException) -> str:
     """Return an error as a message for the footer."""
+    if is_out_of_memory(error):
+        return "not enough memory; nothing was changed"
     if is_own_error(error):
         return f"internal error of onnxjson, nothing was changed: {type(error).__name__}: {error}"
     return str(error)

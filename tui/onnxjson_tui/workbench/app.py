@@ -136,6 +136,10 @@ class WorkbenchApp(App[int], inherit_bindings=False):
             self.sessions.append(session)
         return screen
 
+    def _fatal_error(self) -> None:
+        """Exit without the traceback of Textual: `run_program` raises the error."""
+        self._close_messages_no_wait()
+
     async def on_mount(self) -> None:
         """Show the first screen."""
         await self.push_screen(self._first)

@@ -69,6 +69,12 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+    if app._exception is not None:
+        from onnxjson.cli import output
+
+        if any(session.is_changed for session in app.sessions):
+            output.talk("onnxjson: unsaved edits are kept; open the model again to recover them", always=True)
+        raise app._exception
     if app.failures:
         print(f"onnxjson: {len(app.failures)} internal errors were shown", file=sys.stderr)  # noqa: T201
     return code or app.return_code or 0
