@@ -116,6 +116,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("--dry-run", "Write nothing; show what would change."),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
+        options.max_nodes,
         external_data.with_external,
         reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,

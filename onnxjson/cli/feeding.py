@@ -104,6 +104,7 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
             "--memory SIZE",
             "Memory that the run may allocate; at least 64 times the size of the model and its inputs. Default: 768M.",
         ),
+        options.max_nodes,
         options.trust_links,
     )
     return options.gathered(declared, _feeding, "feeding")

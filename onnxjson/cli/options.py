@@ -19,7 +19,7 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 FORMS: Final = ("onnx", "json", "protojson")
 _GROUPS: Final[dict[str, str]] = {
     "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
-    "Execution": "--level --provider --threads --parallel --session --engine --timeout --memory",
+    "Execution": "--level --provider --threads --parallel --session --engine --timeout --memory --max-nodes",
     "Timing": "--repeat --warm-up --profile --profile-events --placement --seconds --tune",
     "Passes": "--pass --recipe --until --skip --keep-going --max-size --variant --preset --score",
     "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
@@ -290,6 +290,23 @@ tolerance = several(
     "--tolerance DTYPE=REL[,ABS]",
     "Elements are equal if |a - b| <= ABS + REL * |a|; DTYPE `all` means every floating-point type.",
     "tolerances",
+)
+
+
+def _allow_nodes(ctx: click.Context, _param: click.Parameter, nodes: int | None) -> None:
+    if nodes is not None:
+        from onnxjson.running.expansion import ALLOWED_NODES
+
+        token = ALLOWED_NODES.set(nodes)
+        ctx.call_on_close(lambda: ALLOWED_NODES.reset(token))
+
+
+max_nodes = option(
+    "--max-nodes N",
+    "Nodes that calls of functions may expand to; default: 500,000, or 20,000 in a run.",
+    type=click.IntRange(1),
+    expose_value=False,
+    callback=_allow_nodes,
 )
 
 

@@ -209,7 +209,10 @@ class Inputs:
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
         dims = self.shapes.dimensions.sized(shape, draw.sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > RANDOM_INPUT_BYTES:
-            raise FeedError(f'"{visible(name)}" would have the shape {list(dims)}; choose smaller sizes with --dim')
+            raise FeedError(
+                f'"{visible(name)}" would have the shape {list(dims)}, more than {RANDOM_INPUT_BYTES >> 30} GiB; '
+                "choose smaller sizes with --dim, or a value with --input"
+            )
         try:
             return from_numpy(self._array(each, data_type, dims, draw))
         except (TypeError, ValueError) as error:  # no such dtype; more than 64 dims

@@ -20,6 +20,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running import worker_protocol as protocol
+from onnxjson.running.expansion import ALLOWED_NODES
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
 from onnxjson.storage.identity import reading_errors
 from onnxjson.storage.remote import fetch_for
@@ -217,6 +218,7 @@ class Worker:
 
     def _exchange(self, request: protocol.Request, blob: bytes) -> tuple[protocol.Answer, bytes]:
         # About 40 s for a model of 2 GB to pass through both pipes.
+        request = msgspec.structs.replace(request, nodes=ALLOWED_NODES.get())
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
             try:

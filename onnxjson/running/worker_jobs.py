@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
-from onnxjson.running.expansion import ExpansionError, refuse_expansion
+from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
 from onnxjson.running.worker_protocol import Answer, Request
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def prepare(request: Request) -> None:
 
 def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     """Run the job of a request on a serialized model, or on a file (only checks, for external data or over 2 GB)."""
+    ALLOWED_NODES.set(request.nodes)
     if request.job == "check":
         return _check(subject), b""
     if request.job == "text":

@@ -64,6 +64,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[bytes, ...] = ()
     """Files and whole folders that the job may read in addition to those that every job may read."""
     devices: bool = False
+    nodes: int | None = None
+    """See `onnxjson.running.expansion.ALLOWED_NODES`."""
     trusted: bool = False
     """Whether the job runs without the box of `onnxjson.running.box`; only for the user's own code."""
     environment: tuple[tuple[bytes, bytes], ...] = ()

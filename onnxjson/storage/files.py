@@ -112,7 +112,10 @@ def bind_digests(model: Model, *, folder: Path | None, weights_from: str | Path 
 
 def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[errors.Finding, ...]]:
     if source.size > MESSAGE_BYTES:
-        raise errors.LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {MESSAGE_BYTES:,}")
+        raise errors.LimitError(
+            f"{name} has {source.size:,} bytes; protobuf reads no more than {MESSAGE_BYTES:,}; "
+            "keep its weights outside, as `onnxjson convert --externalize` does"
+        )
     with _content(source) as data:
         return _parse_binary(data, source, name)
 

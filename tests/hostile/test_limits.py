@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
+from onnxjson.model.limits import EXPANDED_RUN_NODES
+from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
 from tests.cli.running import run
 from tests.hostile import binaries
 from tests.hostile.bounds.cases import calls, expansion, inputs, model
@@ -64,8 +66,8 @@ LIMITS: dict[str, tuple[Callable[[], None], str, int, str]] = {
     "levels of a text": (deep_text, "fmt a.onnx.json", 65, "256 levels"),
     "characters of a pattern of names": (good, f"show a.onnx re:{'a' * 501}", 2, "500 are allowed"),
     "levels of a pattern": (good, f"find a.onnx {'Relu(' * 70}_{')' * 70}", 71, "60 levels"),
-    "nodes after calls, in a run": (expanding, "run a.onnx", 76, "20,000; `onnxjson rewrite inline"),
-    "nodes after calls, in an analysis": (expanding, "rewrite infer-shapes a.onnx -o out.onnx", 76, "500,000"),
+    "nodes after calls, in a run": (expanding, "run a.onnx", 76, "20,000 (--max-nodes); `onnxjson rewrite inline"),
+    "nodes after calls, in an analysis": (expanding, "rewrite infer-shapes a.onnx -o out.onnx", 76, "(--max-nodes)"),
     "memory that a run allocates": (lambda: expansion(HERE, 30), "run a.onnx", 76, "--memory"),
     "seconds of a run": (lambda: inputs(HERE, 3_000), "run a.onnx --timeout 0.1", 71, "--timeout"),
     "bytes of a random input": (huge, "run a.onnx", 65, "--dim"),
@@ -95,8 +97,39 @@ def test_what_is_beyond_a_limit_is_refused_with_its_name(
     assert not Path("out.onnx").exists()
     row = table()[name]
     assert row[1] == str(exit_code)
-    for option in re.findall(r"--[a-z-]+", part):
-        assert f"`{option}`" in row[2]
+    options = re.findall("`(--[a-z-]+|onnxjson [a-z -]+)`", row[2])
+    assert all(option in result.stderr for option in options), result.stderr
+    assert options or row[2] == "none"
+    limit = re.match("[0-9,]+", row[0])
+    assert {"--memory", "--timeout", "--allow-sparse", "--trust-links"} & {*options} or (
+        limit is not None and limit[0] in result.stderr
+    ), result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run a.onnx", "rewrite inline-functions a.onnx -o out.onnx", "check --deep a.onnx", "verify a.onnx a.onnx"],
+)
+def test_max_nodes_is_the_limit_of_every_command_that_replaces_calls(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls(HERE, 3)
+    result = run(*command.split(), "--max-nodes", "14")
+    assert result.exit_code in (1, 76)
+    assert "expand to 15 nodes, more than the limit of 14 (--max-nodes)" in result.stdout + result.stderr
+    assert run(*command.split(), "--max-nodes", "15").exit_code == 0
+    assert run(*command.split()).exit_code == 0
+
+
+def test_max_nodes_also_raises_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls(tmp_path, 15)
+    data = (tmp_path / "a.onnx").read_bytes()
+    with pytest.raises(ExpansionError):
+        refuse_expansion(data, EXPANDED_RUN_NODES)
+    token = ALLOWED_NODES.set(70_000)
+    refuse_expansion(data, EXPANDED_RUN_NODES)
+    ALLOWED_NODES.reset(token)
 
 
 def test_the_page_has_every_limit_that_is_tested_and_no_other() -> None:

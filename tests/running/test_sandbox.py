@@ -1,6 +1,7 @@
 """Models evaluated in the guarded process, values of every dtype in and out."""
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -12,9 +13,11 @@ import onnxjson
 from onnxjson import Model
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.errors import WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.running import sandbox, tasks
 from onnxjson.running.random_values import random_array
-from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
+from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task, execute, execute_all
 from onnxjson.running.values import Value
 from onnxjson.running.worker import Worker
 
@@ -183,3 +186,37 @@ def test_nothing_is_evaluated_in_this_process() -> None:
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), 'evaluators are loaded'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def answering(error: BaseException) -> Worker:
+    def run_contained(*_: object) -> None:
+        raise error
+
+    return SimpleNamespace(run_contained=run_contained)  # type: ignore[return-value]
+
+
+def test_an_interruption_keeps_what_was_reported() -> None:
+    subject = tasks.Subject(model=b"")
+    race = tasks.RaceTask(runners=(tasks.Runner(subject=subject, settings=tasks.Settings(), feed=b""),))
+    assert execute(answering(KeyboardInterrupt()), race) == ((), "", True)
+
+
+def test_tasks_that_cannot_be_started_say_so_and_an_interruption_ends_all() -> None:
+    series = [evaluation_task(identity(1), [])] * 2
+    found = execute_all(answering(WorkerError("no process")), series)
+    assert [each.problem for each in found] == ["could not be started: no process"] * 2
+    with pytest.raises(KeyboardInterrupt):
+        execute_all(answering(KeyboardInterrupt()), series)
+
+
+def test_tasks_share_a_process_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = [evaluation_task(identity(1), [])] * 2
+    assert sandbox._batch(series) == series
+    monkeypatch.setattr(sandbox, "_BATCH_BYTES", 1)
+    assert sandbox._batch(series) == series[:1]
+
+
+def test_reports_outside_a_task_and_times_are_no_results() -> None:
+    timed = tasks.Timed(seconds=1.0)
+    assert sandbox._by_task([timed, tasks.Began(task=0), timed]) == [(timed,)]
+    assert sandbox._results(0, sandbox.Outcome((timed,), "", False)) == Results(None, "", ())

@@ -661,3 +661,45 @@ def test_the_file_of_a_compiled_node_goes_along_with_the_model(tmp_path: Path) -
             copy_files(_compiled(hostile), tmp_path / "a", tmp_path / "b")
     with pytest.raises(OutputError, match="has tensors of the model"):
         onnxjson.save(_compiled("m_qnn.bin"), tmp_path / "a" / "m_qnn.bin")
+
+
+def test_files_next_to_a_model_that_moves_are_left_behind(folders: tuple[Path, Path]) -> None:
+    here, there = folders
+    assert external_files.left_behind(NAMING_BOTH, here / "m.onnx", here / "n.onnx") == ()
+    assert external_files.left_behind(NAMING_BOTH, here / "m.onnx", there / "m.onnx") == locations(NAMING_BOTH)
+
+
+def test_a_file_is_data_of_a_model_under_any_name(folders: tuple[Path, Path]) -> None:
+    here, _ = folders
+    (here / "other.bin").hardlink_to(here / "w.bin")
+    assert external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+    (here / "other.bin").unlink()
+    assert not external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+    (here / "other.bin").write_bytes(b"")
+    assert not external_files.is_data_of(here / "other.bin", NAMING_BOTH, here)
+
+
+def test_an_existing_data_file_is_refused_even_if_no_tensor_moves(tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(b"mine")
+    with pytest.raises(OutputError, match="already exists"):
+        externalize(model_of(raw("w", 1)), tmp_path / "w.data")
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_copy_that_another_process_makes_first_counts_if_it_is_the_same(
+    folders: tuple[Path, Path], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = folders
+    data = (here / "w.bin").read_bytes()
+
+    def save(path: Path, *_: Any, **__: Any) -> None:
+        path.write_bytes(data if same else data[::-1])
+        raise OutputError(f"{path} already exists")
+
+    monkeypatch.setattr(external_files, "save_file", save)
+    model = model_of(raw("inside"), elsewhere("a", "w.bin", count=20))
+    if same:
+        assert copy_files(model, here, there) == (there / "w.bin",)
+    else:
+        with pytest.raises(OutputError):
+            copy_files(model, here, there)

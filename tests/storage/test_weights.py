@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -420,3 +421,13 @@ def test_a_text_whose_blob_was_removed_is_still_saved_where_it_is(tmp_path: Path
     with pytest.raises(MissingInputError):
         onnxjson.save(read, tmp_path / "there" / "m.onnx.json", weights="keep")
     assert not (tmp_path / "there" / "m.onnx.json").exists()
+
+
+def test_pruning_a_text_without_blobs_or_without_their_folder_removes_nothing(
+    tmp_path: Path, model: onnxjson.Model
+) -> None:
+    onnxjson.save(model, tmp_path / "m.onnx.json")
+    assert prune_blobs(tmp_path / "m.onnx.json") == []
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    shutil.rmtree(tmp_path / "m.blobs")
+    assert prune_blobs(tmp_path / "m.onnx.json") == []

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
+from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.model.errors import FileError
+from onnxjson.model.payloads import Data
 from onnxjson_tui.session import journal as journals
 from onnxjson_tui.session.journal import Header, Journal, Line, StepLine, begin, encoded, lock_abandoned
-from onnxjson_tui.session.recovery import Abandoned
+from onnxjson_tui.session.recovery import Abandoned, _find_payloads
 from tests.editing.random_models import random_model
 from tests.tui.sessions import opened, saved
 
@@ -179,3 +181,13 @@ def test_steps_that_write_files_and_payloads_of_the_model_are_found(tmp_path: Pa
     assert replayed.model == changed
     assert replayed.made[0].files == {}
     found.release()
+
+
+def test_only_payloads_of_the_hash_are_found() -> None:
+    contents = [bytes([size]) * 4 * size for size in (100, 200, 200)]
+    tensors = [onnxjson.Tensor(dims=(len(each) // 4,), data_type=1, raw_data=each) for each in contents]
+    model = onnxjson.Model(graph=onnxjson.Graph(initializer=tuple(tensors)))
+    known: dict[str, Data] = {}
+    _find_payloads({"0" * 64: 800, sha256_of(contents[0]): 400}, model, known)
+    assert list(known.values()) == contents[:1]
+    _find_payloads(dict.fromkeys(known, 4), model, known)

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from onnx import ModelProto
 
 from onnxjson.running import engines, expansion
 from tests.cli.running import Result, run
@@ -70,6 +71,17 @@ def test_expansion_counts_nodes_of_subgraphs_and_functions_that_call_themselves_
         expansion.refuse_expansion(data, 14)
     expansion.refuse_expansion(data, 15)
     expansion.refuse_expansion(data.replace(b"Relu", b"f0f0"), 15)
+
+
+def test_expansion_counts_nodes_of_subgraphs_in_a_file(tmp_path: Path) -> None:
+    calls(tmp_path, 3)
+    made = ModelProto.FromString((tmp_path / "a.onnx").read_bytes())
+    call = made.graph.node.pop()
+    made.graph.node.add(op_type="If").attribute.add(name="then_branch").g.node.append(call)
+    made.graph.node.add(op_type="Many").attribute.add(name="graphs").graphs.add().node.append(call)
+    (tmp_path / "b.onnx").write_bytes(made.SerializeToString())
+    with pytest.raises(expansion.ExpansionError, match="expand to 32 nodes, more than the limit of 31"):
+        expansion.refuse_expansion(str(tmp_path / "b.onnx"), 31)
 
 
 def test_a_fifo_instead_of_an_array_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
