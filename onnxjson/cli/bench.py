@@ -145,6 +145,7 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     for path in paths:
         with output.working(f"reading {path}"):
             models.append(files.load(path).model)
+            output.tell_memory(models[-1:], f"running {path}")
     known = {name for model in models for name in all_inputs(model)}
     subjects = []
     for path, model in zip(paths, models, strict=True):

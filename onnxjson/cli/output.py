@@ -20,6 +20,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,7 @@ from onnxjson.model.display import ELLIPSIS, unprintable, visible
 from onnxjson.model.display import counted as counted
 
 if TYPE_CHECKING:  # loaded where it is needed: --help is printed without msgspec
+    from onnxjson.model.document import Model
     from onnxjson.model.errors import Finding, OnnxJsonError
 
 PATIENCE: Final = 1.0
@@ -41,6 +43,8 @@ VERBOSE: Final = "onnxjson.cli.output.verbose"
 """The same for ``--verbose``, where a command has no meaning of its own for it."""
 
 _REFRESH: Final = 0.25
+_MANY_BYTES: Final = 10_000_000
+"""Bytes from which a line of progress says how many were read or written."""
 _CLEAR: Final = "\r\x1b[2K"
 _drawing: Final = threading.RLock()
 _shown: Final[list[str]] = []
@@ -218,18 +222,43 @@ _in_progress: Final[list[list[str]]] = []
 def _show_after_a_second(done: threading.Event) -> None:
     from onnxjson.rendering import tables
 
+    started, before = time.monotonic(), _moved_bytes()
     if done.wait(PATIENCE):
         return
     for frame in itertools.cycle("-\\|/"):
         with _drawing:
-            width = shutil.get_terminal_size().columns - len("- x")
+            counts = zip(_moved_bytes(), before, ("read", "written"), strict=False)
+            moved = [f", {tables.size(now - then)} {what}" for now, then, what in counts if now - then >= _MANY_BYTES]
+            far = f" ({time.monotonic() - started:.0f} s{''.join(moved)})"
+            width = shutil.get_terminal_size().columns - len("- x") - len(far)
             text = tables.cut(_in_progress[-1][0], width).replace(ELLIPSIS, "~")  # the Linux console has no ellipsis
+            text += far
             _shown[:] = [text]
             sys.stderr.write(f"{_CLEAR}{frame} {text}")
             sys.stderr.flush()
         if done.wait(_REFRESH):
             break
     _clear()
+
+
+def _moved_bytes() -> tuple[int, ...]:
+    """Bytes that this process has read and written, which Linux counts; nothing on other systems."""
+    try:
+        with open("/proc/self/io", encoding="ascii") as file:
+            return tuple([int(file.readline().split()[1]) for _ in range(2)])
+    except (OSError, ValueError, IndexError):
+        return ()
+
+
+def tell_memory(models: "Sequence[Model]", what: str) -> None:
+    """Warn, before they are run at once, of models whose weights need more memory than the machine has."""
+    from onnxjson.model.walking import stored_bytes, tensors_of
+    from onnxjson.rendering import tables
+
+    needed = sum([stored_bytes(tensor) for model in models for tensor in tensors_of(model)])
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        warn(f"{what} needs at least {tables.size(needed)} of memory, and this machine has {tables.size(there)}")
 
 
 def _colour() -> Literal[False] | None:

@@ -112,6 +112,7 @@ def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResu
     with output.working(f"reading {path}"):
         model = files.load(path).model
         sets = given_sets(model, feeding.inputs) or [DataSet(f"seed {feeding.seed}", {}, {})]
+    output.tell_memory([model], f"running {path}")
     with output.working(f"running {path}") as update:
         return run_cases(
             model,
@@ -269,6 +270,7 @@ def _verify(
     )
     models = TwoModels(base.model, target.model, (base.path, target.path))
     text = f"comparing the outputs of {base.name} and {target.name}"
+    output.tell_memory([base.model, target.model], text)
     with output.working(text) as update:
         total = (len(sets) or samples) * len(models.interface.outputs)
         for sizes in feeding.dims.values():

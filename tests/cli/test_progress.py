@@ -7,6 +7,7 @@ import time
 import pytest
 
 from onnxjson.cli import output
+from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
 
 
 class _Screen(io.StringIO):
@@ -41,3 +42,29 @@ def test_one_line_shows_the_innermost_work(monkeypatch: pytest.MonkeyPatch) -> N
     assert "\r\x1b[2Ka message\n\r\x1b[2K" in shown  # on a line of its own
     assert shown.endswith("\r\x1b[2K")
     assert output._in_progress == []
+
+
+def test_a_line_of_progress_says_how_long_and_how_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = _Screen()
+    counts = iter(range(0, 10**12, 10**9))
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(output, "PATIENCE", 0.01)
+    monkeypatch.setattr(output, "_REFRESH", 0.01)
+    monkeypatch.setattr(output, "_moved_bytes", lambda: (next(counts), 0))
+    monkeypatch.setenv("TERM", "xterm")
+    with output.working("writing w.data"):
+        _wait_for("writing w.data (0 s, 2.0 GB read)", screen)
+    monkeypatch.undo()
+    assert len(output._moved_bytes()) in (0, 2)  # Linux counts them
+
+
+def test_what_needs_more_memory_than_there_is_is_said_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = {"location": "w", "offset": "0", "length": str(4 << 50)}
+    entries = tuple([StringStringEntry(key=key, value=value) for key, value in pairs.items()])
+    tensor = Tensor(name="w", dims=(1 << 50,), data_type=1, data_location=1, external_data=entries)
+    output.tell_memory([Model(graph=Graph(initializer=(tensor,)))], "running m.onnx")
+    assert "warning: running m.onnx needs at least 4.5 PB of memory" in capsys.readouterr().err
+    output.tell_memory([Model(graph=Graph())], "running m.onnx")
+    assert not capsys.readouterr().err
