@@ -11,7 +11,7 @@ from onnxjson.diffing.matching.contents import content
 from onnxjson.model import elements, tensors
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
+from onnxjson.model.dtypes import BITS
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, even_pieces
 from onnxjson.model.tensors import is_external, location_of, needed_bytes, raw_bytes
@@ -193,19 +193,8 @@ def side_by_side(
 
 
 def number_arrays(tensor: Tensor, data: Data) -> "Iterator[NDArray[Any]]":
-    """Yield the elements as numbers that numpy can subtract: float64, complex, or integers unchanged."""
-    import numpy
-
-    data_type = tensor.data_type or 0
-    for array in tensors.arrays(data_type, data, elements.element_count(tensor.dims)):
-        if data_type in COMPLEX_PARTS:
-            yield array
-        elif data_type == BOOL:
-            yield array.astype(numpy.int64)
-        elif array.dtype.kind in "iu":
-            yield array
-        else:
-            yield array.astype(numpy.int64 if data_type in INTEGERS else numpy.float64)
+    """Yield the elements as numbers; see `onnxjson.model.tensors.numbers`."""
+    return tensors.numbers(tensor.data_type or 0, data, elements.element_count(tensor.dims))
 
 
 def order_free_hash(data: Data, data_type: int) -> int:

@@ -83,13 +83,8 @@ def resize(
 ) -> list[str]:
     """Change the size of an axis of inputs, and all constants that contain it; return remarks.
 
-    Args:
-        workspace: the model.
-        places: the axis of each input.
-        old: its size.
-        size: the new size, or a name for it.
-        partial: change what can be changed, where a node cannot be followed.
-        mixes: whether elements along the axis may be computed from each other, as those of a sequence.
+    `places` has the axis of each input, `old` its size; `partial` changes what can be changed. With `mixes`, elements
+    along the axis may be computed from each other, as those of a sequence.
 
     Raises:
         EditError: a node cannot be followed; all such nodes are named.

@@ -20,6 +20,7 @@ from onnxjson.editing.batch_axes import (
     has_batch,
     open_sizes,
     refuse_batch,
+    resized,
     size,
     without,
 )
@@ -117,7 +118,8 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
             raise BlockedError("two inputs combine the batch with other sizes in different ways")
         for slot, axis in plain:
             if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
-                raise BlockedError(OTHER_AXIS)
+                sizes = [resized(each, "batch") or "of unknown size" for each in (axis, batched[0])]
+                raise BlockedError(f"{OTHER_AXIS}: it is {sizes[0]}, not {sizes[1]}")
             call.stretch(slot, place, batched[0])
         result.append(batched[0])
     return result
@@ -286,6 +288,8 @@ def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
 def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
     """Carried values, then the values that are stacked by iteration."""
     body = bodies[0]
+    if call.tracer.mixes and [each.value for each in call.elements(0) or ()] == [call.batch]:
+        raise BlockedError(f"it runs {call.batch} times, which may be the old size")
     carried = len(call.node.input) - 2
     for place in range(carried):
         _give(call, body, 2 + place, call.needed(2 + place))

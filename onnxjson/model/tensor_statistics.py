@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.model import elements, tensors
 from onnxjson.model.document import Tensor
-from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, INTEGERS
 from onnxjson.model.elements import element_count
 
 if TYPE_CHECKING:
@@ -106,18 +105,12 @@ def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
 
 
 def number_arrays(tensor: Tensor, looked: Callable[[], None] | None = None) -> "Iterator[NDArray[Any]]":
-    """Yield the elements in flat arrays of float64 or 64-bit integers, complex ones as magnitudes, after `looked()`."""
-    import numpy
-
-    for array in _elements(tensor):
+    """Yield the elements in flat arrays of float64 or integers, complex ones as magnitudes, each after `looked()`."""
+    data = tensor.raw_data or b""
+    for array in tensors.numbers(tensor.data_type or 0, data, math.prod(tensor.dims)):
         if looked is not None:
             looked()
-        if tensor.data_type in COMPLEX_PARTS:
-            yield numpy.abs(array.astype(numpy.complex128))
-        elif tensor.data_type == BOOL or array.dtype.kind in "iu":
-            yield array if array.dtype == numpy.uint64 else array.astype(numpy.int64)
-        else:
-            yield array.astype(numpy.int64 if tensor.data_type in INTEGERS else numpy.float64)
+        yield abs(array) if array.dtype.kind == "c" else array
 
 
 class _Total:

@@ -152,6 +152,20 @@ def arrays(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
         yield to_numpy(Tensor(dims=(here,), data_type=data_type, raw_data=piece))
 
 
+def numbers(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
+    """Yield elements as `arrays` does, as numbers that numpy can subtract: float64, complex128, or integers."""
+    import numpy
+
+    for array in arrays(data_type, data, count):
+        if array.dtype.kind == "c":
+            yield array.astype(numpy.complex128)
+        elif array.dtype.kind in "iu":
+            yield array
+        else:
+            is_whole = data_type == dtypes.BOOL or data_type in dtypes.INTEGERS
+            yield array.astype(numpy.int64 if is_whole else numpy.float64)
+
+
 def _shaped(elements: "NDArray[Any]", tensor: Tensor) -> "NDArray[Any]":
     try:
         return elements.reshape(tensor.dims)
