@@ -185,6 +185,12 @@ def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, s
         terminal.read(quiet=1.0)
         size, _ = terminal.read(quiet=5.0)
         found.append(("nothing for 5 s", f"{size} B", "0 B"))
+        for keys in (b"M", b"\r", b"\r"):
+            os.write(terminal.master, keys)
+            terminal.read(quiet=3.0)
+        found += _figures("a key in the map", [terminal.press(_DOWN) for _ in range(9)], "10 ms, 1 kB")
+        os.write(terminal.master, b"q")
+        terminal.read(quiet=1.0)
         found.append(("lag after PageDown for 2 s, 50 kB/s", _ms(_lag(terminal, 50_000)), "1,500 ms"))
         found.append(("lag after PageDown for 2 s, 200 kB/s", _ms(_lag(terminal, 200_000)), "500 ms"))
     return found

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
+from onnxjson.model.errors import ParameterError
 from onnxjson.running.worker import Worker
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.rows.choices import Choice
@@ -32,8 +33,10 @@ _SIZE: Final = re.compile("=[0-9]+$")
 
 async def _map(bench: Bench, arguments: Arguments) -> None:
     here, session = require_here(bench), bench.session
-    scope, saved = here.scope, bench.saved_nodes(here.scope)
-    figures = figures_of(scope, session.figures, None if saved is None else saved.marked())
+    scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
+
+    def known() -> dict[str, Figures]:
+        return figures_of(scope, columns, None if saved is None else saved.marked())
 
     def more() -> tuple[dict[str, Figures], TypeOf]:
         from onnxjson.running.value_types import InferredTypes
@@ -42,10 +45,9 @@ async def _map(bench: Bench, arguments: Arguments) -> None:
         with Worker() as worker:
             types = InferredTypes(session.index, worker)
             types.type_of(scope, "")
-        return {} if MACS in figures else macs, partial(types.type_of, scope)
+        return {} if MACS in columns else macs, partial(types.type_of, scope)
 
-    screen = MapScreen(here, bench.terminal, figures, None if bench.is_big else more)
-    chosen = await bench.app.push_screen_wait(screen)
+    chosen = await bench.app.push_screen_wait(MapScreen(here, bench.terminal, known, None if bench.is_big else more))
     if chosen is not None:
         bench.go(chosen)
 
@@ -57,8 +59,7 @@ def _show(bench: Bench, found: Columns) -> None:
 
 
 def _sizes(words: Sequence[str]) -> dict[str, int]:
-    pairs = [word.rpartition("=") for word in words]
-    return {name: int(size) for name, _, size in pairs}
+    return {name: int(size) for name, _, size in [word.rpartition("=") for word in words]}
 
 
 def _cost(session: Session, dims: Mapping[str, int]) -> "Cost":
@@ -84,9 +85,7 @@ async def _costs(bench: Bench, arguments: Arguments) -> None:
     if not all([word.rpartition("=")[2].isdecimal() for word in words]):
         bench.say("sizes are written as N=8", "bad")
         return
-    dims = _sizes(words)
-
-    cost = await bench.jobs.run("cost", "computing costs", partial(_cost, session, dims))
+    cost = await bench.jobs.run("cost", "computing costs", partial(_cost, session, _sizes(words)))
     _show(bench, {MACS: _macs(cost)})
     sizes = "".join([f", {visible(name, 40)}={size}" for name, size in cost.dims.items()])
     bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
@@ -116,8 +115,12 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
             text = text and shlex.quote(_AGAINST + text.strip())
         else:
             text = chosen
-    if text:
-        await _measure(bench, shlex.split(text))
+    try:
+        words = shlex.split(text or "")
+    except ValueError as error:
+        raise ParameterError(f"{visible(str(text), 200)}: {error}") from error
+    if words:
+        await _measure(bench, words)
 
 
 async def _measure(bench: Bench, words: Sequence[str]) -> None:
@@ -184,7 +187,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("first-difference", "go to the first node that differs from the compared model", ("g x",), _to_difference,
            "See"),
     Action(
-        "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph",
+        "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph", footer="map",
         help="enter opens a box, backspace leaves it; c colours by changes, costs or measured numbers.",
     ),
 )  # fmt: skip

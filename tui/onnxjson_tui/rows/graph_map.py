@@ -5,7 +5,7 @@ the first one. Where a level has more boxes than fit, consecutive ones are one b
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from math import prod
@@ -149,70 +149,52 @@ class GraphMap:
 
     def level(self, parts: Sequence[Part], figures: Figures | None = None) -> Level:
         """Return the boxes of a level, with the values that leave each of them."""
-        owner = self.owners(parts)
-        flows: dict[tuple[int, int], dict[str, None]] = {}
-        entering: dict[str, dict[int, None]] = {}
-        leaving: dict[str, int] = {}
+        owner, flows = self.owners(parts), dict[tuple[int, int], dict[str, None]]()
         scope, producers, constants = self.scope, self.scope.producers, self._constants
         for place, node in enumerate(scope.graph.node):
             here = owner[place]
             for name in consumed_names(node) if node.attribute else node.input:
                 found = producers.get(name)
                 there = -1 if found is None else owner[found[0]]
-                if here == there or name in constants:
-                    continue
-                if there >= 0 and here >= 0:
+                if here != there and name not in constants:
                     flows.setdefault((there, here), {})[name] = None
-                elif there >= 0:
-                    leaving[name] = there
-                else:
-                    entering.setdefault(name, {})[here] = None
         for output in scope.output_names:
             if output in producers and owner[producers[output][0]] >= 0:
-                leaving[output] = owner[producers[output][0]]
+                flows.setdefault((owner[producers[output][0]], -1), {})[output] = None
+        outside, labels = self._outside(flows, len(parts))
+        edges, left = dict[Edge, None](), dict[int, dict[str, None]]()
+        for (start, end), names in flows.items():
+            for name in names:
+                edge = Edge(start if start >= 0 else outside[0, name], end if end >= 0 else outside[1, name])
+                edges[edge] = None
+                left.setdefault(edge.start, {})[name] = None
         values = figures.of_parts(owner, len(parts)) if figures is not None else ()
-        return self._level(tuple(parts), owner, flows, (entering, leaving), values, figures)
-
-    def _level(
-        self,
-        parts: tuple[Part, ...],
-        owner: "array[int]",
-        flows: dict[tuple[int, int], dict[str, None]],
-        outside: tuple[dict[str, dict[int, None]], dict[str, int]],
-        values: tuple[float, ...],
-        figures: Figures | None,
-    ) -> Level:
-        edges: dict[tuple[int, int], None] = dict.fromkeys(flows)
-        left: dict[int, dict[str, None]] = {}
-        for (start, _), names in flows.items():
-            left.setdefault(start, {}).update(names)
-        labels: list[str] = []
-        entering = {name: list(places) for name, places in outside[0].items()}
-        leaving = {name: [place] for name, place in outside[1].items()}
-        for is_entering, found in ((True, entering), (False, leaving)):
-            groups = [[name] for name in found] if len(found) <= _FEW else [list(found)]
-            for group in groups:
-                number = len(parts) + len(labels)
-                text = shortened(visible(group[0], 200), _LABEL) if len(group) == 1 else counted(len(group), "value")
-                labels.append(f"({text})")
-                for name in group:
-                    for place in found[name]:
-                        edges[(number, place) if is_entering else (place, number)] = None
-                        left.setdefault(number if is_entering else place, {})[name] = None
         most, total = max(values, default=0.0), sum(values)
-        boxes: list[Box] = []
+        texts = []
         for number, part in enumerate(parts):
+            count = "" if part.nodes and not part.inner else f" ({part.size:,})"
             figure = figures.text(values[number], total) if figures else ""
-            number_of_nodes = "" if part.nodes and not part.inner else f" ({part.size:,})"
-            boxes.append(
-                Box(
-                    f"[{f'{part.label}{number_of_nodes} {figure}'.rstrip()}]", below=self.texts_of(left.get(number, ()))
-                )
-            )
-        boxes += [Box(label, below=self.texts_of(left.get(len(parts) + at, ()))) for at, label in enumerate(labels)]
+            texts.append(f"[{f'{part.label}{count} {figure}'.rstrip()}]")
+        boxes = [Box(text, below=self.texts_of(left.get(at, ()))) for at, text in enumerate([*texts, *labels])]
         styles = [figures.style(each / most) if figures and most else "plain" for each in values or [0.0] * len(parts)]
         styles += ["quiet"] * len(labels)
-        return Level(parts, tuple(boxes), tuple([Edge(*ends) for ends in edges]), tuple(styles), values, owner)
+        return Level(tuple(parts), tuple(boxes), tuple(edges), tuple(styles), values, owner)
+
+    def _outside(
+        self, flows: Mapping[tuple[int, int], dict[str, None]], number: int
+    ) -> tuple[dict[tuple[int, str], int], list[str]]:
+        """Return the boxes of values from outside (0) and to it (1), numbered from `number`, and their labels."""
+        found: dict[tuple[int, str], int] = {}
+        labels: list[str] = []
+        for side in (0, 1):
+            names = list(dict.fromkeys([name for ends, each in flows.items() if ends[side] < 0 for name in each]))
+            is_few = len(names) <= _FEW
+            for place, name in enumerate(names):
+                if is_few or not place:
+                    label = shortened(visible(name, 200), _LABEL) if is_few else counted(len(names), "value")
+                    labels.append(f"({label})")
+                found[side, name] = number + len(labels) - 1
+        return found, labels
 
     def texts_of(self, names: Sequence[str] | dict[str, None]) -> tuple[str, ...]:
         """Return types and bytes of values in words, the longest text first; () if they are not known."""

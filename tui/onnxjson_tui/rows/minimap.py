@@ -61,9 +61,7 @@ def columns(owner: "array[int]", parts: int, width: int) -> list[set[int]]:
     return found
 
 
-def place_line(shown: Collection[int], chosen: Collection[int], width: int, glyphs: Glyphs) -> Line:
-    """Return the line below the bars: where the nodes of the level are, and those of the chosen box."""
-    level, box = ("-", "=") if glyphs == "ascii" else ("─", "━")
-    cells = [box if column in chosen else level if column in shown else " " for column in range(width)]
-    parts = ["".join(run) for _, run in groupby(cells)]
-    return tuple([Span(part, "title" if part[0] == box else "quiet") for part in parts])
+def place_line(chosen: Collection[int], width: int, glyphs: Glyphs) -> Line:
+    """Return the line below the bars: where the nodes of the chosen box are."""
+    mark = "=" if glyphs == "ascii" else "━"
+    return (Span("".join([mark if column in chosen else " " for column in range(width)]), "title"),)

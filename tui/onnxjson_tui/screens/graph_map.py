@@ -1,7 +1,7 @@
 """The map of a graph: boxes for scopes down to nodes, and all nodes in two lines, coloured by a number about them."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from textual import events
@@ -56,14 +56,17 @@ class MapScreen(KeyedScreen[str | None]):
         self,
         here: NodeRef,
         terminal: Terminal,
-        figures: Mapping[str, Figures],
-        more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None = None,
+        known: Callable[[], dict[str, Figures]],
+        more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None,
     ) -> None:
-        """Draw the graph of a node; `more` finds further numbers and types, in a thread after the first drawing."""
+        """Draw the graph of a node; `more` finds further numbers and types than the `known`, after the first drawing.
+
+        Both run in a thread.
+        """
         super().__init__(terminal, self.KEYS)
-        self._here, self._more = here, more
-        self._figures = dict(figures)
-        self._title = next(iter(figures), "")
+        self._here, self._known, self._more = here, known, more
+        self._figures: dict[str, Figures] = {}
+        self._title = ""
         self._map: GraphMap | None = None
         self._drawn: _Drawn | None = None
 
@@ -95,21 +98,25 @@ class MapScreen(KeyedScreen[str | None]):
 
     def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1) -> None:
         """Draw the content of the last box of a path, with the box of a node chosen."""
-        figures, width, glyphs = self._figures.get(self._title), self.size.width, self.terminal.glyphs
-        scope, known = self._here.scope, self._map
+        shown, width, glyphs = self._figures.get(self._title), self.size.width, self.terminal.glyphs
+        scope, known, known_figures = self._here.scope, self._map, self._known
 
-        def work() -> tuple[GraphMap, _Drawn]:
-            found = known or GraphMap(scope)
+        def work() -> tuple[GraphMap, _Drawn, dict[str, Figures]]:
+            found, others = known or GraphMap(scope), {} if known else known_figures()
+            figures = others.get(next(iter(others), ""), shown)
             level = found.level(found.inside(path[-1]) if path else found.whole(), figures)
             drawn = drawing(level.boxes, level.edges, glyphs)
             nodes = minimap(figures or Figures("", array("d", [0.0]) * len(level.owner)), width, glyphs)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
-            return found, _Drawn(path, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
+            drawn_level = _Drawn(path, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
+            return found, drawn_level, others
 
         self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
 
-    def _show(self, found: tuple[GraphMap, _Drawn]) -> None:
-        self._map, self._drawn = found
+    def _show(self, found: tuple[GraphMap, _Drawn, dict[str, Figures]]) -> None:
+        self._map, self._drawn, figures = found
+        self._figures |= figures
+        self._title = self._title or next(iter(figures), "")
         if self._more is not None:
             self.jobs.start("more", "computing costs and types", self._more, self._take)
             self._more = None
@@ -139,7 +146,6 @@ class MapScreen(KeyedScreen[str | None]):
         drawn, part = self._drawn, self._part
         if drawn is None or self._map is None:
             return
-        shown = set().union(*drawn.columns)
         box = drawn.level.boxes[self.drawing.chosen]
         line: list[Span] = [Span(f" {box.label}")]
         if part is not None:
@@ -149,7 +155,7 @@ class MapScreen(KeyedScreen[str | None]):
             line.append(Span(f"  -> {box.below[0]}", "quiet"))
         self.query_one("#said", Bar).show(tuple(line))
         chosen = drawn.columns[self.drawing.chosen] if part is not None else ()
-        self.query_one("#places", Bar).show(place_line(shown, chosen, self.size.width, self.terminal.glyphs))
+        self.query_one("#places", Bar).show(place_line(chosen, self.size.width, self.terminal.glyphs))
 
     @property
     def _part(self) -> Part | None:

@@ -345,7 +345,6 @@ class Bench(GraphScreen):
         if changed is None:
             return
         if self.session.figures:
-            self.session.first_different = None
             self.show_figures({})
         cursor = self.session.places.cursor
         place = None if cursor is None else place_of(self.session.index, cursor)

@@ -190,6 +190,7 @@ class GraphScreen(KeyedScreen[int]):
         if is_wide or not found:
             self.set_class(is_wide, "full")
         self.session.figures = found
+        self.session.first_different = self.session.first_different if found else None
         self.query_one(_Heads).display = bool(found)
         self.query_one(_Heads).refresh()
         self.nodes.refresh()
