@@ -31,7 +31,7 @@ from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
 from onnxjson.rendering.values import node_name
-from onnxjson.storage import files
+from onnxjson.storage import files, safetensors
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
@@ -42,7 +42,7 @@ _SELECTOR_AFTER: Final = "onnxjson.cli.show.selector_after"
 @dataclass(frozen=True)
 class _Opened:
     path: Path
-    format: files.Format
+    format: str
     size: int
     model: Model
     index: Index
@@ -157,7 +157,8 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
         output.warn(f"{path} has {count} of a merge; the values of ours are shown: onnxjson conflicts {path}")
     output.findings(loaded.warnings, limit=output.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
-    return _Opened(path, loaded.format, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
+    form = "safetensors" if path.suffix == safetensors.ENDING else loaded.format
+    return _Opened(path, form, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
 
 
 def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:

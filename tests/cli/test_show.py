@@ -215,3 +215,9 @@ def test_numpy_and_onnx_are_left_alone_by_the_summary(binary: Path) -> None:
     result = run_process("show", binary, more={"PYTHONPROFILEIMPORTTIME": "1"})
     assert " numpy" not in result.stderr
     assert " onnx\n" not in result.stderr
+
+
+def test_a_safetensors_file_is_shown_as_such(tmp_path: Path) -> None:
+    (tmp_path / "w.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+    shown = run("show", tmp_path / "w.safetensors", "--json").stdout
+    assert '"format": "safetensors"' in shown
