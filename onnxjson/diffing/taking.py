@@ -1,6 +1,7 @@
 """Take single changes of a diff: one model with some changes of the other, in its own names, and always consistent."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Final
@@ -14,8 +15,8 @@ from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
+from onnxjson.model.operator_checks import check_model
 from onnxjson.model.renaming import free_name, refuse_collisions, renamed
-from onnxjson.model.structure import check_structure
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.changes import Unit
@@ -121,24 +122,32 @@ class Taking:
             EditError: they cannot be taken without the rest, or names would collide.
         """
         wanted = set(chosen)
+        known = Counter([finding.code for finding in check_model(self.model)])
+        undefined = {*_missing(self._index)}
         while True:
             fields = selected(self._fields, {unit for unit, place in self.places.items() if place in wanted})
-            model = self.model if fields is None else apply_fields(self.model, fields)
-            index = Index(model)
-            missing = {*_missing(index)} - {*_missing(self._index)}
-            more = {place for scope, name in missing for place in self._needed(index, scope, name)} - wanted
+            index = Index(self.model if fields is None else apply_fields(self.model, fields))
+            missing = {*_missing(index)} - undefined
+            if missing:
+                more = {place for scope, name in missing for place in self._needed(index, scope, name)} - wanted
+                names = [f'"{visible(name)}"' for _, name in sorted(missing)]
+                problem = f"{listed(names, _SHOWN, ', ')} would not be defined"
+            else:
+                model = self._with_new_names(rebuild(index, _in_order), wanted)
+                found = check_model(model)
+                new = Counter([finding.code for finding in found]) - known
+                if not new:
+                    return model, frozenset(wanted)
+                more = set(self._opset_changes()) - wanted
+                problem = next(each.message for each in found if each.code in new)
             if not more:
-                break
+                raise EditError(f"this change cannot be taken alone: {problem}")
             wanted |= more
-        if missing:
-            names = listed([f'"{visible(name)}"' for _, name in sorted(missing)], _SHOWN, ", ")
-            raise EditError(f"this change cannot be taken alone: {names} would not be defined")
-        model = self._with_new_names(rebuild(index, _in_order), wanted)
-        known = {finding.code for finding in check_structure(self.model)}
-        problem = next((each for each in check_structure(model) if each.code not in known), None)
-        if problem is not None:
-            raise EditError(f"this change cannot be taken alone: {problem.message}", problem.address)
-        return model, frozenset(wanted)
+
+    def _opset_changes(self) -> Iterator[Place]:
+        for number, event in enumerate(self.found.events):
+            if event.kind == "opset-changed":
+                yield from ((number, member) for member in range(len(event.members)))
 
     def _needed(self, index: Index, address: str, name: str) -> Iterator[Place]:
         """Yield the changes that define a value, or that let its consumers use another one."""

@@ -29,3 +29,12 @@ def taken_one_by_one(mine: Model, other: Model, into: int) -> Model:
 def test_all_changes_one_by_one_lead_to_the_other_model(name: str, into: int) -> None:
     sides = [onnxjson.load(PAIRS / f"{name}_{each}.onnx") for each in ("ts", "dynamo")]
     assert not diff_models(taken_one_by_one(sides[into], sides[1 - into], into), sides[1 - into]).events
+
+
+def test_an_operator_of_a_newer_opset_is_taken_with_the_opset() -> None:
+    sides = [onnxjson.load(PAIRS / f"plain_{each}.onnx") for each in ("ts", "dynamo")]
+    found = diff_models(*sides)
+    gelu = next(number for number, event in enumerate(found.events) if event.pattern.endswith("-> Gelu"))
+    model, taken = Taking(found, 0).take({(gelu, 0)})
+    assert {found.events[event].kind for event, _ in taken} == {"fused", "opset-changed"}
+    assert model.opset_import[0].version == 20

@@ -29,11 +29,11 @@ class ComparisonScreen(DifferenceScreen):
 
     KEYS = (
         screen_key(("a",), "apply the result of the pass as one step", "_accept", "apply"),
+        screen_key(("v",), "both models side by side, to take single changes", "_show_panes", "side by side"),
         screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
         HELP,
         *DIFFERENCE_KEYS,
         screen_key(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
-        screen_key(("v",), "both models side by side, to take single changes", "_show_panes", "side by side"),
         screen_key(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
