@@ -121,8 +121,8 @@ class PaneRows:
 
     def __init__(self, panes: Panes, *, folded: bool = True, quiet: bool = True) -> None:
         """Show all rows, or long runs without changes as one; `quiet` counts changes that change no result."""
-        self._found, rows, self._nodes, self._gap = panes
-        events = self._found.events
+        self.diff, rows, self._nodes, self._gap = panes
+        events = self.diff.events
         loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
@@ -142,14 +142,14 @@ class PaneRows:
         if row.left < 0 and row.right < 0:
             member = self.members(row)[0][1] if row.places else Member((), ())
             return member.base, member.target
-        pair = self._found.alignment.graphs[row.graph]
+        pair = self.diff.alignment.graphs[row.graph]
         sides = (pair.base, row.left), (pair.target, row.right)
         base, target = [(f"{scope.address}/node/{at}",) if at >= 0 else () for scope, at in sides]
         return base, target
 
     def members(self, row: PaneRow) -> list[tuple[Event, Member]]:
         """Return the changes of a row."""
-        events = self._found.events
+        events = self.diff.events
         return [(events[event], events[event].members[member]) for event, member in row.places]
 
     def style(self, row: PaneRow) -> tuple[str, Style]:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from textual import getters
@@ -114,7 +115,8 @@ class PanesScreen(KeyedScreen[Result]):
             self._known = panes
             self.fold(folded=self._is_folded, first=first)
 
-        self.jobs.start("panes", "aligning both models", lambda: Panes.of(_diff(found), glyphs), aligned)
+        work = partial(Panes.of, _diff(found), glyphs)
+        self.jobs.start("panes", "aligning both models", work, aligned, holds_keys=True)
 
     def fold(self, *, folded: bool, first: bool = False) -> None:
         """Fold equal rows, or show them, with the cursor on the same row, or on the first change."""
@@ -127,7 +129,8 @@ class PanesScreen(KeyedScreen[Result]):
             self.rows.show(rows, rows.starts[0] if first and rows.starts else same)
             self.call_after_refresh(self.show_details)
 
-        self.jobs.start("fold", "folding rows", lambda: PaneRows(known, folded=folded, quiet=quiet), made)
+        work = partial(PaneRows, known, folded=folded, quiet=quiet)
+        self.jobs.start("fold", "folding rows", work, made, holds_keys=True)
 
     def show_quiet(self, *, shown: bool) -> None:
         """Count changes without effect on results as changes, or as equal rows."""
@@ -216,6 +219,9 @@ class PanesScreen(KeyedScreen[Result]):
             self.say("there is no change in this row; } goes to the next one")
             return
         session = self._session(into)
+        if session.model is not side.model or found.diff is not self.compared.diff:
+            self.say("the rows are from before the last change; leave, and compare again", "changed")
+            return
         event, _ = found.members(row)[0]
         title = f"take {event.kind} {visible(event.pattern, 100)} from {visible(other.name, 100)}"
         diff, places = _diff(self.compared), row.places
@@ -279,11 +285,6 @@ class PanesScreen(KeyedScreen[Result]):
     async def _save(self, arguments: Arguments) -> None:
         await self._save_all()
 
-    @property
-    def _foreign(self) -> list[Session]:
-        """The sessions that end with the comparison."""
-        return [each.session for each in self.sides if each.session is not None and each.ends]
-
     async def _save_all(self) -> bool:
         changed = [each.session for each in self.sides if each.session is not None and each.session.is_changed]
         if not changed:
@@ -296,17 +297,18 @@ class PanesScreen(KeyedScreen[Result]):
             self.say(f"saved {answer.path}", "good")
         return True
 
-    def _go_to(self, arguments: Arguments) -> None:
+    async def _go_to(self, arguments: Arguments) -> None:
         found, row = self.panes, self.row
         addresses = () if found is None or row is None else found.addresses(row)[self.active]
         if addresses:
-            self.begin(self._end(addresses[0]))
+            await self._end(addresses[0])
 
-    def _leave(self, arguments: Arguments) -> None:
-        self.begin(self._end(None))
+    async def _leave(self, arguments: Arguments) -> None:
+        await self._end(None)
 
     async def _end(self, address: str | None) -> None:
-        unsaved = [each for each in self._foreign if each.is_changed]
+        sessions = [each.session for each in self.sides if each.session is not None and each.ends]
+        unsaved = [each for each in sessions if each.is_changed]
         if unsaved:
             names = " and ".join([visible(each.opened.name, 60) for each in unsaved])
             answers = [("s", "stay", "stay"), ("w", "save", "save"), ("D", "discard the changes", "discard")]
