@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from onnxjson.diffing.changes import Place
 from onnxjson.diffing.difference import Diff
+from onnxjson.model.addresses import resolve
 from onnxjson.model.dataflow import sort_nodes
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Model
-from onnxjson.model.errors import EditError
+from onnxjson.model.document import Model, Node
+from onnxjson.model.errors import EditError, Finding
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.renaming import free_name, refuse_collisions, renamed
@@ -138,16 +139,24 @@ class Taking:
                 new = Counter([finding.code for finding in found]) - known
                 if not new:
                     return model, frozenset(wanted)
-                more = set(self._opset_changes()) - wanted
-                problem = next(each.message for each in found if each.code in new)
+                wrong = [each for each in found if each.code in new]
+                more = set(self._correcting(model, wrong)) - wanted
+                problem = wrong[0].message
             if not more:
                 raise EditError(f"this change cannot be taken alone: {problem}")
             wanted |= more
 
-    def _opset_changes(self) -> Iterator[Place]:
+    def _correcting(self, model: Model, wrong: Sequence[Finding]) -> Iterator[Place]:
+        """Yield the changes of the operator set, and of the nodes that are wrong without them."""
         for number, event in enumerate(self.found.events):
             if event.kind == "opset-changed":
                 yield from ((number, member) for member in range(len(event.members)))
+        for element in filter(None, [_ELEMENT.match(each.address) for each in wrong]):
+            graph, node = element[0].rpartition("/node/")[0], resolve(model, element[0])
+            scope = self._index.by_address.get(graph)
+            if isinstance(node, Node) and scope is not None:
+                for name in scope.producers.keys() & set(node.output):
+                    yield from self.elements[0].get(f"{graph}/node/{scope.producers[name][0]}", ())
 
     def _needed(self, index: Index, address: str, name: str) -> Iterator[Place]:
         """Yield the changes that define a value, or that let its consumers use another one."""
