@@ -48,7 +48,8 @@ def test_help_imports_no_codec(arguments: list[str]) -> None:
     statement = (
         f"import onnxjson.cli.group\ntry: onnxjson.cli.group.onnxjson.main({arguments!r})\nexcept SystemExit: pass"
     )
-    assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson"})
+    # The help is printed without the records too; other lines may be errors, which are records.
+    assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson", *(["msgspec"] if "--help" in arguments else [])})
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -60,7 +61,8 @@ def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
 
 def test_text_to_binary_and_back_needs_neither_numpy_nor_onnx(tmp_path: Path) -> None:
     text = tmp_path / "m.onnx.json"
-    text.write_text('{"format": "onnxjson/1", "ir_version": 8, "graph": {"name": "g"}}')
+    small = [{"name": f"w{each}", "type": "float32[16]", "values": [each / 7] * 16} for each in range(50)]
+    text.write_text(json.dumps({"format": "onnxjson/1", "ir_version": 8, "graph": {"name": "g", "initializer": small}}))
     statement = (
         f"import onnxjson\nmodel = onnxjson.load({str(text)!r})\nonnxjson.save(model, {str(tmp_path / 'm.onnx')!r})\n"
         f"onnxjson.dumps(onnxjson.load({str(tmp_path / 'm.onnx')!r}))"

@@ -233,3 +233,16 @@ def test_path_of_a_small_text_imports_nothing_heavy(tmp_path: Path) -> None:
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-I", "-c", program], cwd=tmp_path, capture_output=True, timeout=60, check=True)
+
+
+def test_a_text_in_the_cache_is_shown_without_the_codecs(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx.json").write_bytes(text())
+    program = (
+        "import sys\nfrom onnxjson.git import textconv\ntextconv._WORTH_KEEPING = textconv._CACHED_FROM = 0\n"
+        "sys.argv = ['', 'm.onnx.json']\ntextconv.main()\nprint('onnxjson.codecs' in sys.modules)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for loads in (b"True", b"False"):
+        words = [sys.executable, "-I", "-c", program]
+        shown = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60, check=True, env=environment).stdout
+        assert shown == text() + loads + b"\n"

@@ -150,3 +150,22 @@ def test_a_tensor_is_not_a_sequence() -> None:
 def test_ten_thousand_wrong_names_take_no_long_time() -> None:
     nodes = [Node(op_type=f"Sofmax{number}", input=("x",), output=(f"y{number}",)) for number in range(2000)]
     assert len(found(model(*nodes))) == 2000
+
+
+def test_nodes_that_differ_in_values_and_names_are_judged_alike() -> None:
+    def relu(number: int) -> Node:
+        own = (Attribute(name="own", type=2, i=number),)
+        return Node(op_type="Relu", input=("x",), output=(f"r{number}",), attribute=own)
+
+    assert found(model(relu(1), relu(2), inputs=(FLOAT,))) == [
+        f'/graph/node/{position}/attribute/own: Relu has no attribute "own"' for position in (0, 1)
+    ]
+    casts = [Node(("x",), (f"c{to}",), op_type="Cast", attribute=(Attribute("to", i=to, type=2),)) for to in (1, 7)]
+    relus = [Node(input=(f"c{to}",), output=(f"d{to}",), op_type="Sqrt") for to in (1, 7)]
+    assert found(model(*casts, *relus, inputs=(FLOAT,))) == [
+        '/graph/node/3/input/0: input 0 of Sqrt must be bfloat16, float16, float32 or float64, but "c7" is int64'
+    ]
+    wrong = [Node(input=("h", "x"), output=(f"w{each}",), op_type="Add") for each in "ab"]
+    also = Node(input=("i", "x"), output=("wc",), op_type="Add")
+    names = found(model(*wrong, also, inputs=(FLOAT, HALF, value("i", "tensor(float16)"))))
+    assert [each.count('"h"') for each in names] == [1, 1, 0]
