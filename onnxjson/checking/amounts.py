@@ -1,7 +1,7 @@
 """Amounts that depend on dimensions without a size: sums of products such as ``4096*N + 12*N*S``."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 Term: TypeAlias = tuple[str, ...]
@@ -107,7 +107,8 @@ def sum_sizes(sizes: Iterable[Size]) -> Size:
     return Amount(terms) + number if terms else number
 
 
-def product(sizes: Iterable[Size]) -> Size:
+@lru_cache(4096)
+def product(sizes: tuple[Size, ...]) -> Size:
     """Return the product of sizes; 1 for none."""
     result: Size = 1
     for size in sizes:

@@ -17,11 +17,11 @@ _NORMALIZATIONS: Final = (
 _QUANTIZED: Final = "QuantizeLinear DequantizeLinear"
 _PRUNE: Final = {"edit": "prune"}
 
-ORT_IR: Final = 13
-"""The newest IR version that onnxruntime 1.31 reads."""
+ORT_IR: Final = 14
+"""The newest IR version that onnxruntime 1.32 reads."""
 
-ORT_OPSET: Final = 26
-"""The newest version of ai.onnx that onnxruntime 1.31 implements."""
+ORT_OPSET: Final = 28
+"""The newest version of ai.onnx that onnxruntime 1.32 implements."""
 
 RULES: Final = (
     # structure
@@ -132,9 +132,9 @@ RULES: Final = (
     Rule("ONJ612", "error", "com.microsoft::MatMulNBits", "the block size {} is not a power of 2 from 16", lambda n:
          (b := n.attributes.get("block_size", 0)) < 16 or (b & (b - 1) != 0 and (b,))),
     # portability
-    Rule("ONJ701", "warning", "model", f"IR version {{}} is too new: onnxruntime 1.31 reads up to {ORT_IR}",
+    Rule("ONJ701", "warning", "model", f"IR version {{}} is too new: onnxruntime 1.32 reads up to {ORT_IR}",
          lambda m: (m.model.ir_version or 0) > ORT_IR and m.model.ir_version, "set-ir-version sets an older one"),
-    Rule("ONJ702", "warning", "model", f"version {{}} of ai.onnx is too new: onnxruntime 1.31 has up to {ORT_OPSET}",
+    Rule("ONJ702", "warning", "model", f"version {{}} of ai.onnx is too new: onnxruntime 1.32 has up to {ORT_OPSET}",
          lambda m: m.opsets.get("", 0) > ORT_OPSET and m.opsets[""], "convert-opset converts it"),
     Rule("ONJ703", "warning", "model", 'only onnxruntime has the operators of "{}"', c.runtime_domains),
     Rule("ONJ704", "warning", "value", "the type is not a tensor; TensorRT, CoreML and QNN have tensors only",
@@ -147,10 +147,10 @@ RULES: Final = (
          "set-dim fixes it"),
     Rule("ONJ708", "warning", "value", "{} dimensions; TensorRT has at most 8",
          lambda v: len(v.dims) > 8 and len(v.dims)),
-    Rule("ONJ709", "warning", "Resize", "only onnxruntime implements the mode {}", lambda n: n.attributes.get(
+    Rule("ONJ709", "warning", "Resize", "few runtimes implement the mode {}", lambda n: n.attributes.get(
          "coordinate_transformation_mode") in ("tf_crop_and_resize", "half_pixel_symmetric") and
          n.attributes["coordinate_transformation_mode"]),
-    Rule("ONJ710", "warning", "Conv ConvTranspose MaxPool AveragePool", "auto_pad is deprecated and needs known sizes",
+    Rule("ONJ710", "warning", "Conv ConvTranspose MaxPool AveragePool", "auto_pad needs known sizes",
          lambda n: str(n.attributes.get("auto_pad", "")).startswith("SAME"), "write the pads"),
     Rule("ONJ711", "error", "BatchNormalization", "the node is in training mode",
          lambda n: n.attributes.get("training_mode") == 1, "export in eval mode"),

@@ -8,13 +8,24 @@ memory that a runtime reuses in place or needs inside of an operator.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from onnxjson.checking.amounts import Amount, Size, UnknownAmountError, is_at_least, largest, named, plain, sum_sizes
+from onnxjson.checking.amounts import (
+    Amount,
+    Size,
+    UnknownAmountError,
+    is_at_least,
+    largest,
+    named,
+    plain,
+    product,
+    sum_sizes,
+)
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
 from onnxjson.model.constants import find_constant, is_constant_node
 from onnxjson.model.dataflow import consumed_names
@@ -219,7 +230,12 @@ def _produced(scope: Scope) -> Iterator[str]:
 def _shape(stated: Type | None) -> tuple[Size | None, ...] | None:
     """Return the dims of a tensor; None for those, and for all of them, that are not known."""
     dims = None if stated is None else stated.shape
-    return None if dims is None else tuple([_dim(each) for each in dims]) or ()
+    return None if dims is None else _sizes_of(tuple(dims))
+
+
+@lru_cache(4096)
+def _sizes_of(dims: tuple[int | str | None, ...]) -> tuple[Size | None, ...]:
+    return tuple([_dim(each) for each in dims])
 
 
 def _dim(dim: int | str | None) -> Size | None:
@@ -326,9 +342,7 @@ class _Costs:
         dims: Sequence[Size | None] | None = _shape(Index.type_of(scope, name)) if name else None
         if dims is None and name and (found := find_constant(scope, name)) is not None and found.value is not None:
             dims = found.value.dims
-        if dims is None or None in dims:
-            return None
-        return tuple([each for each in dims if each is not None])
+        return None if dims is None or None in dims else cast("Shape", dims)
 
     def _sizes(self, scope: Scope) -> dict[str, Size | None]:
         """Return the bytes of the inputs of a graph and of the values that its nodes produce; None if not known."""
@@ -341,9 +355,7 @@ class _Costs:
         bits = BITS.get(tensor.elem_type or 0) if tensor is not None else None
         if shape is None or bits is None:
             return None
-        total: Size = bits
-        for size in shape:
-            total = total * size
+        total = product((bits, *shape))
         try:
             return (total + 7) // 8 if isinstance(total, int) else total // 8
         except UnknownAmountError:

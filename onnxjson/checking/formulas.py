@@ -172,7 +172,7 @@ def _einsum(call: Call) -> Work:
         for name, size in zip(names, shape, strict=True):
             if sizes.get(name, 1) == 1:
                 sizes[name] = size
-    total = product(sizes.values())
+    total = product(tuple(sizes.values()))
     if len(operands) > 1:
         return Work(total * (len(operands) - 1))
     return Work(0, total if total != call.elements() else 0)
@@ -199,7 +199,7 @@ def _local_response(call: Call) -> Work:
 
 
 def _pool(call: Call) -> Work:
-    return Work(0, call.elements() * product(call.attributes.get("kernel_shape", ())))
+    return Work(0, call.elements() * product(tuple(call.attributes.get("kernel_shape", ()))))
 
 
 def _per_output(steps: int) -> Formula:

@@ -59,6 +59,12 @@ class Judged:
         size = sum(map(stored_bytes, weights))
         return values_of(self.model, self.file_bytes, size, parameters, self.cost) | dict(self.measured)
 
+    def without_model(self) -> "Judged":
+        """Return the numbers alone, for a report."""
+        made = replace(self, model=Model(), folder=None)
+        made.__dict__["values"] = self.values
+        return made
+
 
 def judged(policy: Policy, path: str, model: Model, folder: Path | None, file_bytes: int) -> Judged:
     """Return a model with the cost that the budgets of a policy need; see `measure` for the others."""

@@ -101,8 +101,10 @@ def twins(site: GraphSite) -> Found:
 
 
 def overridable(site: GraphSite) -> object:
-    _, scope = site
-    return (scope.kind == "main" and sum([name in scope.inputs for name in scope.initializers])) or None
+    subject, scope = site
+    # Until IR version 3, initializers must be inputs, and runtimes treat them as constants.
+    is_free = scope.kind == "main" and (subject.model.ir_version or 0) > 3
+    return (is_free and sum([name in scope.inputs for name in scope.initializers])) or None
 
 
 def is_inverse(site: NodeSite) -> bool:

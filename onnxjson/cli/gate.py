@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of
 from onnxjson.cli.paths import Side
+from onnxjson.cli.processes import spread
 from onnxjson.diffing.difference import diff_models
 from onnxjson.git.changed_models import Change, changed
 from onnxjson.git.commands import Git
@@ -75,7 +77,8 @@ def gate_command(
     git = Git(Path.cwd())
     with output.working("listing changed models"):
         changes = changed(git, (f"{base}...{head}",), paths)
-    texts = [_judge(policy, change, f"m{number}", seconds) for number, change in enumerate(changes)]
+    with output.working(f"judging {output.counted(len(changes), 'model')}"):
+        texts = spread(partial(_judge, policy, seconds), list(enumerate(changes)))
     result = GateResult(base, head, tuple([each.result for each in texts]))
     make_folder(folder)
     markdown = {each.result.name: each.markdown for each in texts}
@@ -95,10 +98,17 @@ def gate_command(
     ctx.exit(0 if result.passes else 1)
 
 
-def _judge(policy: Policy, change: Change, prefix: str, seconds: float | None) -> _Texts:
-    """Judge one model; one that cannot be read fails. `prefix` begins the ids of its section of the page."""
+def _judge(policy: Policy, seconds: float | None, numbered: tuple[int, Change]) -> _Texts:
+    """Judge one model; one that cannot be read fails."""
+    found = _judge_model(policy, seconds, numbered[1], f"m{numbered[0]}")
+    before, after = [side and side.without_model() for side in (found.result.before, found.result.after)]
+    return found._replace(result=found.result._replace(before=before, after=after))
+
+
+def _judge_model(policy: Policy, seconds: float | None, change: Change, prefix: str) -> _Texts:
+    """Judge one model; `prefix` begins the ids of its section of the page."""
     name, status = path_of(change), status_of(change)
-    with ExitStack() as stack, output.working(f"judging {name}"):
+    with ExitStack() as stack:
         try:
             new = None if change.new is None else stack.enter_context(open_version(change.new, bind=True))
         except OnnxJsonError as error:

@@ -1,4 +1,4 @@
-"""Other processes that commands start: steps of the demonstration, the user's editor and pager."""
+"""Other processes that commands start: parts of their work, steps of the demonstration, the user's editor and pager."""
 
 import os
 import shlex
@@ -6,14 +6,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from onnxjson.cli import output
 from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 TIMEOUT: Final = 300.0
 _PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
@@ -44,6 +48,51 @@ def run_module(module: str, arguments: list[str], folder: Path) -> "subprocess.C
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{module} {' '.join(arguments)} did not end within {TIMEOUT:.0f} seconds") from error
+
+
+_SLOW: Final = 0.5
+"""Seconds of one item from which the others are spread."""
+
+_MOST: Final = 4
+"""Maximum number of processes."""
+
+
+def spread(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return a result for each item; if the first one takes long, the others are computed in several processes.
+
+    What fails there, also for lack of memory, is computed again here. Function, items and results must be picklable.
+    """
+    start = time.monotonic()
+    found = [work(each) for each in items[:1]]
+    rest = items[1:]
+    count = min(len(rest), _MOST, len(os.sched_getaffinity(0)), _fitting())
+    if time.monotonic() - start < _SLOW or count < 2:
+        return found + [work(each) for each in rest]
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import active_children, get_context
+
+    kept = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder may be a repository of strangers
+    try:
+        with ProcessPoolExecutor(count, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+            futures = [pool.submit(work, each) for each in rest]
+            for each, future in zip(rest, futures, strict=True):
+                found.append(future.result() if future.exception() is None else work(each))
+    except BaseException:
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        os.environ |= {} if kept is None else {"PYTHONSAFEPATH": kept}
+    return found
+
+
+def _fitting() -> int:
+    """Number of processes of twice the size of this one that fit into the free memory."""
+    from resource import RUSAGE_SELF, getrusage
+
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (getrusage(RUSAGE_SELF).ru_maxrss << 11)
 
 
 def words_of(command: str, variable: str) -> list[str]:

@@ -1,16 +1,19 @@
 """Jobs of the guarded process: native analysis by onnx with its messages as findings, passes and tasks."""
 
 import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
 from onnxjson.running.worker_protocol import Answer, Request
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, TypeProto
 
 MESSAGE_LENGTH: Final = 1000
 
@@ -125,17 +128,98 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
 
 
 def _changed(request: Request, model: bytes) -> "ModelProto":
-    from onnx import ModelProto, inliner, shape_inference
+    from onnx import ModelProto, inliner
 
     from onnxjson.running import opset_conversion
 
     if request.job == "infer_shapes":
-        inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
-        return inferred
+        return _with_shapes(model)
     if request.job == "inline_functions":
         return inliner.inline_local_functions(ModelProto.FromString(model))
     assert request.version is not None, "the request has a version"
     return opset_conversion.convert_version(ModelProto.FromString(model), request.version)
+
+
+_SAME_SHAPE: Final = frozenset((
+    "BiasGelu", "FastGelu", "Gelu", "GroupNormalization", "MeanVarianceNormalization", "QuickGelu", "RotaryEmbedding",
+    "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+))  # fmt: skip
+"""Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
+
+_SHAPE_ELEMENTS: Final = 1024
+"""Maximum number of elements of a constant that may be a shape."""
+
+
+def _with_shapes(model: bytes) -> "ModelProto":
+    """Run the shape inference of onnx; where it does not suffice, again on a model that is easier to infer."""
+    from onnx import ModelProto, shape_inference
+
+    inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
+    graph = inferred.graph
+    known = {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
+    if known.issuperset([name for node in graph.node for name in node.output]):
+        return inferred
+    easier = ModelProto.FromString(model)
+    typed = [(each.name, each.type.tensor_type) for each in (*graph.input, *graph.value_info)]
+    sizes = {name: [each.dim_value for each in tensor.shape.dim] for name, tensor in typed if _is_known(tensor)}
+    _simplify(easier, {name: dims for name, dims in sizes.items() if all(dims)})
+    try:
+        better = shape_inference.infer_shapes(easier, data_prop=True).graph
+    except shape_inference.InferenceError:
+        return inferred
+    for old, new in ((graph.value_info, better.value_info), (graph.output, better.output)):
+        types = {each.name: each for each in (*old, *new, *[each for each in old if each.name in known])}
+        del old[:]
+        old.extend(types.values())
+    return inferred
+
+
+def _is_known(tensor: "TypeProto.Tensor") -> bool:
+    return tensor.HasField("shape") and all(
+        each.HasField("dim_value") or (each.dim_param and not each.dim_param.startswith(INVENTED))
+        for each in tensor.shape.dim
+    )
+
+
+def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
+    """Replace computations with small constants by their results, and operators by others with the same shapes.
+
+    `sizes` are the dims of values that are known, so that the result of Shape is a constant.
+    """
+    from math import prod
+
+    import numpy
+    from onnx import TensorProto, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    graph = model.graph
+    opsets = {each.domain: each.version for each in model.opset_import}
+    small = {}
+    for tensor in graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims) <= _SHAPE_ELEMENTS:
+            with suppress(Exception):  # whatever is wrong with it, its value is not known
+                small[tensor.name] = numpy_helper.to_array(tensor)
+    for given in graph.input if model.ir_version > 3 else ():
+        small.pop(given.name, None)
+    for node in graph.node:
+        key, names = (node.domain, node.op_type), [name for name in node.input if name]
+        values = {name: small[name] for name in names if name in small}
+        if key == ("", "Shape") and names and names[0] in sizes:
+            values = {names[0]: numpy.broadcast_to(numpy.False_, sizes[names[0]])}
+        is_plain = len(node.output) == 1 and not any(each.HasField("g") or each.graphs for each in node.attribute)
+        if is_plain and (names or key == ("", "Constant")) and values.keys() == set(names):
+            with suppress(Exception):  # the evaluator does not have the operator, or the node is invalid
+                results: Any = ReferenceEvaluator(node, opsets=opsets).run(None, values)
+                if results[0].size <= _SHAPE_ELEMENTS:
+                    stored = numpy_helper.from_array(results[0])
+                    node.CopyFrom(helper.make_node("Constant", [], node.output, value=stored))
+                    small[node.output[0]] = results[0]
+        elif names and node.op_type in _SAME_SHAPE and node.domain in ("", "com.microsoft"):
+            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
+        elif names and key == ("com.microsoft", "MatMulNBits"):
+            dims = [each.i for letter in "KN" for each in node.attribute if each.name == letter]
+            graph.initializer.add(name=f"{node.output[0]} weights", dims=dims, data_type=TensorProto.FLOAT)
+            node.CopyFrom(helper.make_node("MatMul", [names[0], f"{node.output[0]} weights"], node.output[:1]))
 
 
 def _run_pass(request: Request, model: bytes) -> tuple[Answer, bytes]:

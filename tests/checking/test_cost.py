@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import onnxjson
 from onnxjson.checking.amounts import Amount, UnknownAmountError, as_amount, is_at_least, largest, named, plain
 from onnxjson.checking.cost import cost_of
 from onnxjson.checking.formulas import FORMULAS
@@ -12,6 +13,8 @@ from onnxjson.model.errors import ParameterError
 from tests.checking.texts import parsed
 
 MS = "com.microsoft"
+
+MODELS = Path(__file__).parents[1] / "models"
 
 WORK = [line.split(" | ") for line in Path(__file__).with_name("work.txt").read_text().splitlines()]
 """Name, MACs, other FLOPs and graph of small models."""
@@ -86,6 +89,24 @@ def test_functions_count_as_their_bodies() -> None:
 def test_types_that_the_model_does_not_state_are_inferred() -> None:
     model = parsed("g (float[2,3] x, float[3,5] w) => (float[2,5] y) {h = MatMul(x, w) y = Relu(h)}")
     assert (cost_of(model).macs, cost_of(model).unknown) == (30, ())
+
+
+def test_shapes_that_constants_compute_are_known() -> None:
+    of_torchscript, of_dynamo = [cost_of(onnxjson.load(MODELS / f"mobile_{each}.onnx")) for each in ("ts", "dynamo")]
+    assert (of_torchscript.macs, of_torchscript.unknown) == (of_dynamo.macs, ())
+    sizes = {"batch": 2, "length": 8}
+    sized = [cost_of(onnxjson.load(MODELS / f"encoder_{each}.onnx"), dims=sizes) for each in ("ts", "dynamo")]
+    assert [(each.macs, each.partial) for each in sized] == [(700_416, ()), (700_416, ())]
+
+
+def test_shapes_are_known_where_onnx_has_no_rule() -> None:
+    quantized = "com.microsoft.MatMulNBits<K = 64, N = 10, bits = 4, block_size = 32>(x, w, s)"
+    for call, macs in (
+        ("GroupNormalization<num_groups = 2>(x, s, s)", 0), ("MeanVarianceNormalization(x)", 0), (quantized, 1280),
+    ):  # fmt: skip
+        inputs = "float[1,2,64] x, float[2] s, uint8[10,2,16] w"
+        cost = cost_of(parsed(f"g ({inputs}) => (float[a,b,c] y) {{h = {call} y = Relu(h)}}", imports=MS))
+        assert (cost.macs, cost.unknown, cost.unsized) == (macs, (), 0)
 
 
 def test_groups_are_sorted_by_their_operations() -> None:

@@ -91,7 +91,7 @@ BUILT: dict[str, tuple[str, Callable[[], Model], Callable[[], Model]]] = {
                lambda: _with_tensor(**_floats(float("-inf")))),
     "ONJ504": ("1 elements", lambda: _with_tensor(**_floats(70000, 1)), lambda: _with_tensor(**_floats(65504, 1))),
     "ONJ701": ("IR version 99", lambda: _clean(ir_version=99), _clean),
-    "ONJ702": ("version 27", lambda: _clean(opset_import=(OperatorSetId("", 27),)), _clean),
+    "ONJ702": ("version 29", lambda: _clean(opset_import=(OperatorSetId("", 29),)), _clean),
     "ONJ712": ("training_info", lambda: _clean(training_info=(TrainingInfo(),)), _clean),
     "ONJ713": ("sparse", lambda: _with_graph(sparse_initializer=(SparseTensor(values=Tensor(name="s")),)), _clean),
     "ONJ801": ('"v" has the same bytes as "w"', lambda: _with_weights(0, 0), lambda: _with_weights(0, 1)),
@@ -154,6 +154,13 @@ def test_rule_is_broken_by_one_model_and_not_by_the_other(rule: Rule, tmp_path: 
     found = _messages(rule, bad(), tmp_path)
     assert [each for each in found if words in each], found
     assert _messages(rule, good(), tmp_path) == []
+
+
+def test_initializers_of_old_models_must_be_inputs() -> None:
+    graph = "g (float[1] w = {1}, float[1] x) => (float[1] y) {y = Add(x, w)}"
+    rules = [rule for rule in RULES if rule.code == "ONJ111"]
+    found = [list(lint(Subject(parsed(graph, opset=8, ir=ir)), rules)) for ir in (3, 4)]
+    assert [len(each) for each in found] == [0, 1]
 
 
 def test_clean_model_breaks_no_rule(tmp_path: Path) -> None:
