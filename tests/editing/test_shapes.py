@@ -11,6 +11,7 @@ from onnxjson.model.dimensions import substitute
 from onnxjson.model.document import Dimension, Model
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.types import format_type
+from tests.editing.batch_graphs import random_model
 from tests.editing.graphs import exported, model_of, require_same_results, require_valid, sample_inputs
 from tests.editing.graphs import run as computed
 
@@ -382,3 +383,21 @@ def test_a_length_beyond_the_positions_of_a_model_is_refused() -> None:
         apply(model_of(TOKENS), SetDim(tensor="x", axis=1, size=7, follow=True))
     with pytest.raises(EditError, match="needs the axis of an input"):
         apply(model_of(TOKENS), SetDim(tensor="y", axis=1, size=7, follow=True))
+
+
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 100), marks=pytest.mark.exhaustive)])
+def test_random_graphs_are_refused_or_follow_a_dimension(seeds: range) -> None:
+    """With the old size the results are the same; with another one the model runs."""
+    made = 0
+    for seed in seeds:
+        before = random_model(seed, 2, 6 + seed % 5)
+        x = numpy.random.default_rng(seed).standard_normal((2, 4, 6)).astype(numpy.float32)
+        for axis in (1, 2):
+            try:
+                after = apply(before, SetDim(tensor="x", axis=axis, size="L", follow=True))
+            except EditError:
+                continue
+            made += 1
+            numpy.testing.assert_array_equal(computed(after, {"x": x})[0], computed(before, {"x": x})[0])
+            computed(after, {"x": numpy.take(x, range(x.shape[axis] - 1), axis)})
+    assert made
