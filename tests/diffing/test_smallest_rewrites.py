@@ -157,3 +157,15 @@ def test_an_input_that_uses_an_equal_constant_now_absorbs_no_neighbour() -> None
         ("eliminated", "Add"),
         ("merged", "constants"),
     }
+
+
+TAIL = ("Neg", "Sin", "Cos", "Abs", "Tanh", "Erf", "Sigmoid")
+
+
+def test_a_name_is_followed_where_another_node_of_the_operator_was_inserted() -> None:
+    tail = "\n".join(f"t{number} = {operator}(t{number - 1})" for number, operator in enumerate(TAIL, 1))
+    layers = LAYERS.replace("y = Relu(a2)", f"t0 = Exp(a2)\n {tail}\n y = Relu(t{len(TAIL)})")
+    base = model_of(layers.replace("h = Tanh(a1)", "p = Reshape(a1, s)\n h = Reshape(p, s)"))
+    text = layers.replace("h = Tanh(a1)", "h = Reshape(a1, s)\n r = Reshape(h, s)").replace("m2 = MatMul(h, w2)", "")
+    target = model_of(text.replace("a2 = Add(m2, b2)", "a2 = Gemm(r, w2, b2)"))
+    assert ("/graph/node/3", "/graph/node/2") in diff(base, target).matches

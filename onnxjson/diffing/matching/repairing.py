@@ -80,12 +80,14 @@ def _try(pairing: NodePairing, base: int, wanted: int) -> None:
     _exchange_if(operator.lt, pairing, _branch(pairing, base, wanted))
 
 
-def _exchange_if(is_better: Callable[[int, int], bool], pairing: NodePairing, swaps: list[Swap]) -> None:
-    """Exchange partners if the numbers of contradictions after and before compare so."""
+def _exchange_if(is_better: Callable[[int, int], bool], pairing: NodePairing, swaps: list[Swap]) -> bool:
+    """Exchange partners if the numbers of contradictions after and before compare so; whether they do."""
     before = _contradictions(pairing, swaps)
     _exchange(pairing, swaps)
-    if not is_better(_contradictions(pairing, swaps), before):
+    found = is_better(_contradictions(pairing, swaps), before)
+    if not found:
         _exchange(pairing, swaps)
+    return found
 
 
 def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
@@ -146,19 +148,18 @@ def follow_names(pairing: NodePairing) -> None:
         there, other = pairing.target_of[here], pairing.base_of[wanted]
         if there == wanted:
             continue
-        if there >= 0 and other >= 0:
-            _exchange_if(operator.le, pairing, [(here, there, other, wanted)])
+        if there >= 0 and other >= 0 and _exchange_if(operator.le, pairing, [(here, there, other, wanted)]):
             continue
-        before = _conflicts(pairing, here if there >= 0 else other, there if there >= 0 else wanted)
+        before = _conflicts(pairing, here, there) + _conflicts(pairing, other, wanted)
         pairing.part(here)
         if other >= 0:
             pairing.part(other)
         if _conflicts(pairing, here, wanted) <= before:
             pairing.pair(here, wanted)
-        elif there >= 0:
-            pairing.pair(here, there)
-        elif other >= 0:
-            pairing.pair(other, wanted)
+            continue
+        for one, partner in ((here, there), (other, wanted)):
+            if one >= 0 and partner >= 0:
+                pairing.pair(one, partner)
 
 
 def names_lie(pairing: NodePairing) -> bool:
