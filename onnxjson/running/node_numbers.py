@@ -56,8 +56,10 @@ def node_numbers(
         EvaluationError: no engine supports the model, or it fails on these values.
         FeedError: values do not fit its inputs.
     """
-    index = Index(model)
-    scope, names = index.scopes[0], _own_names(model)
+    index, names = Index(model), _own_names(model)
+    scope = index.main
+    if scope is None:
+        raise EvaluationError("the model has no graph to run")
     values = {node.output[0]: place for place, node in enumerate(scope.graph.node) if _has_value(scope, place)}
     sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
     order = list(values)

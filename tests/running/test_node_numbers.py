@@ -76,6 +76,11 @@ def test_a_model_that_fails_is_refused_with_the_reason(worker: Worker) -> None:
         node_numbers(model, None, worker, [DataSet("s", {"s": as_value(np.array([7]))}, {})], {})
 
 
+def test_a_model_without_a_graph_is_refused(worker: Worker) -> None:
+    with pytest.raises(EvaluationError, match="no graph to run"):
+        node_numbers(Model(), None, worker, [], {})
+
+
 def test_inputs_are_read_from_files(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     (found,) = given_sets(model_of(CHAIN), [f"x={tmp_path / 'x.npy'}"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
 from onnxjson_tui.rows.graph_drawing import drawing
@@ -58,6 +58,14 @@ def test_boxes_open_down_to_nodes_and_each_node_is_in_one() -> None:
 def test_nothing_computed_from_constants_alone_is_drawn() -> None:
     found = _map(onnxjson.load(MODELS / "encoder_ts.onnx"))
     assert "Identity" not in _text(found, found.whole())
+
+
+def test_a_graph_of_constants_alone_is_drawn() -> None:
+    nodes = (Node(("w",), ("a",), None, "Relu"), Node((), (), None, None), Node(("a",), ("y",), "s/n", "Relu"))
+    found = _map(Model(graph=Graph(nodes[:2], "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
+    assert all(box in _text(found, found.whole()) for box in ("[0 Relu]", "[1 (no operator)]"))
+    found = _map(Model(graph=Graph(nodes, "g", (Tensor((1,), data_type=1, raw_data=bytes(4), name="w"),))))
+    assert "[2 Relu s]" in _text(found, found.whole())
 
 
 @pytest.mark.parametrize("scoped", [True, False])

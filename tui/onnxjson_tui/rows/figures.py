@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from onnxjson.model.index import Scope
-from onnxjson.rendering.tables import Span, Style, clipped, padded
+from onnxjson.rendering.tables import Span, Style, cells, clipped, padded
 
 CHANGES: Final = "changes"
 MACS: Final = "MACs"
@@ -41,6 +41,7 @@ def cell(title: str, value: float | str | None) -> Span:
 
     is_whole = not isinstance(value, str) and title in (MACS, NAN)
     text = amount(int(value)) if is_whole else value if isinstance(value, str) else f"{value:.3g}"
+    text = f"{value:.2g}" if isinstance(value, float) and cells(text) >= COLUMN else text
     style: Style = "bad" if title == NAN else "changed" if title == DIFFERENCE and value else "quiet"
     return Span(padded(clipped(text, COLUMN - 1), COLUMN, right=True), style)
 

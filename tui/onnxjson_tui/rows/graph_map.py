@@ -98,8 +98,11 @@ class GraphMap:
     def _below(self, scope: int) -> tuple[Part, ...]:
         nodes = self.scope.graph.node
         own = [place for place, each in enumerate(self._outline.scopes) if each == scope]
-        found = [self._node(place) for place in own if not self._constants.issuperset(nodes[place].output)]
-        return tuple(sorted([*found, *map(self._scope, self._outline.below(scope))], key=_first))
+        inner = list(map(self._scope, self._outline.below(scope)))
+        varying = [place for place in own if not self._constants.issuperset(nodes[place].output)]
+        # Where there is nothing else, constants are better than an empty drawing.
+        found = map(self._node, varying if varying or inner else own)
+        return tuple(sorted([*found, *inner], key=_first))
 
     def _node(self, place: int, name: str = "") -> Part:
         node = self.scope.graph.node[place]
