@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 import onnxjson
 from onnxjson.diffing.difference import diff_models
 from onnxjson.example import write_example
+from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
+from onnxjson.model.errors import EditError
 from onnxjson_tui.rows.panes import PaneRows
 from onnxjson_tui.screens.panes import PanesScreen
+from onnxjson_tui.session.comparing import Side, require_weights
 from onnxjson_tui.shell.keyed import KeyedScreen
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
@@ -79,3 +84,12 @@ def test_one_change_of_another_file_is_taken_and_another_put_there_and_saved(tmp
         assert not diff_models(found.session.model, onnxjson.load(tmp_path / "b.onnx")).events
 
     run_small(tmp_path / "a.onnx", flow)
+
+
+def test_weights_in_a_file_of_another_folder_are_not_taken(tmp_path: Path) -> None:
+    weight = Tensor(name="w", data_location=1, external_data=(StringStringEntry("location", "w.bin"),))
+    other = Model(graph=Graph(initializer=(weight,)))
+    mine, here = (Side("m.onnx", model, tmp_path / "m.onnx") for model in (Model(), other))
+    require_weights(mine, here, other)
+    with pytest.raises(EditError, match="external file of the other model"):
+        require_weights(mine, Side("m.onnx", other, tmp_path / "there" / "m.onnx"), other)

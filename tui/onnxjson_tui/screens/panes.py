@@ -17,7 +17,7 @@ from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
 from onnxjson_tui.rows.panes import PaneRow, PaneRows, Panes
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
-from onnxjson_tui.session.comparing import Compared, Side
+from onnxjson_tui.session.comparing import Compared, Side, require_weights
 from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
@@ -228,6 +228,7 @@ class PanesScreen(KeyedScreen[Result]):
 
         def make() -> tuple[Preview, int]:
             model, taken = Taking(diff, into).take(places)
+            require_weights(side, other, model)
             preview = session.preview_model(model, title)
             assert preview.to_saved is not None
             return preview, len(taken) - len(places)

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onnxjson.diffing.events import Event
+from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import DecodeError
+from onnxjson.model.errors import DecodeError, EditError
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.trace_records import Size
 from onnxjson.rendering.diff_report import Count, Report, operator_counts, report
 from onnxjson.storage.remote import is_url
@@ -92,6 +95,20 @@ def compared_edits(base: Side, target: Side) -> Compared:
         return compared(base, target)
     paths, names = (target.path, target.path), (base.name, target.name)
     return of_diff(diff_models(base.model, target.model, paths=paths, names=names, is_edited=True), base, target)
+
+
+def require_weights(mine: Side, other: Side, model: Model) -> None:
+    """Refuse a model with a change of the other one that needs weights in files next to that one.
+
+    Raises:
+        EditError: its own folder does not have them.
+    """
+    folders = [None if each.path is None else each.path.resolve().parent for each in (mine, other)]
+    known = {each.external_data for each in tensors_of(mine.model)}
+    needed = [each for each in tensors_of(model) if is_external(each) and each.external_data not in known]
+    if needed and folders[0] != folders[1]:
+        name = visible(needed[0].name or "a constant", 100)
+        raise EditError(f"{name} of this change is in an external file of the other model; convert --internalize first")
 
 
 def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
