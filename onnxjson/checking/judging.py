@@ -182,13 +182,20 @@ def new_findings(found: Sequence[Finding], before: Iterable[Finding], alignment:
         before: findings of the base.
         alignment: counterparts of nodes and values.
     """
-    known = {(each.code, _key(each, alignment.base)) for each in before}
+    known = {(each.code, _key(each, alignment.base)): _texts(each) for each in before}
     counterparts = {target: base for base, target in alignment.node_pairs()}
     names = {pair.target.address: {new: old for old, new in pair.values.items()} for pair in alignment.graphs}
-    return [each for each in found if (each.code, _key(each, alignment.target, counterparts, names)) not in known]
+    keys = [(each.code, _key(each, alignment.target, counterparts, names)) for each in found]
+    return [each for each, key in zip(found, keys, strict=True) if _texts(each) > known.get(key, -1)]
 
 
-_COUNT: Final = re.compile(r"[0-9,]+ ")
+_COUNT: Final = re.compile(r"^[0-9,]+ | \([0-9]+ texts\)$")
+
+
+def _texts(finding: Finding) -> int:
+    """Return the number of texts that a finding is about, so that one more secret is a new finding; 0 for others."""
+    counted = re.search(r" \(([0-9]+) texts\)$", finding.message)
+    return int(counted[1]) if counted else 0
 
 
 def _key(
@@ -199,7 +206,7 @@ def _key(
 ) -> str:
     """Return the element of a finding as in the base: a node by its counterpart, a value or tensor by its name.
 
-    Findings about graphs and models are the same if their messages are, except for the number that begins them.
+    Findings about graphs and models are the same if their messages are, except for the number of what they count.
     """
     parts = finding.address.split("/")
     for end in range(len(parts), 2, -1):
@@ -212,7 +219,7 @@ def _key(
         elements = getattr(scope.graph, parts[end - 2], ())
         name = getattr(elements[int(parts[end - 1])], "name", None) or "" if int(parts[end - 1]) < len(elements) else ""
         return f"{parts[end - 2]} {(names or {}).get(scope.address, {}).get(name, name)}"
-    return _COUNT.sub("", finding.message, count=1) if _COUNT.match(finding.message) else finding.message
+    return _COUNT.sub("", finding.message)
 
 
 def verdicts_of(policy: Policy, judged: Judged, base: Judged | None) -> list[Verdict]:

@@ -46,6 +46,8 @@ FORMAT: Final = "onnxjson-policy/1"
 
 _PROJECT: Final = "pyproject.toml"
 
+_CODES: Final = [rule.code for rule in RULES]
+
 _LARGEST: Final = 1 << 20
 """Maximum size of a policy, in bytes."""
 
@@ -151,9 +153,8 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
         raise DecodeError(f"{source}: {visible(str(error), None)}") from None
     for table in (policy.rules, *policy.paths.values()):
         check_words((*table.select, *table.ignore, *table.warning, *table.error), source)
-    codes = {rule.code for rule in RULES}
     for each in policy.ignored:
-        if each.code not in codes and not ("-" in each.code and each.code.islower()):
+        if each.code not in _CODES and not ("-" in each.code and each.code.islower()):
             raise DecodeError(f'{source}: ignored: "{visible(each.code)}" is not the code of a finding')
         if not each.reason.strip():
             raise DecodeError(f"{source}: ignored: {each.code} has no reason")
@@ -173,9 +174,8 @@ def read_policy(tree: object, source: str = "the policy") -> Policy:
 
 def check_words(words: Collection[str], source: str) -> None:
     """Raise `DecodeError` unless each word names rules: a family, a code or the start of one, a code of ``check``."""
-    codes = {rule.code for rule in RULES}
     for word in words:
-        of_rules = word in ("all", *FAMILIES) or (len(word) > 3 and any([code.startswith(word) for code in codes]))
+        of_rules = word in ("all", *FAMILIES) or (len(word) > 3 and any([code.startswith(word) for code in _CODES]))
         if not of_rules and not (word.islower() and "-" in word):
-            hint = suggest(word, [*FAMILIES, *codes]) or f"families are {', '.join(FAMILIES)}"
+            hint = suggest(word, [*FAMILIES, *_CODES]) or f"families are {', '.join(FAMILIES)}"
             raise DecodeError(f'{source}: "{visible(word)}" is not a rule; {hint}')

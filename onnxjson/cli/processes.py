@@ -65,34 +65,35 @@ def spread(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     start = time.monotonic()
     found = [work(each) for each in items[:1]]
     rest = items[1:]
-    count = min(len(rest), _MOST, len(os.sched_getaffinity(0)), _fitting())
+    count = min(len(rest), _fitting())
     if time.monotonic() - start < _SLOW or count < 2:
         return found + [work(each) for each in rest]
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
-    kept = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder may be a repository of strangers
-    try:
-        with ProcessPoolExecutor(count, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # the current folder may be a repository of strangers
+    with ProcessPoolExecutor(count, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
             futures = [pool.submit(work, each) for each in rest]
             for each, future in zip(rest, futures, strict=True):
                 found.append(future.result() if future.exception() is None else work(each))
-    except BaseException:
-        for child in active_children():
-            child.terminate()
-        raise
-    finally:
-        del os.environ["PYTHONSAFEPATH"]
-        os.environ |= {} if kept is None else {"PYTHONSAFEPATH": kept}
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():
+                child.terminate()
+            raise
     return found
 
 
 def _fitting() -> int:
-    """Number of processes of twice the size of this one that fit into the free memory."""
-    from resource import RUSAGE_SELF, getrusage
+    """Number of processes for which there are processors and, at twice the size of this one, memory; 1 if not known."""
+    with suppress(OSError, ImportError, AttributeError, LookupError, ValueError):  # as on other systems than Linux
+        from resource import RUSAGE_SELF, getrusage
 
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (getrusage(RUSAGE_SELF).ru_maxrss << 11)
+        memory = dict([line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines()])
+        room = int(memory["MemAvailable:"]) // (2 * getrusage(RUSAGE_SELF).ru_maxrss)
+        return min(_MOST, len(os.sched_getaffinity(0)), room)
+    return 1
 
 
 def words_of(command: str, variable: str) -> list[str]:

@@ -145,6 +145,17 @@ def test_new_findings_are_those_of_new_nodes_and_not_of_moved_or_renamed_ones() 
         assert len(new_findings(found, before, align_layouts(base, target))) == count
 
 
+def test_one_more_secret_is_a_new_finding() -> None:
+    secrets = [f"ghp_{letter * 36}" for letter in "ab"]
+    base = replace(parsed(UNUSED), doc_string=secrets[0])
+    target = replace(base, metadata_props=(StringStringEntry(key="token", value=secrets[1]),))
+    policy = Policy(rules=RuleTable(select=("ONJ905",)))
+    before, found = findings_of(policy, _judged(base))[0], findings_of(policy, _judged(target))[0]
+    assert [each.message[-9:] for each in (*before, *found)] == ["(1 texts)", "(2 texts)"]
+    assert new_findings(found, before, align_layouts(base, target)) == found
+    assert new_findings(before, found, align_layouts(target, base)) == []
+
+
 def test_new_findings_about_tensors_go_by_their_names() -> None:
     base = parsed("g (float[4] x) => (float[4] y) <double[2] w = {1, 2}> {y = Relu(x)}")
     target = parsed("g (float[4] x) => (float[4] y) <double[2] v = {1, 2}, double[2] w = {1, 2}> {y = Relu(x)}")
