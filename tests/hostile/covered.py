@@ -32,7 +32,7 @@ TESTS = (
     "tests/tui/test_session.py", "tests/storage/test_state.py", "tests/storage/test_rare_errors.py",
     "tests/running/test_worker.py", "tests/running/test_worker_server.py",
     "tests/running/test_rare_workers.py", "tests/running/test_scratch.py", "tests/running/test_box.py",
-    "tests/tui/test_journal.py", "tests/tui/test_rare_journals.py",
+    "tests/tui/test_journal.py", "tests/tui/test_rare_journals.py", "tests/tui/test_short_of_memory.py",
 )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.hostile import covered
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,3 +21,7 @@ def test_every_promise_names_tests_that_exist() -> None:
             found = {each.name for each in ast.parse((ROOT / file).read_text(encoding="utf-8")).body
                      if isinstance(each, ast.FunctionDef)}  # fmt: skip
             assert set(re.findall(r"test_\w+", tests)) <= found, f"{file}: {tests}"
+
+
+def test_what_is_measured_exists() -> None:
+    assert all((ROOT / each).is_file() for each in (*covered.MODULES, *covered.TESTS))

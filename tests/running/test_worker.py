@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import onnxjson
 from onnxjson.model.errors import LimitError, MissingInputError, WorkerError
 from onnxjson.running import server_process, worker_protocol
 from onnxjson.running import worker as worker_module
@@ -80,6 +81,14 @@ def test_a_good_model_has_no_findings(worker: Worker, tmp_path: Path) -> None:
     for full in (False, True):
         assert worker.check(GOOD, full) == ()
         assert worker.check(tmp_path / "model.onnx", full) == ()
+
+
+def test_a_text_is_checked_there_too(worker: Worker) -> None:
+    text = onnxjson.dumps(onnxjson.Model(ir_version=10, graph=onnxjson.Graph(name="g")))
+    assert worker.check_text(text.encode())[0]
+    has_model, findings = worker.check_text(text.encode()[:-9])
+    assert not has_model
+    assert findings
 
 
 def test_what_the_checker_says_is_a_finding_on_one_line(worker: Worker, tmp_path: Path) -> None:
