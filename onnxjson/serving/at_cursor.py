@@ -148,8 +148,11 @@ class AtCursor(Answers):
     async def rename(self, params: Any) -> Any:
         """What the edit `rename` changes; what it refuses is an error of the editor."""
         text, named = await self._renamed(params)
+        if named is None:
+            return None
         with refusals():
-            return None if named is None else self._edit(params.text_document.uri, text.renamed(named, params.new_name))
+            found = await asyncio.to_thread(text.renamed, named, params.new_name)
+        return self._edit(params.text_document.uri, found)
 
     def signature(self, params: Any) -> Any:
         """Inputs and outputs of the operator; the input at the cursor is marked."""

@@ -11,6 +11,11 @@ from onnxjson.serving.text_names import Named, graph_of
 _DEEPEST: Final = 16
 """Parts of a name by which nodes are put under scopes; a longer name is hostile."""
 
+_MOST: Final = 5_000
+"""Nodes of a text that are all in the outline."""
+
+_MOST_EACH: Final = 200
+
 
 @dataclass
 class Entry:
@@ -67,7 +72,21 @@ def outline(names: Sequence[Named]) -> list[Entry]:
         if owner is not None:
             owner.children.append(graph_entry)
             owner.end = max(owner.end, graph_entry.end)
+    if len(nodes) > _MOST:
+        for entry in (*graphs.values(), *nodes.values()):
+            _cut(entry)
     return [each for path, each in graphs.items() if not any(path[:end] in nodes for end in range(2, len(path)))]
+
+
+def _cut(entry: Entry) -> None:
+    """Keep the first entries at each level; the detail of a scope has its number of nodes."""
+    more = len(entry.children) - _MOST_EACH
+    if more > 0:
+        last = entry.children[_MOST_EACH]
+        entry.children[_MOST_EACH:] = [Entry(f"and {more:,} more", "scope", last.start, entry.end)]
+    for each in entry.children:
+        if each.kind == "scope":
+            _cut(each)
 
 
 def _by_scope(entries: list[Entry], depth: int) -> list[Entry]:

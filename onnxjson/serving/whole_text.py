@@ -1,8 +1,10 @@
 """What the language server answers about a whole text, and about all texts of a folder."""
 
 import asyncio
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,22 +40,35 @@ COLOURS = {"value": "variable", "node": "namespace", "operator": "function", "at
 """The kinds of names, and what editors call them."""
 
 
+def of_whole(method: Callable[[Any, EditedText, Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
+    """A method that gets the whole text too, and runs in a thread, so that keystrokes are answered meanwhile."""
+
+    @wraps(method)
+    async def call(self: Answers, params: Any) -> Any:
+        text = await self.texts.whole(params.text_document.uri)
+        return await asyncio.to_thread(method, self, text, params)
+
+    return call
+
+
 class OfWholeText(Answers):
     """Answers about a whole text."""
 
-    async def formatting(self, params: Any) -> Any:
+    @of_whole
+    def formatting(self, text: EditedText, params: Any) -> Any:
         """The canonical form, as `onnxjson fmt` writes it, of a range too; a text with errors is not changed."""
         uri = params.text_document.uri
-        found = (await self.texts.whole(uri)).formatted()
+        found = text.formatted()
         if (asked := getattr(params, "range", None)) is not None:
             start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
             found = [each for each in found if each.start <= end and each.end >= start]
         return self._edits(uri, found)
 
-    async def symbols(self, params: Any) -> Any:
+    @of_whole
+    def symbols(self, text: EditedText, params: Any) -> Any:
         """Graphs, scopes in names, nodes and values, as a tree."""
         uri = params.text_document.uri
-        found = outline((await self.texts.whole(uri)).names())
+        found = outline(text.names())
         asked = self.server.client_capabilities.text_document
         if asked and asked.document_symbol and asked.document_symbol.hierarchical_document_symbol_support:
             return [self._symbol(uri, each) for each in found]
@@ -73,21 +88,21 @@ class OfWholeText(Answers):
         words = visible(entry.label, 200), _SYMBOLS[entry.kind], place, first, visible(entry.detail, 200)
         return lsp.DocumentSymbol(*words, children=inner)
 
-    async def links(self, params: Any) -> Any:
+    @of_whole
+    def links(self, text: EditedText, params: Any) -> Any:
         """Files with weights."""
         uri = params.text_document.uri
-        text = await self.texts.whole(uri)
         found = [(each, text.path.parent / each.name) for each in text.names() if each.kind == "file"]
         return [
             lsp.DocumentLink(self._place(uri, each).range, path.as_uri())
             for each, path in found
-            if ".." not in path.parts and path.is_relative_to(text.path.parent) and path.is_file()
+            if ".." not in path.parts and path.is_relative_to(text.path.parent) and os.path.isfile(path)
         ]
 
-    async def hints(self, params: Any) -> Any:
+    @of_whole
+    def hints(self, text: EditedText, params: Any) -> Any:
         """Types of the outputs of nodes, where they are known."""
         uri = params.text_document.uri
-        text = await self.texts.whole(uri)
         first, last = (self.texts.offset(uri, each) for each in (params.range.start, params.range.end))
         found = []
         for each in text.names():
@@ -100,11 +115,12 @@ class OfWholeText(Answers):
                 found.append(lsp.InlayHint(self.texts.position(uri, each.end), label, kind=lsp.InlayHintKind.Type))
         return found
 
-    async def folds(self, params: Any) -> Any:
+    @of_whole
+    def folds(self, text: EditedText, params: Any) -> Any:
         """What is between brackets."""
         uri = params.text_document.uri
-        text, found = await self.texts.whole(uri), []
-        for start, end in brackets(text.text):
+        found = list[lsp.FoldingRange]()
+        for start, end in islice(brackets(text.text), _MOST_TOKENS):
             first, last = (self.texts.position(uri, each).line for each in (start, end))
             begin_of_line = text.text.rfind("\n", 0, end) + 1
             last -= not text.text[begin_of_line:end].strip(" \t]}")
@@ -112,19 +128,20 @@ class OfWholeText(Answers):
                 found.append(lsp.FoldingRange(first, last))
         return found
 
-    async def lenses(self, params: Any) -> Any:
+    @of_whole
+    def lenses(self, text: EditedText, params: Any) -> Any:
         """How many nodes use a value, and the bytes of weights."""
         uri = params.text_document.uri
-        text = await self.texts.whole(uri)
-        found = (await asyncio.to_thread(lenses, text))[:_MOST]
+        found = lenses(text)[:_MOST]
         return [lsp.CodeLens(self.texts.range(uri, start, start), lsp.Command(title, "")) for start, title in found]
 
-    async def tokens(self, params: Any) -> Any:
+    @of_whole
+    def tokens(self, text: EditedText, params: Any) -> Any:
         """Operators, attributes, values, names of nodes and types in their colours."""
         uri, data = params.text_document.uri, list[int]()
-        text, kinds = await self.texts.whole(uri), list(COLOURS)
+        kinds = list(COLOURS)
         before = lsp.Position(0, 0)
-        for each in [each for each in text.names() if each.kind in COLOURS][:_MOST_TOKENS]:
+        for each in islice((each for each in text.names() if each.kind in COLOURS), _MOST_TOKENS):
             begin, end = self.texts.position(uri, each.start), self.texts.position(uri, each.end)
             column = begin.character - (before.character if begin.line == before.line else 0)
             length = max(0, end.character - begin.character)

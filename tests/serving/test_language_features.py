@@ -7,6 +7,8 @@ import onnx
 from onnx import TensorProto, helper
 
 import onnxjson
+from onnxjson.serving.edited_text import EditedText
+from onnxjson.serving.outline import outline
 from tests.serving.test_editing_sessions import Session, play
 from tests.serving.test_language_server import text_of
 
@@ -74,6 +76,16 @@ def test_symbols_are_a_tree_of_graphs_scopes_and_nodes(tmp_path: Path) -> None:
         assert scopes["/layer1"] == "2 nodes, as /layer0"
 
     play(tmp_path / "layers.onnx.json", session, layers(tmp_path))
+
+
+def test_outlines_of_very_many_nodes_are_cut() -> None:
+    text = "".join(f'{{"op_type": "Relu", "output": ["{number}"], "name": "/a/{number}"}},' for number in range(6_000))
+    names = EditedText(
+        f'{{"format": "onnxjson/1", "graph": {{"node": [{text}', Path("m.onnx.json"), is_read=False
+    ).names()
+    (graph,) = outline(names)
+    assert [(each.name, each.detail, len(each.children)) for each in graph.children] == [("/a", "6,000 nodes", 201)]
+    assert graph.children[0].children[-1].name == "and 5,800 more"
 
 
 def type_of_capabilities() -> Any:

@@ -45,7 +45,8 @@ const steps = {
     const item = offers.items.find((each) => each.label === "LogSoftmax");
     if (!item || item.kind !== vscode.CompletionItemKind.Function) throw new Error("no LogSoftmax");
     const resolved = await run("vscode.executeCompletionItemProvider", uri, offsetOf(active(), '"Softmax"', 1), undefined, 999);
-    if (!resolved.items.find((each) => each.label === "LogSoftmax").documentation.value.includes("axis")) throw new Error("no documentation");
+    const { documentation } = resolved.items.find((each) => each.label === "LogSoftmax");
+    if (!String(documentation.value ?? documentation).includes("axis")) throw new Error("no documentation");
     const places = await run("vscode.executeDefinitionProvider", uri, offsetOf(active(), '"input": ["h"]', 11));
     if (places.length !== 1) throw new Error(JSON.stringify(places));
     const lenses = await run("vscode.executeCodeLensProvider", uri, 100);
