@@ -126,7 +126,8 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
             summary = summarise(result, index_of(result), Place("", "onnx", message_size(result)))
             # The first line is about the file, which a model in memory does not have.
             lines = summary_lines(summary, _WIDTH)[1:]
-            return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
+            # Notebooks give their own font to all that is HTML.
+            return f'<pre style="font-family: monospace">{html.escape(chr(10).join(lines))}</pre>'
         case Verification():
             return as_json(verification_data(result, "base", "target"))
         case RunResult():

@@ -100,7 +100,9 @@ def _line_starts(text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
     """The offset of each line."""
     import numpy as np
 
-    units = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    is_plain = text.isascii()
+    data = text.encode() if is_plain else text.encode("utf-32-le", "surrogatepass")
+    units = np.frombuffer(data, np.uint8 if is_plain else np.uint32)
     is_end = units == ord("\n")
     is_return = units == ord("\r")
     is_end |= is_return & ~np.append(is_end[1:], False) if is_return.any() else is_return

@@ -90,6 +90,7 @@ def test_notebook_shows_models_and_differences() -> None:
     assert "&lt;script&gt;" in shown
     assert "<script>" not in shown
     assert "\x1b" not in shown
+    assert shown.startswith('<pre style="font-family: monospace">')
     diff = onnxjson.diff("a.onnx", model)
     assert html.unescape(diff._repr_html_().partition('srcdoc="')[2]).startswith(diff.to_html())
 

@@ -366,6 +366,18 @@ def test_texts_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch, t
     assert (text.names(), offers(text, 500), text.description(500), text.formatted()) == ([], [], [], [])
 
 
+@pytest.mark.exhaustive
+def test_a_text_of_200_megabytes_is_open_but_not_read(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        assert ["does not read it" in each.message for each in await editor.diagnostics()] == [True]
+        editor.type(40, 41, "x")
+        assert ["does not read it" in each.message for each in await editor.diagnostics()] == [True]
+        assert await editor.client.text_document_hover_async(lsp.HoverParams(**editor.place('"Softmax"', 2))) is None
+
+    text = text_of(tmp_path)
+    edit(tmp_path, session, text + f"{chr(32):99}\n" * 2_000_000)
+
+
 def test_many_findings_are_cut(tmp_path: Path) -> None:
     async def session(editor: Editor) -> None:
         await editor.diagnostics()
