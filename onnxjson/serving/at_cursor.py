@@ -107,9 +107,9 @@ class AtCursor(Answers):
             lsp.CompletionItem(
                 each.name, kind=_OFFERED[each.kind], detail=each.detail, sort_text=f"{number:04}", data=each.operator
             )
-            for number, each in enumerate(found[:MOST])
+            for number, each in enumerate(found)
         ]
-        return lsp.CompletionList(is_incomplete=len(found) > MOST, items=items)
+        return lsp.CompletionList(is_incomplete=len(found) >= MOST, items=items)
 
     def documented(self, item: Any) -> Any:
         """The documentation of the operator of an offer."""

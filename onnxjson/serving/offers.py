@@ -21,8 +21,8 @@ from onnxjson.rendering.values import value_type
 from onnxjson.serving.edited_text import EditedText
 from onnxjson.serving.text_names import Named, graph_of, is_within, kind_of
 
-MOST: Final = 500
-"""Offers for one place."""
+MOST: Final = 200
+"""Values that are offered for one place; while there are more, the editor asks again with each character."""
 
 _LAST: Final = "\U0010ffff"
 """The last character there is."""
@@ -45,7 +45,7 @@ class Offer(NamedTuple):
 
 
 def offers(text: EditedText, offset: int) -> list[Offer]:
-    """Return what can be written at an offset, best first; of values at most one more than `MOST`."""
+    """Return what can be written at an offset, best first."""
     path, on_key = text.path_at(offset)
     kind = kind_of(path, is_key=on_key)
     if on_key and not kind:
@@ -107,7 +107,7 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
         return 0 if dtype_mistake(msgspec.structs.replace(node, input=inputs), signature, dtype_of) is None else 2
 
     found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
-    for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[: MOST + 1]:
+    for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[:MOST]:
         detail = None if scope is None else value_type(scope, each.name)
         yield Offer(each.name, "value", visible(detail or "", 80))
 
@@ -122,7 +122,7 @@ def _nearest(text: EditedText, graph: tuple[Key, ...], typed: str, offset: int) 
         first, last = (bisect_left(order, end, key=lambda each: known[each].name) for end in (typed, typed + _LAST))
         few = sorted(order[first:last], key=lambda each: abs(each - at)) if last - first <= MOST else None
         places = few if few is not None else (each for each in places if known[each].name.startswith(typed))
-    return (known[each] for each in islice(places, MOST + 1))
+    return (known[each] for each in islice(places, MOST))
 
 
 def fitting_edits(text: EditedText, offset: int) -> list[tuple[str, Edit]]:
