@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -246,7 +247,7 @@ def test_terminal_has_colours_and_a_pager(unfused: Path, leaky: Path, tmp_path: 
     assert "\x1b[1mMatMul+Add -> Gemm" in shown
     with Terminal("diff", unfused, leaky, "--no-pager", more={"NO_COLOR": "1"}) as terminal:
         shown, code = terminal.until_end()
-    assert "\x1b" not in shown
+    assert re.search(r"\x1b\[[0-9;]*m", shown) is None  # a line of progress may have been erased
     assert "\x1b" not in run_process("diff", unfused, leaky).stdout
 
 
