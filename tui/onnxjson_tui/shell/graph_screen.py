@@ -17,7 +17,7 @@ from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patching.patch import Patch
 from onnxjson.rendering.tables import Span
-from onnxjson_tui.rows.figures import Columns, heads
+from onnxjson_tui.rows.figures import Columns, heads, shown
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
@@ -33,7 +33,6 @@ from onnxjson_tui.widgets.lines import LineList, StyledWidget, one_strip
 
 _T = TypeVar("_T")
 
-_BESIDE: Final = 120  # columns from which a list with numbers has room beside the inspector
 BIG: Final = 3_000  # nodes from which work on all of them is done in a thread
 PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")  # panes in the order of the tab key
 
@@ -185,10 +184,11 @@ class GraphScreen(KeyedScreen[int]):
     # Drawing
 
     def show_figures(self, found: Columns) -> None:
-        """Show numbers in the list, which has the whole width of a narrow screen if there are several; {} for none."""
-        is_wide = len(found) > 1 and self.size.width < _BESIDE
-        if is_wide or not found:
-            self.set_class(is_wide, "full")
+        """Show numbers in the list, which gets the whole width if it has no room for all; {} for none."""
+        if len(shown(found, self.nodes.size.width)) < len(found):
+            self.add_class("full")
+        elif not found:
+            self.remove_class("full")
         self.session.figures = found
         self.session.first_different = self.session.first_different if found else None
         self.query_one(_Heads).display = bool(found)
