@@ -195,10 +195,17 @@ def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
     graph = model.graph
     opsets = {each.domain: each.version for each in model.opset_import}
     small = {}
-    for tensor in graph.initializer:
+    constants = {
+        node.output[0]: each.t
+        for node in graph.node
+        if node.op_type == "Constant" and node.output
+        for each in node.attribute
+        if each.HasField("t")
+    }
+    for name, tensor in ({each.name: each for each in graph.initializer} | constants).items():
         if tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims) <= _SHAPE_ELEMENTS:
             with suppress(Exception):  # whatever is wrong with it, its value is not known
-                small[tensor.name] = numpy_helper.to_array(tensor)
+                small[name] = numpy_helper.to_array(tensor)
     for given in graph.input if model.ir_version > 3 else ():
         small.pop(given.name, None)
     for node in graph.node:
@@ -206,7 +213,11 @@ def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
         values = {name: small[name] for name in names if name in small}
         if key == ("", "Shape") and names and names[0] in sizes:
             values = {names[0]: numpy.broadcast_to(numpy.False_, sizes[names[0]])}
-        is_plain = len(node.output) == 1 and not any(each.HasField("g") or each.graphs for each in node.attribute)
+        is_plain = (
+            len(node.output) == 1
+            and node.output[0] not in constants
+            and not any(each.HasField("g") or each.graphs for each in node.attribute)
+        )
         if is_plain and (names or key == ("", "Constant")) and values.keys() == set(names):
             with suppress(Exception):  # the evaluator does not have the operator, or the node is invalid
                 results: Any = ReferenceEvaluator(node, opsets=opsets).run(None, values)
