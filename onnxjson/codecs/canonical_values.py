@@ -194,7 +194,8 @@ def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
 def owner_name(kind: str, element: Any) -> str | None:
     """The name under which `element_metadata` refers to an element of a graph; None if it has no name."""
     if kind == "node":
-        return next((name for name in element.output if name), None)
+        outputs = element.output
+        return outputs[0] if outputs and outputs[0] else next((name for name in outputs if name), None)
     return element.name or None
 
 

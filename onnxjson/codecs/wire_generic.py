@@ -173,6 +173,9 @@ class GenericReader:
         size = self._buffer[position]
         if size < 0x80:
             return position + 1, position + 1 + size
+        high = self._buffer[position + 1]
+        if 0 < high < 0x80:
+            return position + 2, position + 2 + (size & 0x7F | high << 7)
         size, position = wire.read_varint(self._buffer, position)
         return position, position + size
 

@@ -123,11 +123,12 @@ class WireReader(GenericReader):
             position = stop
             tag = buffer[position] if position < end else 0
         metadata: list[d.StringStringEntry] = []
+        read = self.entry
         while tag == 0x4A:
             position, stop = self._extent(position + 1)
             if stop > end:
                 return None
-            metadata.append(self.entry(position, stop, depth + 1))
+            metadata.append(read(position, stop, depth + 1))
             position = stop
             tag = buffer[position] if position < end else 0
         if position != end:
@@ -318,17 +319,18 @@ class WireReader(GenericReader):
         return type_
 
     def entry(self, position: int, end: int, depth: int) -> d.StringStringEntry:
-        """Read a StringStringEntryProto; by hand if it has only key and value."""
+        """Read a StringStringEntryProto; by hand if it has only a short key and a value."""
         buffer = self._buffer
-        start = position
-        if position < end and buffer[position] == 0x0A:
-            position, stop = self._extent(position + 1)
-            key = self._names[buffer[position:stop]]
+        if position < end and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
+            stop = position + 2 + buffer[position + 1]
             if stop < end and buffer[stop] == 0x12:
-                position, stop = self._extent(stop + 1)
-                if stop == end:
-                    return d.StringStringEntry(key, self._names[buffer[position:stop]])
-        entry: d.StringStringEntry = self.message(d.StringStringEntry, start, end, depth)
+                size, start = buffer[stop + 1], stop + 2
+                if size > 0x7F:
+                    size, start = read_varint(buffer, stop + 1)
+                if start + size == end:
+                    names = self._names
+                    return d.StringStringEntry(names[buffer[position + 2 : stop]], names[buffer[start:end]])
+        entry: d.StringStringEntry = self.message(d.StringStringEntry, position, end, depth)
         return entry
 
 
