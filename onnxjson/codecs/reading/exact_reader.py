@@ -15,7 +15,6 @@ import msgspec
 
 from onnxjson.codecs.reading import tree as json_tree
 from onnxjson.codecs.reading.context import ROOT, Context, Remark
-from onnxjson.codecs.reading.lazy_tree import LazyObject, offset
 from onnxjson.codecs.reading.model import looks_like_proto_json, read_model
 from onnxjson.codecs.reading.named_values import ELEMENT_KINDS, FULL, TAGS
 from onnxjson.codecs.reading.scan import Scan, scan
@@ -170,22 +169,23 @@ _ELEMENTS = ("values", "base64")
 
 def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Line and column, from 1, of each address; of the enclosing value where the text has no such place."""
-    wanted = [*addresses]
+    return positions(text, lambda tree: {address: path_of(tree, address) for address in addresses}, was_read=True)
+
+
+def positions(
+    text: bytes, paths_in: Callable[[Tree], Mapping[str, Sequence[Key]]], *, was_read: bool = False
+) -> dict[str, tuple[int, int]]:
+    """Line and column, from 1, of the paths that `paths_in` finds in the tree of a text, by their names.
+
+    A text that was read as a model has no equal keys, so that a faster parser has the same tree.
+    """
+    is_clean, tree = was_read, None
     try:
-        lazy = LazyObject(text)
-        offsets = {address: offset(lazy, path_of(lazy, address)) for address in wanted}
+        tree = msgspec.json.decode(text) if was_read else None
     except (msgspec.MsgspecError, RecursionError):
-        return positions(text, lambda tree: {address: path_of(tree, address) for address in wanted})
-    places = {}
-    for address, at in offsets.items():
-        line = text[text.rfind(b"\n", 0, at) + 1 : at]
-        places[address] = text.count(b"\n", 0, at) + 1, len(line.decode("utf-8", "replace")) + 1
-    return places
-
-
-def positions(text: bytes, paths_in: Callable[[Tree], Mapping[str, Sequence[Key]]]) -> dict[str, tuple[int, int]]:
-    """Line and column, from 1, of the paths that `paths_in` finds in the tree of a text, by their names."""
-    is_clean, tree = json_tree.parse(text)
+        is_clean = False
+    if not is_clean:
+        is_clean, tree = json_tree.parse(text)
     scanned = None if is_clean else scan(text)
     paths = paths_in(tree if scanned is None else scanned.tree)
     located = scanned or _skimmed(text, paths.values())

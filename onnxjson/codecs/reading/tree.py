@@ -215,15 +215,17 @@ def skim(text: str, paths: Iterable[Sequence[Key]]) -> Span | int:
             level = level.setdefault(key, {})
     start = _GAP.match(text)
     position = start.end() if start else 0
-    return _span(text, position, wanted)[0] if text[position : position + 1] in ("{", "[") else position
+    is_nested = text[position : position + 1] in ("{", "[")
+    return _span(text, position, wanted, needs_end=False)[0] if is_nested else position
 
 
-def _span(text: str, start: int, wanted: _Wanted) -> tuple[Span, int]:
-    """The span of the object or list at `start`, with its wanted members, and the position after it."""
+def _span(text: str, start: int, wanted: _Wanted, *, needs_end: bool) -> tuple[Span, int]:
+    """The span of the object or list at `start`, with its wanted members, and the position after it if `needs_end`."""
+    left = len(wanted)
     span = Span(start, text[start] == "{")
     position = _after_gap(text, start + 1)
     index = 0
-    while text[position] not in "]}":
+    while (left or needs_end) and text[position] not in "]}":
         key: Key = index
         key_start = position
         if span.keys is not None:
@@ -233,10 +235,11 @@ def _span(text: str, start: int, wanted: _Wanted) -> tuple[Span, int]:
         if key not in wanted:
             position = _skip(text, position)
         else:
+            left -= 1
             if span.keys is not None and isinstance(key, str):
                 span.keys[key] = key_start
             if wanted[key] and text[position] in "{[":
-                span.members[key], position = _span(text, position, wanted[key])
+                span.members[key], position = _span(text, position, wanted[key], needs_end=needs_end or left > 0)
             else:
                 span.members[key] = position
                 position = _skip(text, position)
