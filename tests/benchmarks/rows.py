@@ -70,6 +70,10 @@ def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,)) ->
     return figures
 
 
+def _cpu(figures: Figures) -> str:
+    return f"cpu {figures.cpu_seconds:.3f} s"
+
+
 def _mistakes(setting: Setting) -> Iterator[Goal]:
     say("mistakes")
     source = setting.model(CASES[0])
@@ -81,7 +85,7 @@ def _mistakes(setting: Setting) -> Iterator[Goal]:
         text.write_bytes(content[:at] + other + content[at + len(word) :])
         figures = _figures(onnxjson("check", text), setting, (0, 1))
         title = f"a text of {len(content) / 1e6:.0f} MB with {name}"
-        yield Goal(f"{title}, check: s", 3.0, figures.seconds, f"cpu {figures.cpu_seconds:.2f} s")
+        yield Goal(f"{title}, check: s", 3.0, figures.seconds, _cpu(figures))
         yield Goal(f"{title}, check: MB", 400.0, figures.peak_bytes / 1e6)
     text.unlink()
 
@@ -104,13 +108,13 @@ def _diffs(setting: Setting) -> Iterator[Goal]:
     yield Goal(f"diff of {nodes:,} nodes, 80 edits, scrambled, loaded: s", 1.0, seconds, f"cpu {cpu:.2f} s; {pairs}")
     base, other = folder / "base.onnx", folder / "metadata.onnx"
     whole = _figures(onnxjson("diff", base, folder / "target.onnx", "--exit-zero"), setting)
-    yield Goal(f"diff of {nodes:,} nodes, 80 edits: s, whole process", 1.0, whole.seconds)
+    yield Goal(f"diff of {nodes:,} nodes, 80 edits: s, whole process", 1.0, whole.seconds, _cpu(whole))
     setting.printed(onnxjson("rewrite", "set-metadata", base, "key", "value", "-o", other))
     for title, target in (("equal files", base), ("files equal but for metadata", other)):
         figures = _figures(onnxjson("diff", base, target, "--exit-zero"), setting)
-        yield Goal(f"diff of {title}, {nodes:,} nodes: s, whole process", 0.5, figures.seconds)
+        yield Goal(f"diff of {title}, {nodes:,} nodes: s, whole process", 0.5, figures.seconds, _cpu(figures))
     merged = _figures(onnxjson("merge", base, other, base, "-o", folder / "merged.onnx"), setting)
-    yield Goal(f"merge of {nodes:,} nodes: s, whole process", 3.0, merged.seconds)
+    yield Goal(f"merge of {nodes:,} nodes: s, whole process", 3.0, merged.seconds, _cpu(merged))
 
 
 def _edits(setting: Setting) -> Iterator[Goal]:
@@ -135,4 +139,4 @@ def _starts(setting: Setting) -> Iterator[Goal]:
     }
     for title, (goal, command) in commands.items():
         figures = _figures(command, replace(setting, repeat=setting.repeat * 4))
-        yield Goal(f"{title}: s", goal, figures.seconds, f"cpu {figures.cpu_seconds:.3f} s")
+        yield Goal(f"{title}: s", goal, figures.seconds, _cpu(figures))
