@@ -238,4 +238,8 @@ addEventListener("keydown", event => {
 });
 list();
 go(0);
+if (data.overlay) {
+  overlay.value = data.overlay;
+  overlay.dispatchEvent(new Event("change"));
+}
 document.documentElement.dataset.ready = Math.round(performance.now());

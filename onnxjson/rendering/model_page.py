@@ -57,6 +57,7 @@ class _Page:
             macs = {each.address: each.macs for each in cost.nodes if isinstance(each.macs, int) and each.macs}
             sizes = ", ".join([f"{visible(name, 40)}={size}" for name, size in cost.dims.items()])
             self._overlays[f"MACs, {sizes}" if sizes else "MACs"] = macs
+        self._given = list(overlays)
         self._overlays |= overlays
         self._texts: dict[str, int] = {}
         self._values: dict[tuple[Scope | None, str], int] = {}
@@ -83,6 +84,7 @@ class _Page:
             "about": visible(f"{len(nodes):,} nodes; {opsets}", _LONGEST), "texts": list(self._texts), "graphs": graphs,
             "nodes": nodes, "values": self._rows,
             "overlays": {title: found for title, found in shown.items() if found},
+            "overlay": next((title for title in self._given if shown[title]), ""),
         }  # fmt: skip
 
     def _node(self, scope: Scope, node: Node) -> list[Any]:

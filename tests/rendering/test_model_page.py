@@ -73,7 +73,9 @@ def test_reports_are_overlays(tmp_path: Path) -> None:
     for name, text in reports.items():
         (tmp_path / f"{name}.json").write_text(text)
     given = [word for name in ("verify", "diff", "run") for word in ("--overlay", tmp_path / f"{name}.json")]
-    overlays = data_of(page_of(new, *given))["overlays"]
+    data = data_of(page_of(new, *given))
+    overlays = data["overlays"]
+    assert data["overlay"] == "largest error"  # the first one that was given
     assert overlays["time in ms"] == {"0": 250.0}
     assert overlays["provider"]["4"].startswith("CPU")
     assert "\x1b" not in overlays["provider"]["4"]
