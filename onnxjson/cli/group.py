@@ -1,6 +1,5 @@
 """The table of all commands; the module of a command is imported when the command is called."""
 
-import gc
 import importlib
 import os
 import sys
@@ -135,7 +134,6 @@ class LazyGroup(click.Group):
         debugging = os.environ.get("ONNXJSON_DEBUG") == "1"
         try:
             output.make_robust()
-            gc.set_threshold(20_000, 10, 50)  # records of big models are no garbage, and visiting them takes time
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
             if debugging and output.is_internal(error):
