@@ -103,14 +103,14 @@ def test_the_map_is_walked_opened_and_left() -> None:
         await found.press("M", *"jjjj", "down")
         assert isinstance(found.app.screen, MapScreen)
         assert "map of main_graph" in found.lines[0]
-        assert "[2x blocks.4-5 (122)]" in found.lines[-5]
+        assert "[2x blocks.4-5 (122) 13%]" in found.lines[-5]
         await found.press("enter")
         assert "> 2x blocks.4-5" in found.lines[0]
         await found.press("k", "k", "j", "enter")
         assert "> blocks.4" in found.lines[0]
         await found.press("backspace", "minus")
         assert ">" not in found.lines[0]
-        assert "[2x blocks.4-5 (122)]" in found.lines[-5]
+        assert "[2x blocks.4-5 (122) 13%]" in found.lines[-5]
         await found.press("backspace", "j", "g")
         assert not isinstance(found.app.screen, MapScreen)
         assert found.bench.here is not None
