@@ -209,6 +209,22 @@ def test_a_slice_is_asked_for_and_a_wrong_one_says_why(tmp_path: Path) -> None:
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
 
 
+def test_a_row_that_is_half_a_list_changes_nothing(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("t", "r")
+        found.bench.prompt.input.value = ""
+        await found.type("[1.5, 2")
+        assert "nothing is changed: found the text [1.5, 2, which begins like JSON but is not" in found.footer
+        assert not len(found.session.history)
+        await found.press("r")
+        found.bench.prompt.input.value = ""
+        await found.type("[1.5, 2]")
+        await found.settle()
+        assert "1.5" in found.text
+
+    run(saved(tmp_path / "m.onnx", _weights(numpy.zeros((3, 2), numpy.float32))), flow)
+
+
 def test_statistics_stand_beside_a_histogram(tmp_path: Path) -> None:
     array = numpy.repeat(numpy.arange(4, dtype=numpy.float32), [1, 2, 4, 8])
     array = numpy.concatenate([array, numpy.array([numpy.nan], numpy.float32)])

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.editing.spelling import json_or_text
+from onnxjson.editing.values import ValueMistakeError
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, SparseTensor, Tensor
@@ -160,7 +161,12 @@ async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = Fal
     edit, text = page.place(None if is_row else arguments.number or 1)
     answer = await bench.ask(f"[{edit.at or ''}] = ", text=text)
     if answer and answer.strip() not in ("", text):
-        await make(bench, replace(edit, value=json_or_text(answer.strip())))
+        try:
+            value = json_or_text(answer.strip())
+        except ValueMistakeError as error:
+            bench.say(f"nothing is changed: {error}", "changed")
+            return
+        await make(bench, replace(edit, value=value))
 
 
 def check(bench: Bench, arguments: Arguments) -> None:
