@@ -65,6 +65,8 @@ def test_the_header_has_the_facts_that_fit(tmp_path: Path) -> None:
         (1, "axis", "-3", ""),
         (2, "axis", "3", ""),
         (2, "axis", "4", "there is no axis 4"),
+        (2, "unknown", "3", ""),
+        (2, "unknown", "{", "begins like JSON but is not"),
     ],
 )
 def test_axes_are_checked_against_the_rank_of_the_input(position: int, name: str, text: str, said: str) -> None:

@@ -387,11 +387,11 @@ def value_mistake(ref: NodeRef, name: str, text: str) -> str:
     table = dict(attribute_types(node.domain, node.op_type))
     if name not in table and there is not None and there.type is not None:
         table[name] = there.type
-    if name not in table:
-        # The edit itself checks whether the attribute exists and which type it has.
-        return ""
     try:
         value = json_or_text(text)
+        if name not in table:
+            # The edit itself checks whether the attribute exists and which type it has.
+            return ""
         attribute_of(name, value, table, node.op_type or "", "")
     except (OnnxJsonError, ValueMistakeError) as error:
         return str(error).removeprefix(": ").removeprefix("value: ")
