@@ -8,6 +8,7 @@ import pytest
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES
 from onnxjson.model.elements import byte_length
+from onnxjson.model.errors import EditError
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensors import from_numpy, to_numpy
@@ -101,6 +102,13 @@ def test_scalars_and_empty_tensors() -> None:
     assert _rows(ValueGrid(Tensor((), data_type=1, raw_data=bytes(4)), ())) == [["0"]]
     assert ValueGrid(Tensor((0, 3), data_type=1, raw_data=b""), parse_slice("", (0, 3))).rows == 0
     assert ValueGrid(Tensor((3, 0), data_type=1, raw_data=b""), parse_slice("", (3, 0))).rows == 0
+
+
+def test_an_element_that_the_bytes_do_not_have_cannot_be_edited() -> None:
+    grid = ValueGrid(Tensor((3,), data_type=1, raw_data=bytes(4)), parse_slice("", (3,)))
+    assert grid.exact(0, 0) == ["0.0"]
+    with pytest.raises(EditError, match="do not have this element"):
+        grid.exact(0, 2)
 
 
 def test_of_a_big_tensor_only_what_is_seen_is_read(tmp_path: Path) -> None:

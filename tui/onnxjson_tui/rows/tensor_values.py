@@ -14,7 +14,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, INTEGERS, STRING
 from onnxjson.model.elements import byte_length
-from onnxjson.model.errors import DecodeError
+from onnxjson.model.errors import DecodeError, EditError
 from onnxjson.model.payloads import part
 from onnxjson.model.slices import Pick, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import first_tokens
@@ -91,12 +91,19 @@ class ValueGrid:
         """Return elements of a row as JSON, exactly.
 
         Raises:
-            OnnxJsonError: the bytes cannot be read.
+            OnnxJsonError: the bytes cannot be read, or are too few.
         """
         places = self._flat(row, column, min(count, self.columns - column))
         if self.tensor.data_type == STRING:
             return [json.dumps(self.tensor.string_data[each].decode(errors="replace")) for each in places]
-        return [first_tokens(self._part(each, 1)[0], self._part(each, 1)[1] + 1)[-1] for each in places]
+        found: list[str] = []
+        for each in places:
+            part, at = self._part(each, 1)
+            tokens = first_tokens(part, at + 1)
+            if len(tokens) <= at:
+                raise EditError("the bytes of the tensor do not have this element, or it cannot be typed")
+            found.append(tokens[-1])
+        return found
 
     def row_label(self, row: int) -> str:
         """Return the index of a row in the tensor."""
