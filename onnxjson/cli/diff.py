@@ -11,6 +11,7 @@ import click
 from onnxjson.cli import diff_git, options, output, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
 from onnxjson.cli.paths import FilePath, open_side, refuse_sources
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS
 
 PATHS_AFTER: Final = "onnxjson.cli.diff.paths_after"
@@ -99,7 +100,8 @@ def diff_command(
         ctx.exit(0 if code == 1 and exit_zero else code)
     one, other = words or [Path(word) for word in after or ()]
     with ExitStack() as stack:
-        found = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]
+        with sharing_graphs():
+            found = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]
         if view.destination is not None:
             for side in found:
                 refuse_sources(view.destination, side.path, side.model, None)

@@ -5,6 +5,11 @@ many, and leave anything else to the generic reader. Names, types and attributes
 same object.
 """
 
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Final
 
 from onnxjson.codecs.wire_format import Buffer, read_varint, signed
@@ -22,6 +27,22 @@ _MOST_REMEMBERED: Final = 16_384
 
 _SHALLOW: Final = 128
 """A type of this many bytes has at most half as many levels, so above `_SHALLOW` / 4 levels it never nests too deep."""
+
+_MOST_SHARED: Final = 1 << 26
+"""Maximum bytes of a main graph that is compared with others: of more, the digest takes longer than it may save."""
+
+_shared_graphs: ContextVar[dict[bytes, d.Graph] | None] = ContextVar("shared_graphs", default=None)
+"""Main graphs by their digests, within `sharing_graphs`."""
+
+
+@contextmanager
+def sharing_graphs() -> Iterator[None]:
+    """Read main graphs of equal bytes as one object, which stays in the file that was read first."""
+    token = _shared_graphs.set({})
+    try:
+        yield
+    finally:
+        _shared_graphs.reset(token)
 
 
 class WireReader(GenericReader):
@@ -41,6 +62,20 @@ class WireReader(GenericReader):
             d.StringStringEntry: self.entry,
         }
         self._runs = {d.Node: self._nodes, d.ValueInfo: self._value_infos}
+        graphs = _shared_graphs.get()
+        if graphs is not None and (source is None or type(source) is SourceFile):  # others may not have all bytes yet
+            self._frequent[d.Graph] = partial(self._graph, graphs)
+
+    def _graph(self, known: dict[bytes, d.Graph], position: int, end: int, depth: int) -> d.Graph:
+        """Read a graph; main graphs of equal bytes become one object."""
+        if depth > 1 or end - position > _MOST_SHARED:
+            graph: d.Graph = self.message(d.Graph, position, end, depth)
+            return graph
+        with memoryview(self._buffer) as whole, whole[position:end] as own:
+            digest = hashlib.sha256(own).digest()
+        if digest not in known:
+            known[digest] = self.message(d.Graph, position, end, depth)
+        return known[digest]
 
     def _nodes(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.Node], int]:
         """Read consecutive NodeProtos: names by hand, the rest from the remembered parts."""

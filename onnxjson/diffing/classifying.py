@@ -85,10 +85,8 @@ class Classification:
 
     def _removed(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        consumers, cuts = graph.scopes[BASE].consumers, graph.cuts[BASE]
-        if not self._slots and not any(
-            name in cuts and consumers.get(name) for node in self._base for name in node.output
-        ):
+        consumers = graph.cut_consumers[BASE]
+        if not self._slots and not any([consumers.get(name) for node in self._base for name in node.output]):
             return "dead-code-removed", text, []
         aliases = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]

@@ -195,6 +195,22 @@ class GraphComparison:
         """Names of the target -> names of the base."""
         return dict(zip(self.values.values(), self.values, strict=True))
 
+    @cached_property
+    def cut_consumers(self) -> list[dict[str, set[int | None]]]:
+        """By side, the nodes that consume the outputs in `cuts`; None for an output of the graph."""
+        found = []
+        for scope, cuts in zip(self.scopes, self.cuts, strict=True):
+            consumers: dict[str, set[int | None]] = {name: set() for name in cuts}
+            found.append(consumers)
+            is_apart = consumers.keys().isdisjoint
+            for position, node in enumerate(scope.graph.node):
+                if not is_apart(node.input):
+                    for name in consumers.keys() & set(node.input):
+                        consumers[name].add(position)
+            for name in consumers.keys() & set(scope.output_names):
+                consumers[name].add(None)
+        return found
+
     def is_same_name(self, old: str, new: str) -> bool:
         """Whether two names are the same value in base and target: a pair, or undefined in the same way."""
         translated = self.translate(old)

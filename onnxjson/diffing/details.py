@@ -47,13 +47,16 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
         target: its counterpart.
         what: name of the whole.
     """
-    from deepdiff import DeepDiff
-
     one, other = _plain(base), _plain(target)
     if not one and isinstance(other, dict):
         one = {}
     if not other and isinstance(one, dict):
         other = {}
+    if _is_flat(one) and _is_flat(other):
+        keys = sorted([key for key in one.keys() | other.keys() if one.get(key, 0) != other.get(key, 0)])
+        return tuple([Detail(f"{what} {key}", _text(one.get(key)), _text(other.get(key))) for key in keys[:EXAMPLES]])
+    from deepdiff import DeepDiff
+
     found = DeepDiff(one, other, view="tree", threshold_to_diff_deeper=0, verbose_level=2)
     details = []
     for kind in sorted(found):
@@ -69,6 +72,11 @@ def unknown_field_details(base: Any, target: Any, what: str = "unknown fields") 
     if base.unknown_fields == target.unknown_fields:
         return ()
     return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)
+
+
+def _is_flat(value: object) -> bool:
+    """Whether a value is a mapping of texts, as metadata is."""
+    return isinstance(value, dict) and all([type(each) is str for each in value.values()])
 
 
 def _plain(value: object) -> Any:

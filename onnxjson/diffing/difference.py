@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.diffing.changes import Change, Grouped, Place, Region, group
 from onnxjson.diffing.classifying import Classification, find_layout_transposes
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
@@ -17,7 +18,7 @@ from onnxjson.diffing.constant_elements import TensorSource
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
 from onnxjson.diffing.list_changes import Bulk, add_reordering, compare_names, count_order_breaks
 from onnxjson.diffing.matching.alignment import Alignment, align_by_names, same_alignment
-from onnxjson.diffing.model_changes import compare_annotations, compare_models, graph_fields
+from onnxjson.diffing.model_changes import INFO, compare_annotations, compare_models, graph_fields
 from onnxjson.diffing.node_changes import NodeComparison, compare_metadata, join_attributes
 from onnxjson.diffing.region_changes import RegionDraft, RegionFinder, claim_region, report_rewiring
 from onnxjson.diffing.region_constants import Absorption, claim_constants
@@ -92,7 +93,7 @@ class Diff(ReportedPage):
     @cached_property
     def alignment(self) -> Alignment:
         """Counterparts of graphs, nodes and values."""
-        if self._context is not None:
+        if self._context is not None and self._context.alignment.base.model is self.base:
             return self._context.alignment
         return same_alignment(self.base, self.target)
 
@@ -188,7 +189,8 @@ def diff(
     """
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
-    (base, path), (target, its_path) = _load(base), _load(target)
+    with sharing_graphs():
+        (base, path), (target, its_path) = _load(base), _load(target)
     paths = path, its_path
     return diff_models(
         base, target, paths=paths, ignore=ignore, weights=weights, rtol=rtol, atol=atol, trust_links=trust_links
@@ -220,23 +222,36 @@ def diff_models(
     """
     if "weights" in ignore:
         weights = "skip"
-    if base is target or (weights != "skip" and base == target and not any(map(is_external, tensors_of(base)))):
+    is_equal = base is target or (weights != "skip" and base == target)
+    is_alike = (is_equal or _have_same_graphs(base, target)) and not any(map(is_external, tensors_of(base)))
+    if base is target or (is_equal and is_alike):
         return Diff(base, target, group((), ()), None)
-    from onnxjson.diffing.matching.contents import layout
-    from onnxjson.diffing.matching.models import align
-
     names = names or (str(paths[0] or "base"), str(paths[1] or "target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
-    sources[0].share(base, sources[1], target)
-    contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
-    alignment = align_by_names(base, target, is_edited=True) if is_edited else None
+    comparer = ConstantComparer(sources[0], sources[1], weights, rtol, atol)
+    if is_alike:
+        bare = [msgspec.structs.replace(model, graph=None, functions=(), training_info=()) for model in (base, target)]
+        alignment: Alignment | None = same_alignment(bare[0], bare[1])
+    else:
+        alignment = align_by_names(base, target, is_edited=True) if is_edited else None
     if alignment is None:
+        from onnxjson.diffing.matching.contents import layout
+        from onnxjson.diffing.matching.models import align
+
+        sources[0].share(base, sources[1], target)
+        contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
         alignment = align(
             base, target, base_content=contents[0], target_content=contents[1], names="names" not in ignore
         )
-    context = _describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
+    context = _describe(alignment, comparer)
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems, names)
+
+
+def _have_same_graphs(base: Model, target: Model) -> bool:
+    """Whether two models share their graph, and differ in descriptions of the whole at most."""
+    descriptions = {name: getattr(target, name) for name in (*INFO, "doc_string", "metadata_props")}
+    return base.graph is target.graph and msgspec.structs.replace(base, **descriptions) == target
 
 
 def _load(model: Model | str | Path) -> tuple[Model, Path | None]:

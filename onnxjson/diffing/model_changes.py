@@ -16,12 +16,13 @@ from onnxjson.model.display import counted
 from onnxjson.model.document import Function, Graph, Model, OperatorSetId, TensorAnnotation, TrainingInfo
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
 
-_INFO = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
+INFO = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
+"""Fields of a model with a text or number that no other field depends on."""
 
 
 def compare_models(context: DiffContext, base: Model, target: Model) -> None:
     """Compare all fields of the models except their main graphs."""
-    for name in _INFO:
+    for name in INFO:
         old, new = getattr(base, name), getattr(target, name)
         if old != new:
             texts = [None if each is None else str(each) for each in (old, new)]

@@ -150,7 +150,11 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
-    sizes = [weights(weight_tensors(side)) for side in _sides(alignment)]
+    base, target = _sides(alignment)
+    if [id(scope.graph) for scope in base.scopes] == [id(scope.graph) for scope in target.scopes]:
+        target = base  # counted once
+    sizes = {side: weights(weight_tensors(side)) for side in (base, target)}
+    operators = {side: side.operator_counts() for side in sizes}
     return Report(
         base_name=base_name,
         target_name=target_name,
@@ -158,11 +162,11 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
         events=events,
         equal=equal,
         incomplete=tuple(diff.incomplete),
-        nodes=Count("nodes", *(sum(len(scope.graph.node) for scope in side.scopes) for side in _sides(alignment))),
+        nodes=Count("nodes", operators[base].total(), operators[target].total()),
         matched=alignment.matched,
-        operators=operator_counts(alignment.base.operator_counts(), alignment.target.operator_counts()),
-        parameters=Count("parameters", *(each.elements for each in sizes)),
-        bytes=Count("bytes", *(each.bytes for each in sizes)),
+        operators=operator_counts(operators[base], operators[target]),
+        parameters=Count("parameters", sizes[base].elements, sizes[target].elements),
+        bytes=Count("bytes", sizes[base].bytes, sizes[target].bytes),
     )
 
 

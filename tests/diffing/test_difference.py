@@ -245,3 +245,21 @@ def test_types_that_one_model_states_change_no_node() -> None:
         found = diff(one, other)
         assert [event.kind for event in found.events] == ["value-info-changed"]
         assert found.alignment.matched == 3
+
+
+def test_files_with_the_same_graph_read_it_once_and_have_the_same_diff(tmp_path: Path) -> None:
+    base = stack("mixed", 60)
+    described = replace(base, metadata_props=entries(key="value"), producer_name="another")
+    for name, each in (("base", base), ("described", described)):
+        onnxjson.save(each, tmp_path / f"{name}.onnx")
+    found = onnxjson.diff(tmp_path / "base.onnx", tmp_path / "described.onnx")
+    assert found.base.graph is found.target.graph
+    separate = onnxjson.load(tmp_path / "described.onnx")
+    assert separate.graph is not onnxjson.load(tmp_path / "base.onnx").graph
+    other = onnxjson.diff(base, separate)
+    assert found.events == other.events
+    assert [event.kind for event in found.events] == ["info-changed", "metadata-changed"]
+    assert found.summary == other.summary
+    assert found.matches == other.matches
+    assert found.patch.apply(base) == described
+    assert found.shares == other.shares
