@@ -1,8 +1,10 @@
 """What is measured: models from file to file, and the figures around them."""
 
 import json
+import resource
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ class Case:
     """Of the model, for `graphs.write`."""
     count: int
     quick_count: int
+    runs: int = 1
+    """How often onnxjson runs in every round, where one run is short beside those of the others."""
 
     def title(self, *, quick: bool) -> str:
         """What it is, with the number of nodes that it really has."""
@@ -33,12 +37,12 @@ class Case:
 
 
 CASES: Final = (
-    Case("nodes-100k", "{} nodes", "layers", 100_000, 400),
+    Case("nodes-100k", "{} nodes", "layers", 100_000, 400, 3),
     Case("nodes-10k", "{} nodes", "layers", 10_000, 200),
-    Case("weights", "weights", "weights", 480, 1),
+    Case("weights", "weights", "weights", 480, 1, 3),
     Case("small", "a small export", "exported", 1, 1),
-    Case("torchscript", "{} nodes of TorchScript", "torchscript", 100_000, 400),
-    Case("dynamo", "{} nodes of dynamo", "dynamo", 30_000, 200),
+    Case("torchscript", "{} nodes of TorchScript", "torchscript", 30_000, 400, 2),
+    Case("dynamo", "{} nodes of dynamo", "dynamo", 30_000, 200, 2),
     Case("distinct", "{} nodes, all attributes differ", "distinct", 100_000, 200),
 )
 
@@ -66,6 +70,9 @@ class Setting:
     models: Path
     repeat: int
     quick: bool
+    every_tool: bool = False
+    python313: Path | None = None
+    """An interpreter of Python 3.13 that can import what onnxjson requires."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -100,31 +107,45 @@ class Setting:
         return run.printed
 
 
+_STARTED: Final = time.perf_counter()
+
+
+def elapsed() -> tuple[float, float]:
+    """Seconds since the start, and those of the processor in all processes that ended."""
+    return time.perf_counter() - _STARTED, sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+
 def say(what: str) -> None:
     """Progress, for whoever waits."""
-    print(what, file=sys.stderr, flush=True)
+    print(f"{elapsed()[0]:5.0f} s  {what}", file=sys.stderr, flush=True)
 
 
 def compare(case: Case, setting: Setting) -> Comparison:
     """Convert the model of a case with every tool, one after the other in every round."""
     source = setting.model(case)
+    tools = [tool for tool in TOOLS if setting.every_tool or tool in (OURS, YARDSTICK) or _is_needed(tool, case)]
     result = Comparison(
         case,
         case.title(quick=setting.quick),
         source.stat().st_size,
-        {tool.name: Figures() for tool in TOOLS},
-        {tool.name: Figures() for tool in TOOLS},
+        {tool.name: Figures() for tool in tools},
+        {tool.name: Figures() for tool in tools},
     )
     rounds = setting.repeat * 3 if case.name == "small" else setting.repeat
     for turn in range(rounds):
         say(f"{case.name}: round {turn + 1} of {rounds}")
-        for tool in TOOLS:
-            if turn == 0 or not _is_slow(tool, result):
+        for tool in tools:
+            for _ in range(case.runs if tool is OURS else turn == 0 or not _is_slow(tool, result)):
                 _both_ways(tool, source, result, setting)
-    for tool in TOOLS:
+    for tool in tools:
         for path in _files(tool, source):
             path.unlink(missing_ok=True)
     return result
+
+
+def _is_needed(tool: Tool, case: Case) -> bool:
+    """Whether a goal compares onnxjson with onnx's text format."""
+    return case is CASES[0] and tool is TOOLS[-1]
 
 
 def _files(tool: Tool, source: Path) -> tuple[Path, Path]:
@@ -160,6 +181,34 @@ def same_bytes(one: Path, other: Path) -> bool:
                 return False
             if not piece:
                 return True
+
+
+def compare_313(setting: Setting) -> dict[str, dict[str, Figures]] | str:
+    """The first case by onnxjson and json_format under Python 3.13, both ways; a text if there is no such Python."""
+    say("python313")
+    place = setting.python313
+    modules = "onnx, msgspec, orjson, pybase64, click"
+    check: Command = [place or "python3.13", "-c", f"import sys, {modules}; assert sys.version_info[:2] == (3, 13)"]
+    if (place is None and shutil.which("python3.13") is None) or run_process(check, {}).exit_code:
+        return f"skipped: no Python 3.13 that imports {modules}; name one with --python313"
+    source = setting.model(CASES[0])
+    environment = {**setting.environment, "PYTHONPATH": str(HERE.parent.parent)}
+    result: dict[str, dict[str, Figures]] = {}
+    commands: tuple[tuple[str, int, Command], ...] = (
+        ("ours", CASES[0].runs + 1, ["-c", "from onnxjson.cli import main; main()", "convert"]),
+        ("json_format", 1, ["-P", HERE / "others.py", "json_format"]),
+    )
+    for name, runs, begin in commands:
+        text, back = source.with_suffix(f".313{OURS.ending}"), source.with_suffix(".313.onnx")
+        for way, one, other in (("to_text", source, text), ("to_onnx", text, back)):
+            figures = result.setdefault(way, {})[name] = Figures()
+            for turn in range(runs):
+                other.unlink(missing_ok=True)
+                arguments: Command = [one, "-o", other] if name == "ours" else [way, one, other]
+                figures.add([check[0], *begin, *arguments], environment)
+                if turn == 0 and runs > 1:
+                    figures.runs.clear()  # compiles modules
+    return result
 
 
 def in_one_process(setting: Setting) -> dict[str, list[dict[str, float]]]:
@@ -201,7 +250,7 @@ def replacing(setting: Setting) -> dict[str, dict[str, Figures]]:
         name = case.title(quick=setting.quick)
         for title, first, second in ((f"{name} to text", source, text), (f"{name} to .onnx", text, back)):
             ways = {"new": Figures(), "existing": Figures()}
-            for _ in range(setting.repeat):
+            for _ in range(setting.repeat + 1):
                 second.unlink(missing_ok=True)
                 for figures in ways.values():
                     figures.add(onnxjson("convert", first, "-o", second), setting.environment)
@@ -265,7 +314,7 @@ def text_sizes(setting: Setting) -> dict[str, dict[str, int]]:
     return {path.name: json.loads(setting.printed(python("-P", HERE / "text_size.py", path))) for path in paths}
 
 
-EXTRAS: Final[tuple[str, ...]] = ("objects", "start", "replace", "apart", "text-size", "rows")
-"""What there is beside the cases."""
+GOALS: Final = ("nodes-100k", "python313", "replace", "weights", "apart", "torchscript", "dynamo", "distinct", "rows")
+"""What has goals, in the order of the table."""
 
-NAMES: Final = (*(case.name for case in CASES), *EXTRAS)
+NAMES: Final = (*GOALS, "nodes-10k", "small", "objects", "start", "text-size")

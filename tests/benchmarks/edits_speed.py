@@ -132,9 +132,9 @@ def with_tensors(count: int) -> Model:
     return replace(model, graph=replace(model.graph, node=nodes, initializer=tuple(constants), output=(output,)))
 
 
-def jobs(count: int, only: str) -> Iterator[Callable[[], Measured]]:
-    """Every job whose name begins with `only`."""
-    model, steps, tensors = big(count), count // 100, count // 5
+def jobs(model: Model, count: int, only: tuple[str, ...]) -> Iterator[Callable[[], Measured]]:
+    """Every job whose name begins with one of `only`."""
+    steps, tensors = count // 100, count // 5
     for line in SINGLE:
         if line.startswith(only) and line.split()[0] in NAMES:
             yield lambda line=line: measure(model, line, parse_line(line))  # type: ignore[misc]
@@ -153,13 +153,15 @@ def main(arguments: list[str]) -> int:
     """Prints a table, or JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes of the model")
-    parser.add_argument("--only", default="", help="only jobs whose names begin so")
+    parser.add_argument("--model", help="file of the model, in place of a new one")
+    parser.add_argument("--only", action="append", help="only jobs whose names begin so; repeatable")
     parser.add_argument("--json", action="store_true", help="JSON in place of a table")
     options = parser.parse_args(arguments)
     found = []
     # What is imported on first use is not what is measured.
     measure(big(400), "warm", edits.SetAttribute(node="op:Conv", attribute="group", value=2))
-    for job in jobs(options.nodes, options.only):
+    model = onnxjson.load(options.model) if options.model else big(options.nodes)
+    for job in jobs(model, options.nodes, tuple(options.only or ("",))):
         found.append(job())
         print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)

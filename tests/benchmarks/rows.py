@@ -1,9 +1,7 @@
 """Rows of the table of goals that are not conversions: mistakes in big texts, diffs, edits, merges, start."""
 
 import json
-import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tests.benchmarks.cases import CASES, Setting, say
@@ -25,9 +23,12 @@ EDITS: Final = {
 }
 """Edits of 100,000 nodes, and the seconds of the processor that they are to take at most."""
 
-STEPS: Final = (12_500, 25_000, 50_000, 100_000)
+STEPS: Final = (12_500, 25_000, 50_000, 100_000, 200_000, 400_000, 1_000_000)
+"""Nodes of the models that are compared; all but the last double."""
+BIG: Final = 100_000
 TIMES_A_DOUBLING: Final = 2.1
 
+_DIFF: Final = ("-m", "tests.benchmarks.diff_timing")
 _SELECTING: Final = """
 import sys, time, onnxjson
 model = onnxjson.load(sys.argv[1])
@@ -44,15 +45,23 @@ class Goal(NamedTuple):
 
     what: str
     wanted: float
-    measured: float
+    measured: float | None
+    """By the clock; None for what is measured by the time of the processor alone."""
+    cpu: float | None = None
+    """The same by the time of the processor."""
     beside: str = ""
     """What others take, or other figures of the same run."""
+    at_least: bool = False
 
     @property
     def cells(self) -> list[str]:
-        """The row, for figures that are to be at most what is wanted."""
-        reached = "yes" if self.measured <= self.wanted else "no"
-        return [self.what, f"at most {self.wanted:g}", f"{self.measured:.3f}", reached, self.beside]
+        """The row as text."""
+        counts = self.cpu if self.measured is None else self.measured
+        assert counts is not None
+        reached = counts >= self.wanted if self.at_least else counts <= self.wanted
+        figures = ["" if each is None else f"{each:.1f}" if each >= 10 else f"{each:.3g}" for each in self[2:4]]
+        wanted = f"at {'least' if self.at_least else 'most'} {self.wanted:g}"
+        return [self.what, wanted, *figures, "yes" if reached else "no", self.beside]
 
 
 def measured(setting: Setting) -> list[Goal]:
@@ -60,9 +69,9 @@ def measured(setting: Setting) -> list[Goal]:
     return [*_mistakes(setting), *_diffs(setting), *_edits(setting), *_starts(setting)]
 
 
-def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,)) -> Figures:
+def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,), runs: int = 1) -> Figures:
     figures = Figures()
-    for _ in range(setting.repeat):
+    for _ in range(setting.repeat * runs):
         run = run_process(command, setting.environment)
         if run.exit_code not in codes:
             raise RuntimeError(f"{' '.join(map(str, command))}: {run.error}")
@@ -70,8 +79,8 @@ def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,)) ->
     return figures
 
 
-def _cpu(figures: Figures) -> str:
-    return f"cpu {figures.cpu_seconds:.3f} s"
+def _seconds(what: str, wanted: float, figures: Figures, beside: str = "") -> Goal:
+    return Goal(f"{what}: s", wanted, figures.seconds, figures.cpu_seconds, beside)
 
 
 def _mistakes(setting: Setting) -> Iterator[Goal]:
@@ -85,47 +94,52 @@ def _mistakes(setting: Setting) -> Iterator[Goal]:
         text.write_bytes(content[:at] + other + content[at + len(word) :])
         figures = _figures(onnxjson("check", text), setting, (0, 1))
         title = f"a text of {len(content) / 1e6:.0f} MB with {name}"
-        yield Goal(f"{title}, check: s", 3.0, figures.seconds, _cpu(figures))
+        yield _seconds(f"{title}, check", 3.0, figures)
         yield Goal(f"{title}, check: MB", 400.0, figures.peak_bytes / 1e6)
     text.unlink()
 
 
 def _diffs(setting: Setting) -> Iterator[Goal]:
-    module = ("-m", "tests.benchmarks.diff_timing")
     before = 0.0
+    folder = setting.folder
     for count in STEPS:
         say(f"diff of {count:,} nodes")
         nodes = count // 100 if setting.quick else count
-        folder = setting.folder / f"diff-{nodes}"
-        folder.mkdir(exist_ok=True)
-        setting.printed(python(*module, "make", "transformer", str(nodes), "distinct", "80", folder))
-        found = [json.loads(setting.printed(python(*module, "measure", folder))) for _ in range(setting.repeat)]
-        seconds, cpu = [statistics.median([each[name] for each in found]) for name in ("diff", "cpu")]
-        if before:
-            yield Goal(f"diff of {nodes:,} nodes: cpu s, times that of half", TIMES_A_DOUBLING, cpu / before)
-        before = cpu
-    pairs = f"recall {found[0]['recall']:.4f}"
-    yield Goal(f"diff of {nodes:,} nodes, 80 edits, scrambled, loaded: s", 1.0, seconds, f"cpu {cpu:.2f} s; {pairs}")
-    base, other = folder / "base.onnx", folder / "metadata.onnx"
-    whole = _figures(onnxjson("diff", base, folder / "target.onnx", "--exit-zero"), setting)
-    yield Goal(f"diff of {nodes:,} nodes, 80 edits: s, whole process", 1.0, whole.seconds, _cpu(whole))
+        place = setting.folder / f"diff-{nodes}"
+        place.mkdir(exist_ok=True)
+        setting.printed(python(*_DIFF, "make", "transformer", str(nodes), "distinct", "80", place))
+        diff = onnxjson("diff", place / "base.onnx", place / "target.onnx", "--exit-zero")
+        whole = _figures(diff, setting, runs=3 if count <= BIG else 1)
+        title = f"diff of {nodes:,} nodes, 80 edits, scrambled"
+        if before and count <= STEPS[-2]:
+            yield Goal(f"{title}: times that of half", TIMES_A_DOUBLING, None, whole.cpu_seconds / before)
+        before = whole.cpu_seconds
+        if count == BIG:
+            folder = place
+            found = json.loads(setting.printed(python(*_DIFF, "measure", place)))
+            beside = f"recall {found['recall']:.4f}; of it compared {found['cpu']:.2f} s cpu"
+            yield _seconds(f"{title}, median of three", 1.0, whole, beside)
+        elif count == STEPS[-1]:
+            yield _seconds(title, 15.0, whole)
+            yield Goal(f"{title}: MB", 3000.0, whole.peak_bytes / 1e6)
+    base, other, merged = folder / "base.onnx", folder / "metadata.onnx", folder / "merged.onnx"
     setting.printed(onnxjson("rewrite", "set-metadata", base, "key", "value", "-o", other))
     for title, target in (("equal files", base), ("files equal but for metadata", other)):
-        figures = _figures(onnxjson("diff", base, target, "--exit-zero"), setting)
-        yield Goal(f"diff of {title}, {nodes:,} nodes: s, whole process", 0.5, figures.seconds, _cpu(figures))
-    merged = _figures(onnxjson("merge", base, other, base, "-o", folder / "merged.onnx"), setting)
-    yield Goal(f"merge of {nodes:,} nodes: s, whole process", 3.0, merged.seconds, _cpu(merged))
+        figures = _figures(onnxjson("diff", base, target, "--exit-zero"), setting, runs=3)
+        yield _seconds(f"diff of {title}, 100,000 nodes", 0.5, figures)
+    yield _seconds("merge of 100,000 nodes", 3.0, _figures(onnxjson("merge", base, other, base, "-o", merged), setting))
 
 
 def _edits(setting: Setting) -> Iterator[Goal]:
     say("edits")
-    nodes = 2_400 if setting.quick else 100_000
-    for line, goal in EDITS.items():
-        arguments = ("--nodes", str(nodes), "--only", line, "--json")
-        (found,) = json.loads(setting.printed(python("-m", "tests.benchmarks.edits_speed", *arguments)))
-        yield Goal(f"{line}, {nodes:,} nodes: cpu s", goal, found["processor"], f"{found['differences']:,} changes")
-    selected = float(setting.printed(python("-c", _SELECTING, setting.model(CASES[0]))))
-    yield Goal(f"a selector over {nodes:,} nodes: cpu s", 0.3, selected)
+    model = setting.model(CASES[0])
+    only = [word for line in EDITS for word in ("--only", line)]
+    arguments: Command = ["-m", "tests.benchmarks.edits_speed", "--json", "--model", model, *only]
+    for found in json.loads(setting.printed(python(*arguments))):
+        beside = f"{found['differences']:,} changes"
+        yield Goal(f"{found['name']}: s", EDITS[found["name"]], found["plan"], found["processor"], beside)
+    selected = float(setting.printed(python("-c", _SELECTING, model)))
+    yield Goal("a selector over 100,000 nodes: s", 0.3, None, selected)
 
 
 def _starts(setting: Setting) -> Iterator[Goal]:
@@ -138,5 +152,5 @@ def _starts(setting: Setting) -> Iterator[Goal]:
         "textconv of a small model": (0.08, python("-I", "-m", "onnxjson.git.textconv", model)),
     }
     for title, (goal, command) in commands.items():
-        figures = _figures(command, replace(setting, repeat=setting.repeat * 4))
-        yield Goal(f"{title}: s", goal, figures.seconds, _cpu(figures))
+        _figures(command, setting)  # fills the cache
+        yield _seconds(title, goal, _figures(command, setting, runs=9))

@@ -22,5 +22,5 @@ def test_every_job_is_made_on_a_small_model_and_undone() -> None:
 
 
 def test_single_edit_is_chosen_by_its_name() -> None:
-    jobs = list(edits_speed.jobs(8, "set-attribute op:"))
+    jobs = list(edits_speed.jobs(edits_speed.big(8), 8, ("set-attribute op:",)))
     assert [job().name for job in jobs] == ["set-attribute op:LeakyRelu alpha 0.2"]
