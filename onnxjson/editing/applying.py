@@ -16,6 +16,7 @@ from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
+from onnxjson.model.index import Index
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.patch import Patch
 from onnxjson.storage.external import file_of
@@ -191,11 +192,11 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
     found = workspace.complaints
     if found and not is_one:
         # Later edits may have corrected mistakes of earlier ones.
-        found = dict(correct_types(workspace.before, workspace.model, workspace.model_folder).complaints)
+        found = dict(correct_types(workspace.before, workspace.index, workspace.model_folder).complaints)
     if workspace.examples:
         sized = with_dimension_names(workspace.model, workspace.examples)
         where = ", ".join([f"{visible(name)}={size}" for name, size in workspace.examples.items()])
-        wrong = correct_types(workspace.before, sized, workspace.model_folder).complaints
+        wrong = correct_types(workspace.before, Index(sized), workspace.model_folder).complaints
         found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
     if found and not workspace.is_forced:
         what = f"these nodes cannot have the shapes: {listed([*found.values()], _SHOWN, '; ')}"

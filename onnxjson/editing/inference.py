@@ -101,7 +101,7 @@ def propagate_types(workspace: Workspace) -> tuple[str, ...]:
     """
     if workspace.typed is workspace.model:
         return ()
-    found = correct_types(workspace.typed, workspace.model, workspace.model_folder)
+    found = correct_types(workspace.typed, workspace.index, workspace.model_folder)
     workspace.keep_types()
     if found.model is not workspace.model:
         workspace.replace_equivalent(found.model)

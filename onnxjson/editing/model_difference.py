@@ -26,6 +26,7 @@ class Difference:
     """The difference of two models."""
 
     def __init__(self, old: Index, new: Index) -> None:
+        old.take_over(new)
         self.old = old
         self.new = new
         self.twins = _twins(old, new)
@@ -45,7 +46,8 @@ class Difference:
         if there is not None and there.graph is scope.graph:
             return
         known = {id(node) for node in there.graph.node} if there is not None else set()
-        for position, node in enumerate(scope.graph.node):
+        is_same = there is not None and there.graph.node is scope.graph.node
+        for position, node in enumerate(() if is_same else scope.graph.node):
             if id(node) in known or self._is_same_node(scope, position):
                 continue
             if not is_constant_node(node) or not _is_same_constant(there, scope, node.output[0] if node.output else ""):

@@ -8,19 +8,31 @@ shapes. A part of 20 nodes of a big model takes 5 ms. `size_conflict` compares w
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from onnxjson.codecs import serde
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
-from onnxjson.editing.type_relations import Dims, dims_of, is_complete, may_be_shape, without_shape
+from onnxjson.editing.type_relations import REMEMBERED, Dims, dims_of, is_complete, may_be_shape, without_shape
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, substitute, with_dimension_names
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, substitute, with_dimension
 from onnxjson.model.display import visible
-from onnxjson.model.document import Dimension, Function, Graph, Model, Node, SparseTensor, Tensor, Type, ValueInfo
+from onnxjson.model.document import (
+    Dimension,
+    Function,
+    Graph,
+    Model,
+    Node,
+    SimpleShardedDim,
+    SparseTensor,
+    Tensor,
+    Type,
+    ValueInfo,
+)
 from onnxjson.model.errors import MissingInputError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
@@ -35,6 +47,9 @@ _UNKNOWN: Final = "expected to have type but instead is null"
 """End of messages about nodes after the wrong node, and after operators whose types onnx cannot infer."""
 _HARMLESS: Final = re.compile("Data for input [0-9]+ already exists")
 """A message of the strict inference about subgraphs that are inferred twice."""
+
+_COMPARED: Final = ("Reshape", "Gemm", "Conv", "LSTM", "GRU", "RNN")
+"""Operators of `size_conflict`."""
 
 Values = Mapping[str, Mapping[str, Type]]
 """Types by address of a graph and name of a value."""
@@ -56,13 +71,18 @@ class Sizes(dict[str, int]):
 
     def put_in(self, model: Model) -> Model:
         """Return the model with sizes instead of the names of its dimensions."""
-        texts = dimension_names(model)
-        for text in texts:
+
+        def change(dimension: Any) -> Any:
+            text = dimension.dim_param
+            if not text:
+                return dimension
             for name in IDENTIFIER.findall(text):
                 self._add(name)
             if not isinstance(substitute(text, self), int):
                 self._add(text)
-        return with_dimension_names(model, self) if texts else model
+            return with_dimension(dimension, substitute(text, self))
+
+        return replace_records(model, (Dimension, SimpleShardedDim), change)
 
     def _add(self, name: str) -> None:
         # Multiples of many numbers: a size that is divided by a constant is usually a multiple of it.
@@ -87,15 +107,16 @@ class Part:
 
     def _add(self, positions: Iterable[int]) -> None:
         """Add nodes, and the producers of values that their inference needs."""
-        scope = self._scope
+        scope, nodes = self._scope, self._scope.graph.node
+        producers, inputs = scope.producers, scope.inputs
         inside = self._positions
         inside.update(positions)
         pending = list(inside)
         while pending:
-            for name in consumed_names(scope.graph.node[pending.pop()]):
-                place = scope.producers.get(name)
-                if place is None or name in scope.inputs:
-                    if name in scope.inputs and (stated := self._type(name)) is not None:
+            for name in consumed_names(nodes[pending.pop()]):
+                place = producers.get(name)
+                if place is None or name in inputs:
+                    if name in inputs and (stated := self._type(name)) is not None:
                         self._given[name] = stated
                     if name in scope.initializers or name in scope.sparse_initializers:
                         self._constants[name] = None
@@ -189,17 +210,22 @@ def _is_enough(stated: Type) -> bool:
 def _by_address(model: Model) -> dict[str, dict[str, Type]]:
     """Return the types of a part by the addresses of its graphs in the whole model."""
 
+    found: dict[str, dict[str, Type]] = {}
+    for scope in Index(model).scopes:
+        address = scope.address
+        if scope.owner is not None:
+            address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)
+        found[address] = {name: _without_invented(each) for name, each in scope.types.items()}
+    return found
+
+
+@lru_cache(REMEMBERED)
+def _without_invented(inferred: Type) -> Type:
     def known(dimension: Dimension) -> Dimension:
         invented = (dimension.dim_param or "").startswith(INVENTED)
         return replace(dimension, dim_param=None) if invented else dimension
 
-    found: dict[str, dict[str, Type]] = {}
-    for scope in Index(replace_records(model, Dimension, known)).scopes:
-        address = scope.address
-        if scope.owner is not None:
-            address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)
-        found[address] = scope.types
-    return found
+    return replace_records(inferred, Dimension, known)
 
 
 def _complaints(messages: Iterable[str]) -> dict[str, str]:
@@ -227,12 +253,13 @@ def complaint(found: InferredPart, ref: NodeRef) -> str | None:
         inferred = found.types.get(scope.address, {}).get(name)
         return tuple(constant.dims) if constant is not None else dims_of(inferred)
 
-    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
+    text = found.complaints.get(ref.address) if found.complaints else None
+    return text or size_conflict(ref.scope, ref.node, dims)
 
 
 def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) -> str | None:
     """Describe sizes of inputs that do not fit each other and that onnx does not compare; None if there are none."""
-    if plain_domain(node.domain) or len(node.input) < 2:
+    if node.op_type not in _COMPARED or plain_domain(node.domain) or len(node.input) < 2:
         return None
     first = dims(node.input[0])
     numbers = {each.name: each.i for each in node.attribute}

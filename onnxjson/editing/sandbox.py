@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type, ValueInfo
-from onnxjson.model.errors import EditError, Finding
+from onnxjson.model.errors import EditError, Finding, LimitError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
@@ -146,11 +146,12 @@ def check(model: Model) -> tuple[Finding, ...]:
 
 
 def _bytes(light: Model) -> bytes:
-    size = message_size(light)
-    if size > MESSAGE_BYTES:
+    try:
+        return message_bytes(light)
+    except LimitError as error:
+        size = message_size(light)
         reason = f"the model has {size:,} bytes without its big constants, more than native code can read"
-        raise EditError(f"{reason} ({MESSAGE_BYTES:,}); extract a part of it first")
-    return message_bytes(light)
+        raise EditError(f"{reason} ({MESSAGE_BYTES:,}); extract a part of it first") from error
 
 
 Counts = Counter[Literal["changed", "added", "removed"]]

@@ -17,6 +17,7 @@ from onnxjson.editing.model_difference import Difference
 from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
 from onnxjson.editing.type_relations import (
     dims_of,
+    has_sizes,
     is_complete,
     is_same_type,
     may_be_shape,
@@ -49,15 +50,16 @@ class Corrected(NamedTuple):
     """New mistakes of types and shapes by address of the node."""
 
 
-def correct_types(before: Model, after: Model, folder: Path | None) -> Corrected:
-    """Return `after` with the types that follow from its difference to `before`.
+def correct_types(before: Model, index: Index, folder: Path | None) -> Corrected:
+    """Return the model of an index with the types that follow from its difference to `before`.
 
     Raises:
         EditError, UntrustedError: see `Part.infer`.
     """
+    after = index.model
     if after.graph is None or (before.graph is after.graph and before.functions is after.functions):
         return Corrected(after)
-    return _Correction(Difference(Index(before), Index(after)), folder).correct()
+    return _Correction(Difference(Index(before), index), folder).correct()
 
 
 TypesByGraph = Mapping[Scope, Mapping[str, Type | None]]
@@ -268,7 +270,7 @@ class _Step:
         for name in node.output:
             if name:
                 self._decide(NodeRef(scope, position), name)
-        if self._is_live(scope, node.input):
+        if self._difference.new.model.functions and self._is_live(scope, node.input):
             self.calls.add(operator_key(node))
 
     def _open_inputs(self, child: Scope, scope: Scope, node: Node) -> None:
@@ -292,10 +294,11 @@ class _Step:
             self.live[child].add(name)
 
     def _is_live(self, scope: Scope, names: Iterable[str | None]) -> bool:
-        around = [
-            each for graph in scope.chain() for each in (self.live.get(graph), self._whole.live.get(graph)) if each
-        ]
-        return bool(around) and any([name in each for each in around for name in names])
+        for graph in scope.chain():
+            for live in (self.live.get(graph), self._whole.live.get(graph)):
+                if live and not live.isdisjoint(names):
+                    return True
+        return False
 
     def _decide(self, ref: NodeRef, name: str) -> None:
         scope = ref.scope
@@ -310,10 +313,11 @@ class _Step:
             # The edit states what the inference leaves open, although it knows enough about what the node consumes.
             if is_blank and self._is_unknown(ref.node) and self._was(scope, name) == format_type(stated):
                 return
-            is_known = not any([each in self._blank.get(around, ()) for around, each in self._consumed(ref)])
-            if is_blank and name in self._cleared[scope] and is_known:
-                self.given[scope].add(name)
-                self.is_open = True
+            if is_blank and name in self._cleared[scope]:
+                is_known = not any([each in self._blank.get(around, ()) for around, each in self._consumed(ref)])
+                if is_known:
+                    self.given[scope].add(name)
+                    self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
         is_same = self._is_same(scope, name, found, stated)
         is_open = found is None or not is_complete(found)
@@ -355,8 +359,10 @@ class _Step:
             if refine_type(stated, found) is None:
                 return False
         there = self._difference.twins.get(scope)
-        now = self._sized.get(scope.address, {}).get(name) if there is not None else None
-        if now is None or there is None or not is_complete(now):
+        if there is None:
+            return False
+        now = found if found is not None and has_sizes(found) else self._sized.get(scope.address, {}).get(name)
+        if now is None or not is_complete(now):
             return False
         former = self._sized_before.get(there.address, {}).get(self._difference.former_name(scope, name))
         return former is not None and is_same_type(former, now)

@@ -1,5 +1,6 @@
 """Types compared, completed and changed: what a model states, and what the inference of onnx finds."""
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -8,6 +9,9 @@ from onnxjson.model.dimensions import INVENTED, size_of, with_dimension
 from onnxjson.model.document import Dimension, SparseTensorType, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.walking import replace_records
+
+REMEMBERED: Final = 1024
+"""Number of types of which results are remembered: most values of a model have one of few types."""
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a value that may be a shape."""
@@ -25,6 +29,7 @@ def dims_of(value: Type | None) -> Dims | None:
     return tuple([None if isinstance(each, str) and each.startswith(INVENTED) else each for each in sizes])
 
 
+@lru_cache(REMEMBERED)
 def refine_type(stated: Type, inferred: Type) -> Type | None:
     """Fill gaps of a stated type with the inferred one; None if they contradict each other."""
     one, other = tensor_of(stated), tensor_of(inferred)
@@ -87,6 +92,7 @@ def _kind(value: Type) -> str:
     return next((field for field in fields if getattr(value, field) is not None), "")
 
 
+@lru_cache(REMEMBERED)
 def is_complete(known: Type) -> bool:
     """Whether a type leaves nothing open."""
     tensor = known.tensor_type or known.sparse_tensor_type
@@ -98,6 +104,14 @@ def is_complete(known: Type) -> bool:
     return inner is not None and is_complete(inner)
 
 
+@lru_cache(REMEMBERED)
+def has_sizes(known: Type) -> bool:
+    """Whether a type is that of a tensor, with a size for each dimension."""
+    dims = dims_of(known)
+    return is_complete(known) and dims is not None and all([isinstance(each, int) for each in dims])
+
+
+@lru_cache(REMEMBERED)
 def may_be_shape(known: Type) -> bool:
     """Whether a value of a type may be a shape, or something else with which the inference computes."""
     tensor = known.tensor_type
@@ -132,6 +146,7 @@ def without_shape(value: ValueInfo) -> ValueInfo:
     return replace(value, type=with_shape(value.type, None))
 
 
+@lru_cache(REMEMBERED)
 def is_same_type(one: Type, other: Type) -> bool:
     """Whether two types are equal, without their denotations."""
     if one.tensor_type is None or other.tensor_type is None:
@@ -145,12 +160,19 @@ def with_type(value: ValueInfo, new: Type | None) -> ValueInfo:
     old = value.type
     if old is None or new is None:
         return without_shape(value)
+    new = _with_denotations(old, new)
+    return value if new == old else replace(value, type=new)
+
+
+@lru_cache(REMEMBERED)
+def _with_denotations(old: Type, new: Type) -> Type:
     before, after = old.tensor_type, new.tensor_type
-    if before is not None and after is not None and before.shape is not None and after.shape is not None:
+    if before is None or after is None:
+        return new
+    if before.shape is not None and after.shape is not None:
         dims = after.shape.dim
         if len(dims) == len(before.shape.dim):
             pairs = zip(before.shape.dim, dims, strict=True)
             dims = tuple([with_dimension(each, size_of(other)) for each, other in pairs])
         after = replace(before, elem_type=after.elem_type, shape=replace(before.shape, dim=dims))
-    new = replace(old, tensor_type=after) if before is not None and after is not None else new
-    return value if new == old else replace(value, type=new)
+    return replace(old, tensor_type=after)

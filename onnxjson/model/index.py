@@ -214,11 +214,12 @@ class Index:
 
         None represents an output of the graph; one position may appear several times.
         """
-        for use in self.consumers(scope, name):
-            within, position = use.scope, use.position
+        yield from [place for place, _ in scope.uses(name)]
+        for user in self._captures.get((scope, name), ()) if self._captures else ():
+            within, position = user, -1
             while within is not scope and (owner := within.owner) is not None:
                 within, position = owner.scope, owner.position
-            yield position
+            yield from [position] * len(user.uses(name))
 
     @staticmethod
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:

@@ -210,13 +210,14 @@ class Scope:
             assert table is not None
 
     def take_over(self, before: "Scope") -> None:
-        """Reuse the tables of another scope that depend only on records which both graphs share, nodes aside."""
+        """Reuse the tables of another scope that depend only on records which both graphs share."""
         known = vars(before)
-        unlike: set[str] = {"producers", "consumers"}
-        for fields, names in _NAMES_BY_FIELDS.items():
+        unlike: set[str] = {"consumers"}  # which `follow` changes in place
+        tables = {("node",): ("producers",), **_NAMES_BY_FIELDS}
+        for fields, names in tables.items():
             if any([getattr(before.graph, field, None) is not getattr(self.graph, field, None) for field in fields]):
                 unlike.update(names)
-        for names in _NAMES_BY_FIELDS.values():
+        for names in tables.values():
             vars(self).update({name: known[name] for name in names if name in known and name not in unlike})
 
     def follow(self, graph: Graph | Function, positions: Sequence[int] = ()) -> None:

@@ -7,7 +7,7 @@ graphs whose change depends on the graphs around them. `stored_tensors` has the 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -81,23 +81,59 @@ def replace_records(
     several others share, unless `shared` is false.
     """
     kinds: tuple[type[Record], ...] = kind if isinstance(kind, tuple) else (kind,)
-    # Identity represents the record, and is stable because the root keeps all of them alive.
-    done: dict[int, Record] = {}
+    # Identity represents the record or the list, and is stable because the root keeps all of them alive.
+    done: dict[int, Any] = {}
     # No recursion: a subgraph may be nested deeper than Python's calls can.
-    pending: list[tuple[Record, bool]] = [(root, False)]
+    pending: list[tuple[Any, bool]] = [(root, False)]
     while pending:
-        record, children_are_done = pending.pop()
-        fields = _fields_leading_to_any(type(record), kinds)
-        if children_are_done:
-            updates = _updates(record, fields, done)
-            new: Any = msgspec.structs.replace(record, **updates) if updates else record
-            done[id(record)] = change(new) if isinstance(record, kinds) else new
-        elif not (shared and id(record) in done):
-            pending.append((record, True))
-            pending += [(child, False) for child in reversed(_children(record, fields))]
+        current, inner_are_done = pending.pop()
+        if inner_are_done:
+            new = _updated(current, kinds, done, shared)
+            done[id(current)] = change(new) if isinstance(current, kinds) else new
+        elif not (shared and id(current) in done):
+            pending.append((current, True))
+            pending += [(each, False) for each in reversed(_inner(current, kinds, shared))]
     result = done[id(root)]
     assert isinstance(result, type(root))
     return result
+
+
+def _inner(current: Record | tuple[Record, ...], kinds: tuple[type[Record], ...], shared: bool) -> Sequence[Any]:
+    """Return what a record has that can lead to records of some kinds; of a list of other records, what these have."""
+    members = (current,) if isinstance(current, Record) else current
+    if members is current and (not shared or isinstance(members[0], kinds)):
+        return members
+    names = _fields_leading_to_any(type(members[0]), kinds)
+    if not names:
+        return ()
+    held: Iterable[Any] = map(attrgetter(*names), members)
+    if len(names) > 1:
+        held = [each for values in held for each in values]
+    # Many records of a list share what they have, such as the types of values and the attributes of nodes.
+    return [*{id(each): each for each in held if each is not None and each != ()}.values()]
+
+
+def _updated(
+    current: Record | tuple[Record, ...], kinds: tuple[type[Record], ...], done: dict[int, Any], shared: bool
+) -> Any:
+    if isinstance(current, Record):
+        return _with_updates(current, _fields_leading_to_any(type(current), kinds), done)
+    if not shared or isinstance(current[0], kinds):
+        new = [done[id(each)] for each in current]
+    else:
+        names = _fields_leading_to_any(type(current[0]), kinds)
+        new = [_with_updates(each, names, done) for each in current]
+    return current if all(map(is_, new, current)) else tuple(new)
+
+
+def _with_updates(record: Record, names: Sequence[str], done: dict[int, Any]) -> Record:
+    updates = {}
+    for name in names:
+        value = getattr(record, name)
+        new = done.get(id(value), value)
+        if new is not value:
+            updates[name] = new
+    return msgspec.structs.replace(record, **updates) if updates else record
 
 
 def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record]:
@@ -109,18 +145,6 @@ def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record
         elif value is not None:
             found.append(value)
     return found
-
-
-def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int, Record]) -> dict[str, Any]:
-    updates: dict[str, Any] = {}
-    for name, repeated in fields:
-        value = getattr(record, name)
-        if not repeated:
-            if value is not None and done[id(value)] is not value:
-                updates[name] = done[id(value)]
-        elif any([done[id(each)] is not each for each in value]):
-            updates[name] = tuple([done[id(each)] for each in value])
-    return updates
 
 
 def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:
@@ -154,8 +178,8 @@ def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:
 
 
 @cache
-def _fields_leading_to_any(message: type[Record], kinds: tuple[type[Record], ...]) -> tuple[tuple[str, bool], ...]:
-    return tuple(dict.fromkeys(field for kind in kinds for field in fields_leading_to(message, kind)))
+def _fields_leading_to_any(message: type[Record], kinds: tuple[type[Record], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for kind in kinds for name, _ in fields_leading_to(message, kind)))
 
 
 @cache

@@ -5,6 +5,7 @@ Records that are the same object are never entered, so a small edit of a big mod
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Listing
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
@@ -19,11 +20,25 @@ Pairs = Mapping[str, Listing[tuple[int, int]]]
 
 _NO_PAIRS: Final[Pairs] = {}
 
+_OF_TYPES: Final = 1024
+"""Number of changes of types that are remembered: most values of a model have one of few types."""
+
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
     """Return the changes that turn one record into another of the same message; None if they are equal."""
     if base is target or base == target:
         return None
+    if isinstance(base, d.Type) and isinstance(target, d.Type) and not pairs:
+        return _difference_of_types(base, target)
+    return _changed_fields(base, target, address, pairs)
+
+
+@lru_cache(_OF_TYPES)
+def _difference_of_types(base: d.Type, target: d.Type) -> Fields | None:
+    return _changed_fields(base, target, "", _NO_PAIRS)
+
+
+def _changed_fields(base: d.Record, target: d.Record, address: str, pairs: Pairs) -> Fields | None:
     changes: dict[str, Change] = {}
     for name, old, new in zip(base.__struct_fields__, astuple(base), astuple(target), strict=True):
         if old is new or old == new:

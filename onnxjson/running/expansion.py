@@ -50,10 +50,12 @@ def refuse_expansion(model: bytes | str, limit: int = EXPANDED_NODES) -> None:
     if isinstance(model, str):
         model = Path(model).read_bytes() if Path(model).stat().st_size <= _READ_BYTES else b""
     if _FUNCTIONS not in model:
-        return  # a tag that is found may be other bytes, which is only slower
+        return
     from onnx import ModelProto
 
     proto = ModelProto.FromString(model)
+    if not proto.functions:
+        return
     bodies = {(each.domain, each.name, each.overload): _body(each.node) for each in proto.functions}
     bodies[_MAIN] = _body(proto.graph.node)
     count = _size(_MAIN, bodies)
