@@ -5,7 +5,8 @@ payload of a NaN, bytes that are not UTF-8. Bytes that protobuf itself would not
 with more bytes than needed) are first read and rewritten by protobuf.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.codecs.wire_format import Buffer, NotCanonicalError
 from onnxjson.codecs.wire_reading import read_model
@@ -17,6 +18,9 @@ from onnxjson.model.payloads import LAZY_FROM, Data, SourceFile, whole
 
 if TYPE_CHECKING:
     import onnx
+
+_READ_BY_PROTOBUF: Final = range(8 << 20, 64 << 20)
+"""Sizes of files that protobuf reads faster than `parse`: it takes 0.15 s to load, and copies all weights."""
 
 
 class Parsed(NamedTuple):
@@ -43,6 +47,18 @@ def parse(data: Buffer, source: SourceFile | None = None) -> Parsed:
     except EncodeError as error:
         raise LimitError("the model is too big for protobuf to write again") from error
     return Parsed(read_model(rewritten), reserialised=True)
+
+
+def require_readable(data: Buffer, source: SourceFile) -> None:
+    """Raise as `parse` does unless the bytes of a file are those of a model; protobuf checks it where it is faster."""
+    if len(data) in _READ_BY_PROTOBUF:
+        from google.protobuf.message import DecodeError
+        from onnx import ModelProto
+
+        with suppress(DecodeError), memoryview(data) as view:
+            ModelProto.FromString(view)  # type: ignore[arg-type]
+            return
+    parse(data, source)
 
 
 def from_proto(proto: "onnx.ModelProto") -> d.Model:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Node, StringStringEntry, Tensor
+from onnxjson.model.document import Function, Graph, Model, Node, StringStringEntry, Tensor
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.model.messages import DATA_LOCATIONS
@@ -55,6 +56,9 @@ class Externalized(NamedTuple):
 
 def contexts(model: Model) -> Iterator[tuple[str, Node]]:
     """Yield the files that nodes EPContext name, compiled for a device, next to the model, and the nodes."""
+    bodies: list[Graph | Function] = [*walk(model, Graph), *model.functions]
+    if not any(["EPContext" in map(attrgetter("op_type"), body.node) for body in bodies]):
+        return
     for node in walk(model, Node):
         given = {each.name: each for each in node.attribute} if node.op_type == "EPContext" else {}
         file = given["ep_cache_context"].s if "ep_cache_context" in given else None

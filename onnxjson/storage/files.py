@@ -261,7 +261,7 @@ def verify(path: Path, form: Format) -> None:
         text_file.require_readable(source)
         return
     with _content(source) as data:
-        serde.parse(data, source)
+        serde.require_readable(data, source)
 
 
 def write(
