@@ -45,7 +45,7 @@ def test_a_few_choices_are_a_menu_for_digits_and_vim_hands(tmp_path: Path) -> No
         await found.press("i")
         screen = found.app.screen
         assert isinstance(screen, PickerScreen)
-        assert screen.query_one(LineList).size.height == 4
+        assert screen.query_one(LineList).size.height == 5
         assert not screen.query_one(Input).display
         await found.press("j", "j", "k")
         assert screen.query_one(LineList).cursor == 1

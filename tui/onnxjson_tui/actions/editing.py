@@ -37,6 +37,7 @@ async def ask(
     mistake: Callable[[str], str] = lambda text: "",
     complete: Complete | None = None,
     edit: Callable[[str], Edit] | None = None,
+    is_selected: bool = True,
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
@@ -48,6 +49,7 @@ async def ask(
         mistake: returns the mistake in a text, or "".
         complete: returns the completions for the tab key.
         edit: returns the edit of a valid text, whose effect on types is shown while the user types.
+        is_selected: whether what is typed first replaces the initial text.
     """
 
     def changed(typed: str) -> None:
@@ -58,7 +60,9 @@ async def ask(
 
     answer: str | None = text
     while True:
-        pending = bench.ask(mark, text=answer or "", changed=changed, complete=complete)
+        pending = bench.ask(
+            mark, text=answer or "", changed=changed, complete=complete, is_selected=is_selected and answer == text
+        )
         changed(answer or "")
         answer = await pending
         bench.say("")

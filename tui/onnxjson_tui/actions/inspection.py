@@ -254,6 +254,7 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
             bench,
             "pass ",
             text=passes.first_spec(entry),
+            is_selected=False,
             hint=lambda typed: passes.spec_hint(entry, typed),
             mistake=passes.spec_mistake,
             complete=lambda typed: passes.spec_offers(entry, typed),

@@ -4,6 +4,7 @@ from typing import Final
 
 from onnxjson.editing.annotations import SetDoc, SetMetadata
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
+from onnxjson.editing.catalogue import NAMES
 from onnxjson.editing.interface import RemoveInput, RemoveOutput
 from onnxjson.editing.nodes import Rewire
 from onnxjson.editing.spelling import json_or_text
@@ -169,6 +170,11 @@ def _to_inspector(bench: Bench, arguments: Arguments) -> None:
         bench.inspector.move_to(places[0] if places else 0)
 
 
+_INTERFACE_EDITS: Final = (
+    ("set-batch-size", "set the batch size"),
+    ("add-input", "add an input"),
+    ("add-output", "add an output"),
+)
 _PORT_ACTIONS: Final = (
     ("batch", "set the batch size, in all constants that fix it too"),
     ("shape", "set the shape"),
@@ -184,13 +190,13 @@ async def _interface(bench: Bench, arguments: Arguments) -> None:
         inputs = sum([each.key.startswith("input ") for each in choices])
         title = f"{counted(inputs, 'input')}, {counted(len(choices) - inputs, 'output')}"
         if not bench.session.readonly:
-            choices += [Choice(f"add-{kind}", f"add an {kind}") for kind in ("input", "output")]
+            choices += [Choice(*each) for each in _INTERFACE_EDITS]
         chosen = await bench.choose(title, choices, is_wide=True)
         if chosen is None or bench.session.readonly:
             return
         try:
-            if chosen.startswith("add-"):
-                await fill_in(bench, chosen)
+            if chosen in NAMES:
+                await fill_in(bench, chosen, focus="size" if chosen == "set-batch-size" else "")
             else:
                 await _edit_port(bench, *chosen.split(" ", 1))
         except OnnxJsonError as error:

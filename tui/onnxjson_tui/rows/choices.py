@@ -194,11 +194,11 @@ _NAME: Final = 300  # maximum characters of a name that are searched
 
 def names_of(index: Index) -> Searchable:
     """Return everything in a model that has a name; their keys are ``go ADDRESS``. Use a thread for a big model."""
-    return Searchable([Choice(f"go {address}", label, detail) for address, label, detail in _named(index)])
+    return Searchable([Choice(f"go {address}", *texts) for address, *texts in _named(index)])
 
 
-def _named(index: Index) -> Iterator[tuple[str, str, str]]:
-    """Yield address, label and detail: graphs, inputs, outputs, constants, scopes, nodes."""
+def _named(index: Index) -> Iterator[tuple[str, ...]]:
+    """Yield the address and the texts of a choice: graphs, inputs, outputs, constants, scopes, nodes."""
     for scope in index.scopes:
         if scope.kind != "main":
             inner = scope.address.rpartition("/attribute/")[2]
@@ -222,9 +222,10 @@ def _named(index: Index) -> Iterator[tuple[str, str, str]]:
                     yield (f"{scope.address}/node/{position}", visible(each, _NAME), "scope of nodes")
     for scope in index.scopes:
         for position, node in enumerate(scope.graph.node):
-            name = node.name or next((each for each in node.output if each), "")
+            outputs = [each for each in node.output if each]
+            label, also = visible(node.name or "".join(outputs[:1]), _NAME), visible(" ".join(outputs), _NAME).lower()
             operator = visible(operator_name(node.domain, node.op_type), 60)
-            yield (f"{scope.address}/node/{position}", visible(name, _NAME), f"{operator}, node {position}")
+            yield (f"{scope.address}/node/{position}", label, f"{operator}, node {position}", "", also)
 
 
 def _of_graph(scope: Scope) -> Iterator[tuple[str, str, str]]:

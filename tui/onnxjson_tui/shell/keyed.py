@@ -299,6 +299,7 @@ class KeyedScreen(AnsweringScreen[_T]):
         text: str = "",
         changed: Callable[[str], None] | None = None,
         complete: Complete | None = None,
+        is_selected: bool = True,
     ) -> str | None:
         """Ask for a line; return None if the user cancels. See `Prompt.ask` for the arguments."""
         answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -309,7 +310,7 @@ class KeyedScreen(AnsweringScreen[_T]):
             if not answered.done():
                 answered.set_result(answer)
 
-        self.prompt.ask(mark, done, text=text, changed=changed, complete=complete)
+        self.prompt.ask(mark, done, text=text, changed=changed, complete=complete, is_selected=is_selected)
         return await answered
 
     def focus_list(self, lines: LineList) -> None:

@@ -7,6 +7,7 @@ from textual import events, getters
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
+from textual.widgets.input import Selection
 
 from onnxjson.rendering.tables import Span, cells
 from onnxjson_tui.widgets.lines import Bar
@@ -100,11 +101,13 @@ class Prompt(Horizontal):
         changed: Callable[[str], None] | None = None,
         complete: Complete | None = None,
         offered: Callable[[Sequence[str]], None] | None = None,
+        is_selected: bool = False,
     ) -> None:
         """Show the prompt; it receives all keys until the user answers or cancels, which passes None to `done`.
 
-        The up key recalls answers to the same mark. `changed` gets the text after every change, `complete` returns the
-        completions for the tab key, and `offered` gets them whenever they were computed.
+        What is typed first replaces a selected `text`. The up key recalls answers to the same mark. `changed` gets the
+        text after every change, `complete` returns the completions for the tab key, and `offered` gets them whenever
+        they were computed.
         """
         self._done, self._changed, self._complete, self._offered = done, changed, complete, offered
         self._kind, self._older, self._typed, self._offers, self._offer = mark, 0, text, (), -1
@@ -114,7 +117,7 @@ class Prompt(Horizontal):
         self.visible = True
         self.shown(True)
         self.input.value = text
-        self.input.cursor_position = len(text)
+        self.input.selection = Selection(0 if is_selected else len(text), len(text))
         self.input.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
