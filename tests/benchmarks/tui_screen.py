@@ -24,12 +24,19 @@ from typing import Final, NamedTuple, Self
 from unittest import mock
 
 import onnxjson
+from onnxjson import edits
+from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, ValueInfo
+from onnxjson.model.types import parse_type
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 from tests.benchmarks.tui_stalls import HEADS, stall_rows, stalls
+from tests.tui.programs import children_of
 
 NODES: Final = 100_000
 SIZE: Final = (160, 45)
+_CHAIN: Final = 10_000
+"""Nodes of the model that is run and whose types flow."""
+
 _QUIET: Final = 0.06
 """Seconds without a byte after which a key has been answered."""
 
@@ -125,11 +132,11 @@ class Terminal:
             self.read(quiet=0.01, most=0.01)
         return time.time()
 
-    def press(self, keys: bytes) -> Answer:
+    def press(self, keys: bytes, quiet: float = _QUIET) -> Answer:
         """Sends keys, and reads the answer."""
         cpu, begin = self.cpu, time.time()
         os.write(self.master, keys)
-        size, last = self.read()
+        size, last = self.read(quiet)
         after, _ = self.read(_FOLLOWS)
         return Answer(size, max(last - begin, 0.0), self.cpu - cpu, after)
 
@@ -143,14 +150,19 @@ class Terminal:
 
     @property
     def cpu(self) -> float:
-        """Processor seconds of the program so far."""
-        parts = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+        """Processor seconds of the program and its processes so far."""
+        return _cpu(self.process.pid)
 
     @property
     def memory(self) -> int:
         """Bytes of memory of the program."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096
+
+
+def _cpu(pid: int) -> float:
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")  # with the processes that have ended
+    return own + sum(map(_cpu, children_of(pid)))
 
 
 _DOWN: Final = b"j"
@@ -159,18 +171,78 @@ _END: Final = b"\x1b[F"
 _HOME: Final = b"\x1b[H"
 
 
-def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
-    """Everything that is measured in a terminal: what, figure, budget."""
+def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "NO_COLOR", "TMUX"))},
         "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "XDG_STATE_HOME": str(folder / "state"),
         "XDG_CACHE_HOME": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join(map(str, [Path.cwd(), Path.cwd() / "tui"])),
     }  # fmt: skip
-    note = folder / "read"
-    words = [sys.executable, "-c", _PROGRAM, str(note), "tui", "--remote", "on" if remote else "off", str(path)]
+    note = str(folder / "read")
+    words = [sys.executable, "-c", _PROGRAM, note, "tui", "--remote", "on" if remote else "off", str(path)]
+    return Terminal(words, environment)
+
+
+def chain(count: int) -> Model:
+    """A model of `count` nodes that runs, every value with a type; the first Transpose changes the types of all."""
+    nodes = [Node(("x",), ("v0",), "n0", "Transpose", attribute=(Attribute("perm", type=7, ints=(0, 2, 1)),))]
+    nodes += [Node((f"v{each - 1}",), (f"v{each}",), f"n{each}", "Relu") for each in range(1, count)]
+    types = [ValueInfo(node.output[0], parse_type("float[1,64,16]")) for node in nodes]
+    inputs = (ValueInfo("x", parse_type("float[1,16,64]")),)
+    graph = Graph(tuple(nodes), "chain", input=inputs, output=(types[-1],), value_info=tuple(types[:-1]))
+    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
+
+
+def measure_pages(nodes: int, folder: Path) -> list[tuple[str, str, str]]:
+    """What is measured on pages and with processes of their own: twin panes, types while typing, numbers."""
+    path, other = folder / "big.onnx", folder / "other.onnx"
+    big = onnxjson.load(path)
+    changes = [
+        edits.DeleteNode(node=f"@/graph/node/{each * nodes // 4 // 14 * 14 + 11}", bypass=0) for each in (1, 2, 3)
+    ]
+    onnxjson.save(onnxjson.apply(big, changes), other)
     found: list[tuple[str, str, str]] = []
-    with Terminal(words, environment) as terminal:
+    with _program(path, folder) as terminal:
+        terminal.wait_for(b"LayerNorm")
+        terminal.read(quiet=2.0)
+        os.write(terminal.master, b":compare " + os.fsencode(other) + b"\r")
+        terminal.wait_for(b"side by side")
+        os.write(terminal.master, b"vzR")
+        terminal.wait_for(b"LayerNorm")
+        terminal.read(quiet=3.0)
+        found += _figures("a key in twin panes", [terminal.press(_DOWN) for _ in range(9)], "10 ms, 1 kB")
+        found += _figures("a page in twin panes", [terminal.press(_PAGE) for _ in range(9)], "20 ms, 20 kB")
+    onnxjson.save(chain(_CHAIN), folder / "chain.onnx")
+    with _program(folder / "chain.onnx", folder) as terminal:
+        terminal.wait_for(b"Relu")
+        terminal.read(quiet=2.0)
+        os.write(terminal.master, b"e\r")
+        terminal.wait_for(b"perm =")
+        terminal.read(quiet=5.0)  # the worker starts
+        answers = []
+        for typed in (b"[1,0,2", b"[2,1,0", b"[1,2,0", b"[2,0,1", b"[0,1,2", b"[1,0,2"):
+            terminal.press(b"\x15" + typed, quiet=1.0)
+            terminal.output = b""
+            answers.append(terminal.press(b"]", quiet=1.0))
+            assert b"->" in terminal.output, terminal.output
+        found += _figures(f"a key while types flow, {_CHAIN:,} nodes, with the worker", answers, "150 ms")
+        os.write(terminal.master, b"\x1b")
+        terminal.read(quiet=1.0)
+        os.write(terminal.master, b":numbers random\r")
+        terminal.wait_for(b"numbers of")
+        terminal.read(quiet=2.0)
+        os.write(terminal.master, b"\x1b")
+        terminal.read(quiet=1.0)
+        answers = [terminal.press(_DOWN) for _ in range(9)]
+        found += _figures(f"a key with numbers in the list, {_CHAIN:,} nodes", answers, "10 ms, 1 kB")
+    return found
+
+
+def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
+    """Everything that is measured in a terminal: what, figure, budget."""
+    note = folder / "read"
+    found: list[tuple[str, str, str]] = []
+    with _program(path, folder, remote=remote) as terminal:
         painted = terminal.wait_for(b"LayerNorm")
         read_at, memory = note.read_text().split()
         found.append(("first nodes on the screen after the model was read", _ms(painted - float(read_at)), "400 ms"))
@@ -268,18 +340,20 @@ def main(arguments: list[str]) -> int:
     """Prints the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.tui_screen", description=__doc__)
     parser.add_argument("--nodes", type=int, default=NODES, help=f"{NODES:,} if left out")
+    parser.add_argument("--pages", action="store_true", help="only twin panes, types and numbers")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "big.onnx")
         onnxjson.save(transformer(given.nodes), path)
+        heads = [f"{given.nodes:,} nodes", "found", "budget"]
+        pages = measure_pages(given.nodes, Path(name))
+        print(table(f"Pages and processes, {SIZE[0]}x{SIZE[1]}", heads, pages))
+        if given.pages:
+            return 0
         for remote in (False, True):
             rows = measure(path, Path(name), remote=remote)
             where = "on a slow line" if remote else "here"
-            print(
-                table(
-                    f"The workbench {where}, {SIZE[0]}x{SIZE[1]}", [f"{given.nodes:,} nodes", "found", "budget"], rows
-                )
-            )
+            print(table(f"The workbench {where}, {SIZE[0]}x{SIZE[1]}", heads, rows))
         with mock.patch.dict(os.environ, XDG_STATE_HOME=name):
             found = asyncio.run(stalls(path))
         print(table("How long the loop is held up, CPU", HEADS, stall_rows(found)))
