@@ -333,7 +333,7 @@ def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
     several = _constants_of_one_name(scope) if names else {}
     for name in names:
         if name not in several:
-            yield _value_ref(scope, name)
+            yield value_ref(scope, name)
         for address, tensor in several.get(name, ()):
             yield TensorRef(name, address, tensor, scope)
 
@@ -354,7 +354,8 @@ def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | S
     return {name: constants for name, constants in found.items() if len(constants) > 1}
 
 
-def _value_ref(scope: Scope, name: str) -> TensorRef:
+def value_ref(scope: Scope, name: str) -> TensorRef:
+    """The tensor that a graph defines by a name."""
     constant = scope.initializer(name)
     if constant is not None:
         kind, positions = "initializer", scope.initializers
@@ -401,7 +402,7 @@ def _tensor_at(model: Model, index: Index, selector: terms.Selector) -> TensorRe
     defining_scope = Index.defining_scope(scope, name) if scope is not None else None
     if defining_scope is None:
         raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is expected")
-    return _value_ref(defining_scope, name)
+    return value_ref(defining_scope, name)
 
 
 def _kind(value: object) -> str:

@@ -147,10 +147,10 @@ def read_text(text: bytes) -> tuple[Model | None, list[Finding]]:
 def of_text(text: bytes, model: Model | None, found: list[Finding]) -> list[Finding]:
     """Return the findings of reading a text and those of its model, with their positions, in their order."""
     of_its_model = [] if model is None else list(check_model(model))
-    return sorted([*found, *_placed(text, of_its_model)], key=lambda each: (each.line, each.column))
+    return sorted([*found, *placed(text, of_its_model)], key=lambda each: (each.line, each.column))
 
 
-def _placed(text: bytes, found: list[Finding]) -> list[Finding]:
+def placed(text: bytes, found: list[Finding]) -> list[Finding]:
     """The findings with line and column of each address that the text has."""
     addresses = [each.address for each in found if each.address and not each.line]
     if not addresses:
@@ -193,7 +193,7 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
 def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson."""
     if loaded.format == "json" and any(each.address and not each.line for each in found):
-        found = _placed(_without_weights(path), found)
+        found = placed(_without_weights(path), found)
     return [msgspec.structs.replace(each, file=str(path)) for each in found]
 
 

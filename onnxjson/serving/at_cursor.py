@@ -15,7 +15,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import NodeRef
 from onnxjson.serving.edited_text import EditedText, Replacement, documentation
-from onnxjson.serving.offers import MOST, fitting_edits, offers
+from onnxjson.serving.offers import MOST, fitting_edits, offers, replaced
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.open_texts import OpenTexts
 from onnxjson.serving.text_names import Named, end_of
@@ -102,13 +102,17 @@ class AtCursor(Answers):
 
     def completion(self, params: Any) -> Any:
         """Operators, attributes, values and types that fit, the best first."""
-        found = offers(*self._at_cursor(params))
-        items = [
-            lsp.CompletionItem(
-                each.name, kind=_OFFERED[each.kind], detail=each.detail, sort_text=f"{number:04}", data=each.operator
-            )
-            for number, each in enumerate(found)
-        ]
+        text, offset = self._at_cursor(params)
+        found, items = offers(text, offset), []
+        if found:
+            start, end, written = replaced(text, offset, found[0].kind)
+            place = self.texts.range(params.text_document.uri, start, end)
+        for number, each in enumerate(found):
+            name = written(each.name)
+            item = lsp.CompletionItem(visible(each.name, 200), kind=_OFFERED[each.kind], detail=each.detail,
+                                      filter_text=name, data=each.operator)  # fmt: skip
+            item.sort_text, item.text_edit = f"{number:04}", lsp.TextEdit(place, name)
+            items.append(item)
         return lsp.CompletionList(is_incomplete=len(found) >= MOST, items=items)
 
     def documented(self, item: Any) -> Any:
@@ -128,7 +132,10 @@ class AtCursor(Answers):
         """All places of a name."""
         text, offset = self._at_cursor(params)
         named, uri = text.name_at(offset), params.text_document.uri
-        return [] if named is None else [self._place(uri, each) for each in text.same_name(named)]
+        found = [] if named is None else text.same_name(named)
+        with_origin = getattr(params, "context", None) is None or params.context.include_declaration
+        origin = None if with_origin or named is None else text.definition(named)
+        return [self._place(uri, each) for each in found if each != origin]
 
     def highlight(self, params: Any) -> Any:
         """The same, in the open text."""
@@ -203,11 +210,15 @@ class AtCursor(Answers):
             fix = partial(lsp.CodeAction, kind=lsp.CodeActionKind.QuickFix, diagnostics=[each])
             if each.code == "unknown-owner":
                 found.append(fix("Drop metadata of what does not exist", data={"uri": uri, "edit": None}))
-            if not text.text[start:end].startswith('"'):
-                continue
-            for meant in re.findall('"([^"]+)"', each.message.partition("did you mean ")[2]):
-                edit = self._edit(uri, [Replacement(start + 1, end - 1, meant)])
-                found.append(fix(f"Replace by {meant}", edit=edit))
+            if each.code == "missing-attribute" and (name := re.search('the attribute "([^"]+)"', each.message)):
+                added = text.with_attribute(start, name[1])
+                found += [fix(f"Add the attribute {name[1]}", edit=self._edit(uri, added))] if added else []
+            message, _, meant = each.message.partition("did you mean ")
+            place = _written_wrong(text.text, message, start, end)
+            if place is not None:
+                for quoted, plain in re.findall(r'"([^"]+)"|\b(?!or\b)(\w+)', meant):
+                    edit = self._edit(uri, [Replacement(*place, quoted or plain)])
+                    found.append(fix(f"Replace by {quoted or plain}", edit=edit))
         for title, fitting in fitting_edits(text, self.texts.offset(uri, params.range.start)):
             data = {"uri": uri, "edit": name_of(fitting), "given": non_default_parameters(fitting)}
             found.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.Refactor, data=data))
@@ -225,3 +236,16 @@ class AtCursor(Answers):
                 found = await asyncio.to_thread(text.changed, [edit])
         action.edit = self._edit(uri, found)
         return action
+
+
+def _written_wrong(text: str, message: str, start: int, end: int) -> tuple[int, int] | None:
+    """Where the name is that a finding corrects: the string at its place, what it quotes there, or the key before."""
+    if text[start:end].startswith('"'):
+        return start + 1, end - 1
+    for wrong in re.findall('["`]([^"`]+)["`]', message):
+        if text.startswith(wrong, start):
+            return start, start + len(wrong)
+        at = text.rfind(f'"{wrong}"', max(0, start - len(wrong) - 20), start)
+        if at >= 0:
+            return at + 1, at + 1 + len(wrong)
+    return None

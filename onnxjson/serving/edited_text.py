@@ -12,22 +12,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from onnxjson.codecs.reading.exact_reader import path_of
 from onnxjson.codecs.reading.tree import Key, parse
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.diffing.line_changes import changes
 from onnxjson.editing.applying import run
+from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.names import NameKind, Rename
+from onnxjson.editing.partial_inference import Part
 from onnxjson.model.dimensions import dimension_names
-from onnxjson.model.document import Graph, Model, Node
-from onnxjson.model.errors import Finding
+from onnxjson.model.document import Function, Model, Node, Type, ValueInfo
+from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import operator_signature, plain_domain
-from onnxjson.patterns.selectors import TensorRef
+from onnxjson.model.walking import Body, rebuild, replace_at
+from onnxjson.patterns.selectors import value_ref
 from onnxjson.rendering.node import documentation_fields, documentation_lines, node_lines, opset_of, view_node
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
-from onnxjson.running.checking import of_text, read_text
+from onnxjson.running.checking import of_text, placed, read_text
 from onnxjson.serving.text_names import Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
 from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
@@ -35,6 +41,15 @@ from onnxjson.storage.external import Resolver
 _WIDTH: Final = 80
 _MOST_STEPS: Final = 20_000
 """Strings and brackets of a node that are read while it is written."""
+
+_MOST_INFERRED: Final = 20_000
+"""Nodes of a graph whose types are inferred while it is edited."""
+
+_FIRST_VALUES: Final = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "", "STRINGS": [""]}
+"""What an attribute begins with that a node must have, by its type."""
+
+Types = dict[str, dict[str, Type]]
+"""Types by address of a graph and name of a value."""
 
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
@@ -73,17 +88,37 @@ class EditedText:
         self.is_valid = model is not None
         self.is_other = '"onnxjson/' not in text
         """Whether it is JSON of another program."""
+        self.inferred: Types = {} if previous is None else previous.inferred
+        """Types that `infer` found, in this version or the one before."""
         if model is None and previous is not None and not self.is_other:
             model = previous.model
         self.model: Model | None = model
         """The model; that of the last valid version if this one is not valid."""
-        self.index = Index(self.model if self.model is not None else Model())
+        known = None if previous is None or previous.model is not model else previous.index
+        self.index: Index = known or _typed(Index(model or Model()), self.inferred)
+        """Its index, which has the inferred types too."""
         self._names: list[Named] | None = None
         self._alphabets: dict[tuple[Key, ...], list[int]] = {}
 
     def findings(self) -> list[Finding]:
         """All findings with line and column, in their order."""
         return of_text(self._data, self.model if self.is_valid else None, self._found)
+
+    def infer(self) -> list[Finding]:
+        """Infer the types of values for later answers; return findings about nodes that cannot have their types."""
+        main = self.index.main
+        if self.model is None or not self.is_valid or main is None or len(main.graph.node) > _MOST_INFERRED:
+            return []
+        try:
+            found = Part(Index(self.model), range(len(main.graph.node)), {}).infer({}, {}, self.path.parent)
+        except OnnxJsonError:  # The inference of onnx crashes on some models that it does not expect.
+            return []
+        self.inferred, self.index = found.types, _typed(Index(self.model), found.types)
+        wrong = [
+            Finding(severity="error", code="check-shapes", message=text, address=address)
+            for address, text in found.complaints.items()
+        ]
+        return placed(self._data, wrong)
 
     def names(self, is_stale: Callable[[], bool] = lambda: False) -> list[Named]:
         """All names in the text, in the order of their places; none if it becomes stale meanwhile."""
@@ -124,14 +159,14 @@ class EditedText:
         """The string or bracket around or before an offset: start, end, path, and whether it is a key."""
         found: tuple[int, int, tuple[Key, ...], bool] = (0, 0, (), False)
         for each in self._walk_from(self._before(offset) - 1):
-            if each[0] > offset:
+            if each[0] + (self.text[each[0]] == ",") > offset:
                 break
             found = each
         return found
 
-    def string_at(self, offset: int) -> int:
-        """The offset of the string or bracket around or before an offset."""
-        return self._at(offset)[0]
+    def string_at(self, offset: int) -> tuple[int, int]:
+        """The start and end of the string or bracket around or before an offset."""
+        return self._at(offset)[:2]
 
     def path_at(self, offset: int) -> tuple[tuple[Key, ...], bool]:
         """The path of the innermost value around an offset, and whether its key, not the value, is there."""
@@ -227,9 +262,9 @@ class EditedText:
         path, _ = self.path_at(offset)
         if named is not None and named.kind == "value":
             origin = self.definition(named)
-            if origin is not None and "initializer" in origin.path[-3:]:
-                return self._tensor(named.name)
-            path = path if origin is None or "node" not in origin.path else origin.path
+            if origin is not None and "node" not in origin.path[-4:-3]:
+                return self._tensor(named.name, self.scope_at(path))
+            path = path if origin is None else origin.path
         ref = self.node_at(path)
         if ref is None:
             return []
@@ -237,16 +272,13 @@ class EditedText:
             return documentation(ref.node.domain, ref.node.op_type, opset_of(self.model, ref))
         return node_lines(view_node(self.model, self.index, ref, self.path.name, None), _WIDTH)
 
-    def _tensor(self, name: str) -> list[str]:
-        for scope in self.index.scopes:
-            if name in scope.initializers and isinstance(scope.graph, Graph):
-                position = scope.initializers[name]
-                tensor = scope.graph.initializer[position]
-                ref = TensorRef(name, f"{scope.address}/initializer/{position}", tensor, scope)
-                return tensor_lines(
-                    view_tensor(self.index, ref, self.path.name, Resolver(self.path.parent), most=8), _WIDTH
-                )
-        return []
+    def _tensor(self, name: str, scope: Scope | None) -> list[str]:
+        home = None if scope is None else Index.defining_scope(scope, name)
+        home = home or next((each for each in self.index.scopes if each.defines(name)), None)
+        if home is None:
+            return []
+        view = view_tensor(self.index, value_ref(home, name), self.path.name, Resolver(self.path.parent), most=8)
+        return tensor_lines(view, _WIDTH)
 
     def node_written_at(self, offset: int) -> Node:
         """The node around an offset as far as it is written: operator, domain and inputs."""
@@ -254,18 +286,11 @@ class EditedText:
         ends = [end for end in range(2, len(path) + 1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]
         if not ends:
             return Node()
-        home, names = path[: ends[-1]], self.names()
-        at = self._before(offset) - 1
-        while at >= 0 and is_within(names[at].path, home):
-            at -= 1
         found: dict[Key, str] = {}
         inputs: dict[int, str] = {}
-        for start, end, place, is_key in islice(self._walk_from(at), _MOST_STEPS):
-            if not is_within(place, home):
-                if start > offset:
-                    break
-            elif self.text[start] == '"' and not is_key:
-                own, text = place[len(home) :], unquoted(self.text[start + 1 : end - 1])
+        for start, end, own, is_key in self._block(path[: ends[-1]], offset):
+            if self.text[start] == '"' and not is_key:
+                text = unquoted(self.text[start + 1 : end - 1])
                 match own:
                     case ("op_type" | "domain",):
                         found[own[0]] = text
@@ -273,6 +298,23 @@ class EditedText:
                         inputs[slot] = text
         given = tuple([inputs.get(slot, "") for slot in range(max(inputs, default=-1) + 1)])
         return Node(op_type=found.get("op_type"), domain=found.get("domain"), input=given)
+
+    def keys_beside(self, offset: int) -> set[Key]:
+        """The other keys of the block whose key is at an offset."""
+        path, on_key = self.path_at(offset)
+        block = self._block(path[:-1] if on_key else path, offset)
+        return {own[0] for start, end, own, is_key in block if is_key and len(own) == 1 and not start <= offset <= end}
+
+    def _block(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+        """Walk through the block around an offset that has a path; paths of strings and brackets begin there."""
+        at, names = self._before(offset) - 1, self.names()
+        while at >= 0 and is_within(names[at].path, home):
+            at -= 1
+        for start, end, path, is_key in islice(self._walk_from(at), _MOST_STEPS):
+            if is_within(path, home):
+                yield start, end, path[len(home) :], is_key
+            elif start > offset:
+                break
 
     def opset(self, domain: str | None) -> int | None:
         """The version of a domain's operators that the model imports."""
@@ -323,6 +365,20 @@ class EditedText:
         """The replacements that make the text canonical; none while it is not valid."""
         return self.changed([])
 
+    def with_attribute(self, offset: int, name: str) -> list[Replacement]:
+        """The replacements that add an attribute to the node at an offset, with a value of its type."""
+        ref = self.node_at(self.path_at(offset)[0])
+        if ref is None or self.model is None or not self.is_valid:
+            return []
+        found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self.model, ref))
+        kind = None if found is None or name not in found.attributes else found.attributes[name].type
+        value = _FIRST_VALUES.get(ATTRIBUTE_TYPE_NAMES.get(kind or 0, ""))
+        if kind is None or value is None:
+            return []
+        new = attribute_of(name, value, {name: kind}, ref.node.op_type or "", "set-attribute")
+        node = replace(ref.node, attribute=(*ref.node.attribute, new))
+        return self._turned_into(replace_at(self.model, ref.address, node)[""])  # type: ignore[arg-type]
+
     def without_orphans(self) -> list[Replacement]:
         """The replacements that drop metadata of elements which no longer exist, as `--drop-orphans` does."""
         return self._turned_into(read_bytes(self._data, drop_orphans=True, conflicted=True).model)
@@ -344,6 +400,18 @@ class EditedText:
                         b"".join(new[each.new_start : each.new_end]).decode("utf-8", "surrogatepass"))
             for each in changes(old, new)
         ]  # fmt: skip
+
+
+def _typed(index: Index, types: Types) -> Index:
+    """An index of the model with inferred types of values that the model states no type of."""
+
+    def add(scope: Scope, graph: Body) -> Body:
+        known = () if isinstance(graph, Function) else types.get(scope.address, {}).items()
+        new = [ValueInfo(name=name, type=kind) for name, kind in known
+               if name in scope.producers and name not in scope.types]  # fmt: skip
+        return replace(graph, value_info=(*graph.value_info, *new)) if new else graph
+
+    return Index(rebuild(index, add)) if types else index
 
 
 def documentation(domain: str | None, op_type: str | None, opset: int | None) -> list[str]:

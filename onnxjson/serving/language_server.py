@@ -1,7 +1,7 @@
 """The language server for model texts in editors, on pygls (extra ``lsp``)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +13,7 @@ from pygls.lsp.server import LanguageServer
 
 from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
-from onnxjson.model.errors import DecodeError
+from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.serving.at_cursor import AtCursor, refusals
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.whole_text import COLOURS, OfWholeText
@@ -114,15 +114,17 @@ class _Features(AtCursor, OfWholeText):
             try:
                 draft.restore(text.encode("utf-8", "surrogatepass"))
                 proposal = editing.read(draft)
+                found: Sequence[Finding] = () if proposal is None else proposal.findings
+            except DecodeError as error:
+                if not (found := error.findings):
+                    raise
             finally:
                 draft.remove()
-            if proposal is None:
-                return "nothing changed"
-            errors = [
-                msgspec.structs.replace(each, file=path) for each in proposal.findings if each.severity == "error"
-            ]
+            errors = [msgspec.structs.replace(each, file=path) for each in found if each.severity == "error"]
             if errors:
                 raise DecodeError(str(errors[0]), errors)
+            if proposal is None:
+                return "nothing changed"
             editing.save(proposal)
             self.models[path] = Editing(Path(path))
             return f"saved {visible(path, None)}"

@@ -1,7 +1,9 @@
 """What an editor offers at a place of a text: names that complete it, and edits of what is there."""
 
+import json
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +25,10 @@ from onnxjson.serving.text_names import Named, graph_of, is_within, kind_of
 
 MOST: Final = 200
 """Values that are offered for one place; while there are more, the editor asks again with each character."""
+
+_REST_OF_WORD: Final = re.compile(r"\w*")
+_REST: Final = re.compile(r'(?:[^"\\\n]|\\.)*(?="\s*(?:[]},:]|$))', re.MULTILINE)
+"""What follows the cursor in a string that is closed."""
 
 _LAST: Final = "\U0010ffff"
 """The last character there is."""
@@ -49,26 +55,53 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
     path, on_key = text.path_at(offset)
     kind = kind_of(path, is_key=on_key)
     if on_key and not kind:
-        return [Offer(name, "key") for name in _keys(path)]
+        given = text.keys_beside(offset)
+        return [Offer(name, "key") for name in _keys(path) if name not in given]
     node = text.node_written_at(offset)
     domain, opset = plain_domain(node.domain), text.opset(node.domain)
     if kind == "operator":
         return [Offer(each, kind, "", (domain, each, opset)) for each in sorted(known_operators(domain))]
     found = operator_signature(domain, node.op_type, opset)
     if kind == "attribute" or (path[-1:] == ("attribute",) and not on_key):
-        operator = domain, node.op_type or "", opset
+        operator, given = (domain, node.op_type or "", opset), text.keys_beside(offset)
         return [
             Offer(each.name, "attribute", f"{ATTRIBUTE_TYPE_NAMES[each.type]} {detail}".rstrip(), operator)
             for each in (found.attributes.values() if found is not None else ())
+            if each.name not in given
             for detail in ["required" if each.required else "" if each.default is None else f"= {each.default}"]
         ]
     if kind == "value" or path[-1:] == ("input",):
         return list(_values(text, offset, path, node))
     if kind == "type":
-        if "[" in text.text[text.string_at(offset) : offset]:
+        if "[" in text.text[text.string_at(offset)[0] : offset]:
             return [Offer(each, "dimension") for each in text.dimension_names()]
         return [Offer(f"{each.name}[]", "type") for number, each in DTYPES.items() if number]
     return []
+
+
+def replaced(text: EditedText, offset: int, kind: str) -> tuple[int, int, Callable[[str], str]]:
+    """Return the characters around an offset that an offer of a kind replaces, and how its name is written there."""
+    begin, end = text.string_at(offset)
+    whole = text.text
+    is_string = whole[begin : begin + 1] == '"' and begin < offset <= end
+    if not is_string or (offset == end and end - begin > 1 and whole[end - 1] == '"'):
+        return _word_start(whole, offset, 0), offset, _quoted
+    if kind in ("dimension", "type"):
+        start, end = _word_start(whole, offset, begin + 1), _REST_OF_WORD.match(whole, offset).end()  # type: ignore[union-attr]
+        return start, end, lambda name: name.removesuffix("[]") if whole[end : end + 1] == "[" else name
+    rest = _REST.match(whole, offset)
+    return begin + 1, offset if rest is None else rest.end(), lambda name: _quoted(name)[1:-1]
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def _word_start(text: str, offset: int, least: int) -> int:
+    """Where the word before an offset begins."""
+    while offset > least and (text[offset - 1].isalnum() or text[offset - 1] in "_./"):
+        offset -= 1
+    return offset
 
 
 def _keys(path: Sequence[Key]) -> tuple[str, ...]:
@@ -83,7 +116,7 @@ def _keys(path: Sequence[Key]) -> tuple[str, ...]:
 
 def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> Iterator[Offer]:
     """Values of the graph and of those around it: those with a dtype that fits, then others; the latest first."""
-    scope, home, begin = text.scope_at(path), graph_of(path), text.string_at(offset)
+    scope, home, begin = text.scope_at(path), graph_of(path), text.string_at(offset)[0]
     typed = text.text[begin + 1 : offset] if begin < offset else ""
     signature = operator_signature(node.domain, node.op_type, text.opset(node.domain))
     slot = path[-1] if path[-2:-1] == ("input",) and isinstance(path[-1], int) else 0
@@ -99,6 +132,8 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
 
     def rank(named: Named) -> int:
         name = named.name
+        if named.path[:-2] == path[:-2] and path[-2:-1] == ("input",):
+            return 3  # made by this node
         if named.start > offset and "node" in named.path[-4:]:
             return 3  # made later
         if signature is None or dtype_of(name) is None or path[-2:-1] == ("output",):
@@ -107,6 +142,8 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
         return 0 if dtype_mistake(msgspec.structs.replace(node, input=inputs), signature, dtype_of) is None else 2
 
     found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
+    if not text.is_valid and scope is not None:  # What follows a half-typed list is not at its place.
+        found.append(Named(name, "value", 0, 0, ()) for name in islice((*scope.initializers, *scope.inputs), MOST))
     for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[:MOST]:
         detail = None if scope is None else value_type(scope, each.name)
         yield Offer(each.name, "value", visible(detail or "", 80))

@@ -2,7 +2,7 @@
 
 A short text is read when something about it is asked. A long one is checked in the guarded process, which a keystroke
 ends, and then read here in a thread. Meanwhile the version that was read last, and the changes since, answer what is
-asked at the cursor; what is asked about the whole text waits.
+asked at the cursor; what is asked about the whole text waits. Types are inferred last, in the process of the edits.
 """
 
 import asyncio
@@ -57,6 +57,7 @@ class OpenTexts:
         self._server = server
         self._report = report
         self._open: dict[str, _Open] = {}
+        self._inferring: asyncio.Task[list[Finding]] | None = None
 
     def document(self, uri: str) -> OpenDocument:
         """The document of the editor; one that is not open is read from its file."""
@@ -82,12 +83,26 @@ class OpenTexts:
         document = self.document(uri)
         if not _is_long(document):
             text = await self._read(document, known, is_read=True)
-            self._report(document, await asyncio.to_thread(text.findings))
-            return
-        first = None if known.read is not None else asyncio.create_task(self._read(document, known, is_read=True))
-        has_model, found = await self._check(document.source)
-        self._report(document, found)
-        await (first or self._read(document, known, is_read=has_model))
+            found: Sequence[Finding] = await asyncio.to_thread(text.findings)
+            self._report(document, found)
+        else:
+            first = None if known.read is not None else asyncio.create_task(self._read(document, known, is_read=True))
+            has_model, found = await self._check(document.source)
+            self._report(document, found)
+            text = await (first or self._read(document, known, is_read=has_model))
+        if all(each.severity != "error" for each in found):
+            await self._infer(document, text, found)
+
+    async def _infer(self, document: OpenDocument, text: EditedText, found: Sequence[Finding]) -> None:
+        """Find types and shapes in the guarded process, after those of an earlier version, and what is wrong there."""
+        if self._inferring is not None:
+            await asyncio.wait([self._inferring])
+        self._inferring = asyncio.create_task(asyncio.to_thread(text.infer))
+        if wrong := await asyncio.shield(self._inferring):
+            self._report(document, sorted([*found, *wrong], key=lambda each: (each.line, each.column)))
+        workspace = self._server.client_capabilities.workspace
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
+            self._server.workspace_inlay_hint_refresh(None)
 
     async def _check(self, text: str) -> tuple[bool, Sequence[Finding]]:
         """Check a long text in the guarded process; cancelling this ends the check there."""

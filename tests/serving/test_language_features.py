@@ -1,5 +1,6 @@
 """What the language server offers beyond findings and names, asked in this process."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_completion_offers_keys_dimensions_defaults_and_documentation(tmp_path: 
             found = await result(editor, "completion", part, after)
             return {each["label"]: each for each in found["items"]}
 
-        assert "opset_import" in await labels('"ir_version"', 1)
+        assert "doc_string" in await labels('"ir_version"', 1)
         assert "initializer" in await labels('"output": [', 1)
         assert {"op_type", "overload"} <= set(await labels('"op_type"', 1))
         assert list(await labels("float32[batch", 9)) == ["batch"]
@@ -193,5 +194,112 @@ def test_files_of_weights_are_links_and_folders_have_symbols(tmp_path: Path) -> 
         answer = await editor.answer(editor.ask("workspace/symbol", {"query": "layer1/Re"}))
         assert [each["name"] for each in answer["result"]] == ["/layer1/Relu"]
         assert answer["result"][0]["location"]["uri"] == (tmp_path / "layers.onnx.json").as_uri()
+
+    play(tmp_path / "m.onnx.json", session, text)
+
+
+def untyped(folder: Path) -> str:
+    """The text of `text_of` without types between its input and its output."""
+    text_of(folder)
+    model = onnx.load(folder / "m.onnx")
+    del model.graph.value_info[:]
+    return onnxjson.dumps(onnxjson.from_proto(model))
+
+
+async def inferred(editor: Session) -> list[tuple[str, int]]:
+    """The findings about types, which come after the others."""
+    while not any(each["code"] == "check-shapes" for each in await editor.diagnostics()):
+        await asyncio.sleep(0.01)
+    return [(each["code"], editor.offset(each["range"]["start"])) for each in await editor.diagnostics()]
+
+
+def test_types_and_shapes_are_diagnosed_and_known_without_being_stated(tmp_path: Path) -> None:
+    async def session(editor: Session) -> None:
+        good = editor.text
+        assert await editor.diagnostics() == []
+        editor.replace(good.replace("float32[2,3]", "int64[2,3]"))
+        text = editor.text
+        assert await inferred(editor) == [("check-shapes", text.index('{"op_type": "Relu"'))]
+        file = tmp_path / "wrong.onnx.json"
+        file.write_text(text)
+        assert [(each.code, each.line) for each in onnxjson.check(file, deep=True)] == [
+            ("check-shapes", text[: text.index('"Relu"')].count("\n") + 1)
+        ]
+        everything = {"start": editor.place(0), "end": editor.place(len(text))}
+        hints = await result(editor, "inlayHint", range=everything)
+        assert [each["label"].strip() for each in hints] == ["float32[2,3]", "float32[2,3]", "int64[2,3]"]
+        hover = await result(editor, "hover", '"h"', 1)
+        assert "h  float32[2,3]" in hover["contents"]["value"]
+        # Also while something is typed.
+        editor.replace(text.replace('"input": ["h"]', '"input": ["'))
+        found = (await result(editor, "completion", '"input": ["', 11))["items"]
+        assert {"h": "float32[2,3]", "w": "float32[4,3]"}.items() <= {
+            each["label"]: each["detail"] for each in found
+        }.items()
+
+    play(tmp_path / "m.onnx.json", session, untyped(tmp_path))
+
+
+def test_inputs_are_described(tmp_path: Path) -> None:
+    async def session(editor: Session) -> None:
+        lines = (await result(editor, "hover", '"x"', 1))["contents"]["value"].splitlines()
+        assert lines[2:4] == ["type      float32[2,4]", "producer  the caller, as an input"]
+        assert "  to input 0 of MatMul first" in lines
+
+    play(tmp_path / "m.onnx.json", session, text_of(tmp_path))
+
+
+def test_an_offer_replaces_what_is_written(tmp_path: Path) -> None:
+    wild = 'a/b.c"\u202e\n'
+    model = onnxjson.load(Path(text_of(tmp_path) and tmp_path / "m.onnx"))
+    text = onnxjson.dumps(onnxjson.apply(model, [onnxjson.edits.Rename(kind="tensor", names={"h": wild})]))
+
+    async def session(editor: Session) -> None:
+        async def chosen(before: str, typed: str, name: str) -> tuple[dict[str, Any], str]:
+            editor.replace(text.replace(before, typed.replace("|", ""), 1))
+            at = editor.place(editor.text.index(typed.replace("|", "")) + typed.index("|"))
+            asked = {"textDocument": {"uri": editor.uri}, "position": at}
+            answer = await editor.answer(editor.ask("textDocument/completion", asked))
+            item = next(each for each in answer["result"]["items"] if each["label"].startswith(name))
+            return item, applied(editor, [item["textEdit"]])
+
+        written = '"input": ["a/b.c\\"\\u202e\\n"]'
+        for typed in ('"input": ["a/b.|zz"]', '"input": [a/b.|]'):
+            item, after = await chosen(written, typed, "a/b.c")
+            assert item["label"] == 'a/b.c"\\u{202e}\\u{a}'
+            assert after == text
+        assert (await chosen('"op_type": "Softmax",', '"op_type": Soft|,', "Softmax"))[1] == text
+        assert (await chosen('"float32[2,4]"', '"fl|[2,4]"', "float32"))[1] == text
+        # Keys and attributes that are there already are not offered again.
+        for part, offered in (('"op_type": "Softmax", "', ["name", "op_type"]), ('"axis": -1, "', ["axis"])):
+            editor.replace(text.replace(part[:-3], part, 1))
+            items = (await result(editor, "completion", part, len(part)))["items"]
+            assert not {each["label"] for each in items} & set(offered)
+
+    play(tmp_path / "m.onnx.json", session, text)
+
+
+def test_what_a_finding_suggests_is_a_correction(tmp_path: Path) -> None:
+    text = text_of(tmp_path)
+
+    async def session(editor: Session) -> None:
+        await editor.diagnostics()
+        for wrong, title in (
+            (text.replace('"axis": -1', '"axes": -1'), "Replace by axis"),
+            (text.replace("float32[2,4]", "float23[2,4]"), "Replace by float32"),
+        ):
+            editor.replace(wrong)
+            found = await editor.diagnostics()
+            actions = await result(editor, "codeAction", range=found[0]["range"], context={"diagnostics": found})
+            action = next(each for each in actions if each["title"] == title)
+            assert applied(editor, action["edit"]["changes"][editor.uri]) == text
+        editor.replace(text.replace('"Softmax"', '"Concat"').replace('"axis": -1', ""))
+        found = [each for each in await editor.diagnostics() if each["code"] == "missing-attribute"]
+        actions = await result(editor, "codeAction", range=found[0]["range"], context={"diagnostics": found})
+        action = next(each for each in actions if each["title"] == "Add the attribute axis")
+        editor.replace(applied(editor, action["edit"]["changes"][editor.uri]))
+        assert await editor.diagnostics() == []
+        asked = {"context": {"includeDeclaration": False}}
+        assert len(await result(editor, "references", '"h"', 1, **asked)) == 2
 
     play(tmp_path / "m.onnx.json", session, text)

@@ -305,6 +305,8 @@ def test_a_binary_is_edited_as_text(tmp_path: Path) -> None:
         assert path.read_bytes() == before
         with pytest.raises(Exception, match=f"{path}:17.*did you mean"):
             await ask("onnxjson.save", str(path), text.replace('"Softmax"', '"SoftMax"'))
+        with pytest.raises(Exception, match=f"{path}:[0-9]+:.*has no value"):
+            await ask("onnxjson.save", str(path), text.replace('"axis": -1', '"axis": '))
         assert path.read_bytes() == before
         assert await ask("onnxjson.save", str(path), text.replace('"axis": -1', '"axis": 1')) == f"saved {path}"
         saved = onnxjson.load(path)
