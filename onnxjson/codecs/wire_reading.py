@@ -84,7 +84,11 @@ class WireReader(GenericReader):
         tails = self._tails
         found = []
         while True:
-            position, stop = self._inside(position, end)
+            stop = position + 1 + buffer[position]
+            if buffer[position] < 0x80 and stop <= end:
+                position += 1
+            else:
+                position, stop = self._inside(position, end)
             start = position
             inputs: list[str] = []
             outputs: list[str] = []

@@ -85,8 +85,9 @@ class Classification:
 
     def _removed(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        consumers = graph.cut_consumers[BASE]
-        if not self._slots and not any([consumers.get(name) for node in self._base for name in node.output]):
+        consumers = graph.near_consumers[BASE]
+        ends = [name for node in self._base for name in node.output if name in graph.cuts[BASE]]
+        if not self._slots and not any([consumers[name] for name in ends]):
             return "dead-code-removed", text, []
         aliases = [Detail("consumers use", old, new) for old, new in region.outputs if old != new]
         aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]

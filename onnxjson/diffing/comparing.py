@@ -196,19 +196,20 @@ class GraphComparison:
         return dict(zip(self.values.values(), self.values, strict=True))
 
     @cached_property
-    def cut_consumers(self) -> list[dict[str, set[int | None]]]:
-        """By side, the nodes that consume the outputs in `cuts`; None for an output of the graph."""
+    def near_consumers(self) -> list[dict[str, set[int | None]]]:
+        """By side, what consumes the values in `cuts` and the inputs of unmatched nodes; None for an output."""
         found = []
-        for scope, cuts in zip(self.scopes, self.cuts, strict=True):
-            consumers: dict[str, set[int | None]] = {name: set() for name in cuts}
+        for side, scope in enumerate(self.scopes):
+            names = {name for position in self.unmatched[side] for name in self.consumed(side, position)}
+            consumers: dict[str, set[int | None]] = {name: set() for name in names.union(self.cuts[side])}
             found.append(consumers)
             is_apart = consumers.keys().isdisjoint
             for position, node in enumerate(scope.graph.node):
                 if not is_apart(node.input):
                     for name in consumers.keys() & set(node.input):
                         consumers[name].add(position)
-            for name in consumers.keys() & set(scope.output_names):
-                consumers[name].add(None)
+            for output in consumers.keys() & set(scope.output_names):
+                consumers[output or ""].add(None)
         return found
 
     def is_same_name(self, old: str, new: str) -> bool:

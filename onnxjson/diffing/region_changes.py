@@ -176,7 +176,7 @@ def cut_region(
         for side, positions in ((BASE, base), (TARGET, target))
         for position in positions
         for name in graph.nodes(side)[position].output
-        if name in graph.cuts[side] and not graph.cut_consumers[side][name] <= set(positions)
+        if name in graph.cuts[side] and not graph.near_consumers[side][name] <= set(positions)
     ]
     crossing = [*((slot.old, slot.new) for slot in slots), *ends, *own]
     outputs = dict.fromkeys([(old, new) for old, new in crossing if old and new])

@@ -131,7 +131,7 @@ class Absorption:
             producer = graph.producer(side, name or "")
             if producer is None or name in scope.output_names:
                 continue
-            if any(consumer not in inside for consumer, _ in scope.consumers.get(name or "", ())):
+            if not graph.near_consumers[side].get(name or "", set()) <= inside:
                 continue
             position = producer[0] if side == BASE else graph.pair.base_of[producer[0]]
             if position >= 0 and len(graph.nodes(BASE)[position].output) == 1:

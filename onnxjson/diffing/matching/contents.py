@@ -42,9 +42,10 @@ def content(tensor: Tensor) -> Content:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    lists = tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.string_data, tensor.double_data
-    others = tensor.uint64_data, tensor.external_data, tensor.data_location, tensor.segment is not None
-    return not any(lists) and not any(others)
+    return not (
+        tensor.float_data or tensor.int32_data or tensor.int64_data or tensor.string_data or tensor.double_data
+        or tensor.uint64_data or tensor.external_data or tensor.data_location or tensor.segment is not None
+    )  # fmt: skip
 
 
 def layout(tensor: Tensor) -> Content:
