@@ -34,6 +34,8 @@ class Options:
     weights: WeightsComparison
     tests_rewrites: bool
     trust_links: bool
+    factors: bool = False
+    """Whether a patch stores changed weights as factors."""
     with_cost: bool = False
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of dimensions for the cost."""
@@ -153,6 +155,7 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
 
     with output.working("making the patch"):
         patch = diff.patch.with_hashes(one.model, other.model)
+        patch = patch.with_factors(one.model) if options.factors and patch else patch
         patch = patch.with_external(one.model, one.path, other.model, other.path)
     destination = options.view.destination
     if destination is None:

@@ -60,6 +60,9 @@ BATCH_CONSTANT_BYTES: Final = 256 << 20
 EXPRESSED_EDITS: Final = 1000
 """Edits of a script that is derived from two models."""
 
+PATCH_RANK: Final = 64
+"""Rank of the change of a weight that a patch stores as factors."""
+
 CONFLICT_TEXT_BYTES: Final = 512 << 20
 """Bytes of a text that contains both sides of merge conflicts."""
 

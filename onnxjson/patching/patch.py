@@ -17,6 +17,7 @@ from onnxjson.patching.applying import NOT_FITTING, apply_fields, invert_fields
 from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
 from onnxjson.patching.deriving import difference
+from onnxjson.patching.factors import with_factors
 from onnxjson.patching.listing import AddressMap, operations, units
 
 
@@ -121,6 +122,23 @@ class Patch(PatchRecord, frozen=True):
             except WeightsMissingError:
                 hashes.append(None)
         return msgspec.structs.replace(self, base=hashes[0], target=hashes[1])
+
+    def with_factors(self, base: Model) -> "Patch":
+        """Return the same patch, in which changed weights are factors of a low-rank change, as of a merged adapter.
+
+        Such a patch applies and inverts exactly. Composed with another one, it cannot be stored.
+
+        Raises:
+            PatchError: the rank of a change is too high, so that factors are not 4 times smaller; or no weight changes.
+            WeightsMissingError: only the sha256 of a changed weight is available.
+        """
+        root, count = (None, 0) if self.root is None else with_factors(base, self.root)
+        if not count:
+            raise PatchError(
+                "no change can be stored as factors: float32, float16 and bfloat16 weights of two or more dimensions "
+                "can be that are in both models and in the model itself, not in external data"
+            )
+        return msgspec.structs.replace(self, root=root)
 
     def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
         """Return the same patch with the external files of both models, found next to the models and hashed."""
