@@ -36,7 +36,7 @@ class Consistency:
 
     def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge, sizes: Sizes) -> None:
         self.index = Index(merged)
-        self.origins = Origins(Index(base), tree)
+        self.origins = Origins(sides[0].alignment.base, tree)
         self._models = (base, sides[0].model, sides[1].model)
         self._sides = sides
         self._merged = merged
@@ -56,18 +56,17 @@ class Consistency:
 
     def _defects(self) -> Iterator[Keys]:
         found = Defects(self.index)
-        known = [side.defects for side in self._sides]
         for scope, name in found.undefined.values():
-            if not any(name in each.undefined for each in known):
+            if not any(name in side.defects.undefined for side in self._sides):
                 yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
         for scope, name in found.duplicates.values():
-            if not any(name in each.duplicates for each in known):
+            if not any(name in side.defects.duplicates for side in self._sides):
                 address, key = self.origins.of_graph(scope)
                 yield self._added_definers(address, name) if address is not None else [key] if key is not None else []
         for scope, name in found.disputed.values():
-            if not any(name in each.disputed for each in known):
+            if not any(name in side.defects.disputed for side in self._sides):
                 yield self._declarations(scope, name)
-        if not any(each.cycles for each in known):
+        if found.cycles and not any(side.defects.cycles for side in self._sides):
             for scope, positions in found.cycles:
                 yield [key for each in positions for key in self.origins.changes_of(NodeRef(scope, each))]
 

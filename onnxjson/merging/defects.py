@@ -19,16 +19,17 @@ def in_topological_order(items: list[Key], nodes: Mapping[Key, Node]) -> list[Ke
 
     Where nodes form a cycle all items keep their order.
     """
-    needs = producers_among([nodes[item] for item in items])
-    if is_ordered(needs):
+    given = [nodes[item] for item in items]
+    if is_ordered(given):
         return items
-    order = topological_order(needs)
+    order = topological_order(producers_among(given))
     return items if len(order) < len(items) else [items[place] for place in order]
 
 
 def _cycle(nodes: tuple[Node, ...]) -> list[int]:
-    needs = producers_among(nodes)
-    return [] if is_ordered(needs) else sorted(set(range(len(nodes))).difference(topological_order(needs)))
+    if is_ordered(nodes):
+        return []
+    return sorted(set(range(len(nodes))).difference(topological_order(producers_among(nodes))))
 
 
 def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
@@ -72,7 +73,10 @@ class Defects:
         self.disputed: dict[str, tuple[Scope, str]] = {}
         self.cycles: list[tuple[Scope, list[int]]] = []
         for scope in index.scopes:
-            missing = [name for name in scope.consumers if index.defining_scope(scope, name) is None]
+            here = scope.defined_names
+            missing = [
+                name for name in scope.consumers if name not in here and index.defining_scope(scope, name) is None
+            ]
             defects = (
                 (self.undefined, missing),
                 (self.duplicates, _duplicates(scope)),

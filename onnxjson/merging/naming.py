@@ -151,7 +151,11 @@ class Restored:
         for scope in self._index.scopes:
             self._name_values(scope)
         model = relabelled(merged.model, self._functions, nodes)
-        names = {scope.address: mapping for scope, mapping in self._values.items() if mapping}
+        names = {
+            scope.address: changed
+            for scope, mapping in self._values.items()
+            if (changed := {old: new for old, new in mapping.items() if old != new})
+        }
         if names:
             index = Index(model)
             model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
@@ -199,6 +203,9 @@ class Restored:
         if base is not None:
             known.update(dict.fromkeys(self._fresh))
         exchanged = self._exchanged(scope, [name for name in here if name not in self._fresh], *paired)
+        for name in here:
+            if all([names.get(name, name) == name for names in paired]) and name not in self._fresh:
+                del known[name]  # no side chose another name
         outer = [self._values[each] for each in scope.chain() if each is not scope]
         wanted: dict[str, str] = {}
         for name in known:
@@ -244,10 +251,10 @@ class Restored:
 
         Returns names in the base -> the address that represents all that belong together.
         """
-        mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
-        waiting = [name for name in names if len({name, mine[name], its[name]}) == 3]
+        waiting = [name for name in names if len({name, ours.get(name, name), theirs.get(name, name)}) == 3]
         if not waiting:
             return {}
+        mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
         clashing = set(waiting)
         # By wanted name: the values that have it without a choice, or may get it by one.
         owners: dict[str, list[str]] = {}

@@ -95,7 +95,11 @@ class Side:
     @cached_property
     def defects(self) -> Defects:
         """Defects of `model`; read it only after the last `rename`."""
-        return Defects(Index(self.model))
+        return Defects(self._index())
+
+    def _index(self) -> Index:
+        known = self.alignment.target
+        return known if self.model is known.model else Index(self.model)
 
     def digest(self) -> bytes:
         """Digest of the change: equal for equal changes, whichever side makes them."""
@@ -125,7 +129,7 @@ class Side:
     def new_values(self) -> dict[str, dict[str, Any]]:
         """Return, by address of a graph of the base, names in `model` without a counterpart there -> their definers."""
         found: dict[str, dict[str, Any]] = {}
-        scopes = Index(self.model).by_address
+        scopes = self._index().by_address
         for pair in self.matches:
             scope = scopes.get(pair.target.address)
             names = [] if scope is None else [name for name in scope.defined_names if name not in pair.values]
@@ -136,14 +140,14 @@ class Side:
     def grown_graphs(self) -> Iterator[tuple[GraphMatch, Scope]]:
         """Yield the graphs of the base that have new nodes on this side, with their counterparts in `model`."""
         grown = [match for match in self.matches if min(match.base_of, default=0) < 0]
-        scopes = Index(self.model).by_address if grown else {}
+        scopes = self._index().by_address if grown else {}
         for match in grown:
             if match.target.address in scopes:
                 yield match, scopes[match.target.address]
 
     def rename(self, names: Mapping[str, Mapping[str, str]]) -> None:
         """Rename new values: by address of a graph of the base, names in `model` -> fresh names."""
-        index = Index(self.model)
+        index = self._index()
         scopes = index.by_address
         targets = {match.base.address: match.target.address for match in self.matches}
         wanted: dict[Scope, Mapping[str, str]] = {}

@@ -52,13 +52,13 @@ def find_constant(scope: Scope, name: str) -> Constant | None:
 
 def own_constant(scope: Scope, name: str) -> Constant | None:
     """Return the constant that a graph defines under a name; graphs around it are not searched."""
-    found = scope.initializer(name)
-    if found is not None:
-        return Constant(scope, name, found, name in scope.inputs)
-    producer = scope.producer(name)
-    if producer is None or not is_constant_node(producer.node):
+    if name in scope.initializers or name in scope.sparse_initializers:
+        found = scope.initializer(name)
+        return None if found is None else Constant(scope, name, found, name in scope.inputs)
+    producer = scope.producers.get(name)
+    if producer is None or not is_constant_node(node := scope.graph.node[producer[0]]) or name in scope.inputs:
         return None
-    return Constant(scope, name, producer.node, False)
+    return Constant(scope, name, node, False)
 
 
 RANDOM: Final = frozenset(

@@ -92,13 +92,18 @@ def topological_order(needs: Sequence[set[int]]) -> list[int]:
 
 def sort_nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
     """Return the nodes in topological order: `nodes` itself where they already are, None where there is a cycle."""
-    needs = producers_among(nodes)
-    if is_ordered(needs):
+    if is_ordered(nodes):
         return nodes
-    order = topological_order(needs)
+    order = topological_order(producers_among(nodes))
     return None if len(order) < len(nodes) else tuple([nodes[position] for position in order])
 
 
-def is_ordered(needs: Sequence[set[int]]) -> bool:
-    """Whether every producer already comes before its consumers; see `topological_order` for `needs`."""
-    return all([need < position for position, each in enumerate(needs) for need in each])
+def is_ordered(nodes: Sequence[Node]) -> bool:
+    """Whether every producer already comes before its consumers."""
+    made, missing = set[str](), set[str]()
+    for node in nodes:
+        missing.update([name for name in consumed_names(node) if name not in made])
+        if not missing.isdisjoint(node.output):
+            return False
+        made.update(node.output)
+    return True
