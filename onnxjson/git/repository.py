@@ -45,11 +45,12 @@ class Checkout(NamedTuple):
 
 
 @contextmanager
-def open_revision(spec: str) -> Iterator[Checkout]:
+def open_revision(spec: str, folder: Path | None = None) -> Iterator[Checkout]:
     """Open a model at a revision. Its files are removed at the end of the ``with`` statement.
 
     Args:
         spec: ``REV:path``, ``:path`` or ``:N:path``, paths as git reads them.
+        folder: where git reads them; by default the working directory.
 
     Raises:
         MissingInputError: git, the repository, the revision or the path is missing, or Git LFS did not fetch the file.
@@ -66,7 +67,7 @@ def open_revision(spec: str) -> Iterator[Checkout]:
         )  # `temporary` itself is locked, and a save locks its folder
         private.mkdir(0o700)
         try:
-            yield _Revision(parsed, Path.cwd()).check_out(private)
+            yield _Revision(parsed, folder or Path.cwd()).check_out(private)
         except OnnxJsonError as error:
             _with_user_name(error, private, spec)
             raise

@@ -15,6 +15,7 @@ from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.serving.at_cursor import AtCursor, refusals
+from onnxjson.serving.head_changes import changes_since_head
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.whole_text import COLOURS, OfWholeText
 
@@ -79,7 +80,11 @@ class _Features(AtCursor, OfWholeText):
             (lsp.CALL_HIERARCHY_OUTGOING_CALLS, self.consumers, None),
         ):
             self.server.feature(method, given)(_plain(function))
-        for command, does in (("onnxjson.open", self.open_model), ("onnxjson.save", self.save_model)):
+        for command, does in (
+            ("onnxjson.open", self.open_model),
+            ("onnxjson.save", self.save_model),
+            ("onnxjson.changes", self.changes),
+        ):
             self.server.command(command)(partial(does))
 
     def initialize(self, _: Any) -> None:
@@ -105,6 +110,12 @@ class _Features(AtCursor, OfWholeText):
         with refusals():
             editing = self.models[path] = Editing(Path(path))
             return editing.text.decode()
+
+    async def changes(self, uri: str) -> list[dict[str, object]]:
+        """What differs from the model in HEAD: line, kind, description."""
+        text = await self.texts.whole(uri)
+        with refusals():
+            return await asyncio.to_thread(changes_since_head, text)
 
     def save_model(self, path: str, text: str) -> str:
         """Save an edited text to the model file, as `onnxjson edit` does: checked, in its form, with a backup."""

@@ -4,7 +4,8 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import wraps
+from contextlib import suppress
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from lsprotocol import types as lsp
 from onnxjson.checking.cost import cost_of
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index
 from onnxjson.model.tensors import needed_bytes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.cost_text import amount
@@ -24,6 +27,7 @@ from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.open_texts import path_of_uri
 from onnxjson.serving.outline import Entry, outline
 from onnxjson.serving.text_names import TOKEN, is_definition
+from onnxjson.storage import files
 
 _MOST = 1_000
 _MOST_TOKENS = 20_000
@@ -150,7 +154,7 @@ class OfWholeText(Answers):
         return lsp.SemanticTokens(data)
 
     async def symbols_of_files(self, params: Any) -> Any:
-        """Nodes and values of the texts in the folders of the editor whose names have a part."""
+        """Names of the models in the folders of the editor that have a part."""
         folders = [path_of_uri(each.uri) for each in self.server.workspace.folders.values()]
         return await asyncio.to_thread(lambda: list(islice(_symbols_in(folders, params.query), _MOST)))
 
@@ -187,17 +191,44 @@ def lenses(text: EditedText) -> list[tuple[int, str]]:
 
 
 def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:
-    """Nodes and values with a part in their names, of the texts in folders."""
-    paths = (path for folder in folders for path in folder.rglob("*.onnx.json"))
+    """Names with a part, of the models in folders; a file that cannot be read has none."""
+    paths = (Path(top, name) for folder in folders for top, inner, names in os.walk(folder)
+             for name in (*_without_hidden(inner), *names) if name.endswith((".onnx.json", ".onnx")))  # fmt: skip
     for path in islice(paths, _MOST_FILES):
-        if path.stat().st_size > LARGEST:
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if part not in text or '"onnxjson/' not in text:
-            continue
-        document = OpenDocument(path.as_uri(), text)
-        for each in EditedText(text, path, is_read=False).names():
-            if part in each.name and (each.kind == "node" or is_definition(each)):
-                place = lsp.Range(document.position_at(each.start), document.position_at(each.end))
-                yield lsp.SymbolInformation(lsp.Location(path.as_uri(), place), visible(each.name, 200),
-                                            _SYMBOLS[each.kind])  # fmt: skip
+        with suppress(OSError, OnnxJsonError):
+            status = path.stat()
+            found = _symbols_of(path, status.st_mtime_ns, status.st_size) if status.st_size <= LARGEST else ()
+            for name, kind, place in found:
+                if part.lower() in name.lower():
+                    where = lsp.Location(path.as_uri(), place)
+                    yield lsp.SymbolInformation(where, visible(name, 200), _SYMBOLS[kind])
+
+
+def _without_hidden(folders: list[str]) -> tuple[str, ...]:
+    """Keep `os.walk` out of hidden folders."""
+    folders[:] = [each for each in folders if not each.startswith(".")]
+    return ()
+
+
+@lru_cache(_MOST_FILES)
+def _symbols_of(path: Path, _modified: int, _size: int) -> tuple[tuple[str, str, lsp.Range], ...]:
+    """Names of nodes and values of a text with their places, and of a binary with those of its graphs."""
+    if path.suffix == ".onnx":
+        start = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
+        names = islice(_names_of(Index(files.load(path, bind=False).model)), _MOST_TOKENS)
+        return tuple([(name, kind, start) for name, kind in names if name])
+    text = path.read_text(encoding="utf-8", errors="replace")
+    document = OpenDocument(path.as_uri(), text)
+    found = EditedText(text, path, is_read=False).names() if '"onnxjson/' in text else []
+    return tuple([
+        (each.name, each.kind, lsp.Range(document.position_at(each.start), document.position_at(each.end)))
+        for each in islice(found, 4 * _MOST_TOKENS) if each.kind == "node" or is_definition(each)
+    ])  # fmt: skip
+
+
+def _names_of(index: Index) -> Iterator[tuple[str | None, str]]:
+    for scope in index.scopes:
+        graph = scope.graph
+        yield graph.name, "graph"
+        yield from ((name, "value") for name in (*scope.inputs, *scope.output_names))
+        yield from ((node.name, "node") for node in graph.node)

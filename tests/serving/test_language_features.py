@@ -1,6 +1,7 @@
 """What the language server offers beyond findings and names, asked in this process."""
 
 import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,7 @@ def test_files_of_weights_are_links_and_folders_have_symbols(tmp_path: Path) -> 
         f'{{"name": "{name}", "type": "float32[4]", "blob": "{file}"}}'
         for name, file in (("w", "w.bin"), ("v", "../w.bin"))
     )
+    (tmp_path / "sub").mkdir()
     text = text.replace('"node": [', f'"initializer": [{first}, {second}],\n"node": [', 1)
 
     async def session(editor: Session) -> None:
@@ -192,8 +194,16 @@ def test_files_of_weights_are_links_and_folders_have_symbols(tmp_path: Path) -> 
         folder = {"event": {"added": [{"uri": tmp_path.as_uri(), "name": "f"}], "removed": []}}
         editor.send("workspace/didChangeWorkspaceFolders", folder)
         answer = await editor.answer(editor.ask("workspace/symbol", {"query": "layer1/Re"}))
-        assert [each["name"] for each in answer["result"]] == ["/layer1/Relu"]
-        assert answer["result"][0]["location"]["uri"] == (tmp_path / "layers.onnx.json").as_uri()
+        found = sorted((each["location"]["uri"], each["name"]) for each in answer["result"])
+        files = [tmp_path / "layers.onnx", tmp_path / "layers.onnx.json"]
+        assert found == [(each.as_uri(), "/layer1/Relu") for each in files]
+        # What cannot be read does not hide the rest; binaries have names too; the case does not matter.
+        (tmp_path / "loop.onnx.json").symlink_to("loop.onnx.json")
+        (tmp_path / "broken.onnx").write_bytes(b"\xff" * 9)
+        text_of(tmp_path / "sub")
+        answer = await editor.answer(editor.ask("workspace/symbol", {"query": "SECOND"}))
+        found = [(each["location"]["uri"], each["name"]) for each in answer["result"]]
+        assert found == [((tmp_path / "sub/m.onnx").as_uri(), "second")]
 
     play(tmp_path / "m.onnx.json", session, text)
 
@@ -301,5 +311,31 @@ def test_what_a_finding_suggests_is_a_correction(tmp_path: Path) -> None:
         assert await editor.diagnostics() == []
         asked = {"context": {"includeDeclaration": False}}
         assert len(await result(editor, "references", '"h"', 1, **asked)) == 2
+
+    play(tmp_path / "m.onnx.json", session, text)
+
+
+def test_changes_since_head_are_found_by_structure(tmp_path: Path) -> None:
+    text = text_of(tmp_path)
+    (tmp_path / "m.onnx.json").write_text(text)
+
+    async def session(editor: Session) -> None:
+        async def changes() -> Any:
+            asked = {"command": "onnxjson.changes", "arguments": [editor.uri]}
+            return (await editor.answer(editor.ask("workspace/executeCommand", asked)))["result"]
+
+        assert await changes() == []  # outside of git
+        git = ("git", "-c", "user.name=n", "-c", "user.email=e@e", "-C", str(tmp_path))
+        for words in (("init", "-q"), ("add", "m.onnx.json"), ("commit", "-qm", "m")):
+            subprocess.run([*git, *words], check=True)
+        assert await changes() == []
+        changed = text.replace('"axis": -1', '"axis": 1').replace('"first"', '"start"')
+        editor.replace(changed.replace('"op_type": "Softmax"', '"op_type":   "Softmax"'))
+        lines = editor.text.split("\n")
+        found = [(lines[each["line"]].strip()[:20], each["kind"], each["text"]) for each in await changes()]
+        assert sorted(found) == [
+            ('"name": "start"},', "changed", "was first"),
+            ('{"op_type":   "Softm', "changed", "attribute axis was -1"),
+        ]
 
     play(tmp_path / "m.onnx.json", session, text)

@@ -19,8 +19,15 @@ def test_its_commands_and_settings_exist() -> None:
     assert asked == set(server().protocol.fm.commands)
     # The client registers the commands of the server under their names.
     assert not asked & declared
-    assert set(contributes["configuration"]["properties"]) == {"onnxjson.command"}
-    assert {each["command"] for each in contributes["menus"]["explorer/context"]} == declared
+    assert set(contributes["configuration"]["properties"]) == {"onnxjson.command", "onnxjson.package"}
+    menu = {each["command"] for each in contributes["menus"]["explorer/context"]}
+    assert menu == declared - {"onnxjson.environment"}
+
+
+def test_nothing_is_installed_without_a_yes() -> None:
+    install = SOURCE.index('"pip", "install"')
+    assert SOURCE.index('showWarningMessage(question, "Create")) !== "Create") return false;') < install
+    assert SOURCE.count('"pip"') == 1
 
 
 def test_its_files_are_there_and_it_has_no_telemetry() -> None:

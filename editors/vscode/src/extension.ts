@@ -1,7 +1,7 @@
 // Starts the language server, and offers binary models as texts that can be edited, compared and shown as pages.
 
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -12,21 +12,113 @@ const SCHEME = "onnxjson";
 const run = promisify(execFile);
 
 let client: LanguageClient | undefined;
+let starting: Promise<boolean>;
 let output: vscode.OutputChannel;
+/** The environment that this extension creates. */
+let environment: string;
 
-/** The program: that of the settings, else the one next to the Python interpreter, else the one in PATH. */
+const [BIN, EXE] = process.platform === "win32" ? ["Scripts", ".exe"] : ["bin", ""];
+
+function interpreter(): string | undefined {
+  return vscode.workspace.getConfiguration("python").get<string>("defaultInterpreterPath");
+}
+
+/** The program: of the settings, of the Python interpreter, of the workspace, of the created environment, in PATH. */
 export function program(): string {
   const given = vscode.workspace.getConfiguration("onnxjson").get<string>("command");
   if (given) return given;
-  const python = vscode.workspace.getConfiguration("python").get<string>("defaultInterpreterPath");
-  const folders = vscode.workspace.workspaceFolders?.map((each) => each.uri.fsPath) ?? [];
-  const places = [...(python ? [dirname(python)] : []), ...folders.map((each) => join(each, ".venv", "bin"))];
-  return places.map((each) => join(each, "onnxjson")).find(existsSync) ?? "onnxjson";
+  const python = interpreter();
+  const folders = vscode.workspace.workspaceFolders?.map((each) => join(each.uri.fsPath, ".venv")) ?? [];
+  const places = [...(python ? [dirname(python)] : []), ...[...folders, environment].map((each) => join(each, BIN))];
+  return places.map((each) => join(each, `onnxjson${EXE}`)).find(existsSync) ?? "onnxjson";
 }
 
-async function ask(command: string, ...given: string[]): Promise<string> {
-  if (!client) throw new Error("the language server is not running");
-  await client.start();
+/** Creates an environment with the program, if the user agrees; whether it is there. */
+async function create(agreed = false): Promise<boolean> {
+  const wanted = vscode.workspace.getConfiguration("onnxjson").get<string>("package") || "onnxjson[lsp]";
+  if (vscode.workspace.getConfiguration("onnxjson").get<string>("command") && !agreed) {
+    void vscode.window.showErrorMessage(`${program()}, which onnxjson.command names, does not start`);
+    return false;
+  }
+  const question = `${program()} does not run. Create a Python environment in ${environment}, and install ${wanted} from the package index?`;
+  if (!agreed && (await vscode.window.showWarningMessage(question, "Create")) !== "Create") return false;
+  const python = join(environment, BIN, `python${EXE}`);
+  const install = async () => {
+    mkdirSync(dirname(environment), { recursive: true });
+    await run(interpreter() || `python${EXE ? "" : "3"}`, ["-m", "venv", environment]);
+    await run(python, ["-m", "pip", "install", "--disable-pip-version-check", wanted]);
+  };
+  const title = `Installing ${wanted}`;
+  try {
+    await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, install);
+    return true;
+  } catch (error) {
+    const { message, stderr } = error as { message: string; stderr?: string };
+    output.appendLine(stderr || message);
+    const reason = (stderr || message).trim().split("\n").filter((line) => !line.startsWith("[notice]")).pop();
+    void vscode.window.showErrorMessage(`No environment was created: ${reason}`);
+    return false;
+  }
+}
+
+/** Starts the language server; if there is none, offers to create an environment. */
+async function start(agreed = false): Promise<boolean> {
+  const runs = !agreed && (await run(program(), ["--version"]).then(() => true, () => false));
+  if (!runs && !(await create(agreed))) return false;
+  const languages = ["file", SCHEME].map((scheme) => ({ scheme, language: "onnxjson" }));
+  await client?.stop().catch(() => undefined);
+  client = new LanguageClient(
+    "onnxjson",
+    { command: program(), args: ["lsp"] },
+    {
+      documentSelector: languages,
+      middleware: {
+        // Binary models are opened as texts.
+        async provideWorkspaceSymbols(query, token, next) {
+          const found = (await next(query, token)) ?? [];
+          for (const { location } of found) location.uri = shown(location.uri);
+          return found;
+        },
+      },
+    },
+  );
+  // A program without the language server: the extra lsp is missing.
+  return client.start().then(() => true, async () => runs && (await create()) && start());
+}
+
+type Change = { line: number; kind: keyof typeof CHANGES; text: string };
+
+const CHANGES = { added: "added", changed: "modified", removed: "deleted" };
+
+/** Marks what differs from the model in HEAD, with what it was. */
+class Marks {
+  private readonly types = new Map(
+    Object.entries(CHANGES).map(([kind, name]) => {
+      const color = new vscode.ThemeColor(`editorGutter.${name}Background`);
+      const after = { color: new vscode.ThemeColor("editorCodeLens.foreground"), margin: "0 0 0 2em" };
+      const border = { borderStyle: "solid", borderWidth: "0 0 0 3px", borderColor: color };
+      return [kind, vscode.window.createTextEditorDecorationType({ ...border, overviewRulerColor: color, after })];
+    }),
+  );
+
+  async show(editor?: vscode.TextEditor): Promise<Change[]> {
+    if (editor?.document.languageId !== "onnxjson" || editor.document.uri.query) return [];
+    const found: Change[] = await ask("onnxjson.changes", editor.document.uri.toString()).catch(() => []);
+    for (const [kind, type] of this.types) {
+      const lines = found.filter((each) => each.kind === kind && each.line < editor.document.lineCount);
+      const options = lines.map(({ line, text }) => ({
+        range: editor.document.lineAt(line).range,
+        renderOptions: { after: { contentText: text } },
+      }));
+      editor.setDecorations(type, options);
+    }
+    return found;
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+async function ask(command: string, ...given: string[]): Promise<any> {
+  if (!(await starting) || !client) throw new Error("the language server is not running");
   return client.sendRequest("workspace/executeCommand", { command, arguments: given });
 }
 
@@ -151,9 +243,9 @@ async function preview(file: vscode.Uri): Promise<void> {
   }
 }
 
-export function activate(context: vscode.ExtensionContext): void {
-  const languages = ["file", SCHEME].map((scheme) => ({ scheme, language: "onnxjson" }));
-  client = new LanguageClient("onnxjson", { command: program(), args: ["lsp"] }, { documentSelector: languages });
+export function activate(context: vscode.ExtensionContext): { environment: string; marks: () => Promise<Change[]> } {
+  environment = join(context.globalStorageUri.fsPath, "env");
+  const marks = new Marks();
   const chosen = (file?: vscode.Uri): vscode.Uri => {
     const found = file ?? vscode.window.activeTextEditor?.document.uri;
     if (!found) throw new Error("choose a model first");
@@ -161,8 +253,13 @@ export function activate(context: vscode.ExtensionContext): void {
   };
   output = vscode.window.createOutputChannel("ONNX");
   context.subscriptions.push(
-    client,
     output,
+    vscode.window.onDidChangeActiveTextEditor((editor) => void marks.show(editor)),
+    vscode.workspace.onDidSaveTextDocument(() => void marks.show(vscode.window.activeTextEditor)),
+    vscode.commands.registerCommand("onnxjson.environment", (agreed?: boolean) => {
+      starting = start(agreed === true);
+      return starting;
+    }),
     vscode.workspace.registerFileSystemProvider(SCHEME, new Texts(), { isCaseSensitive: true }),
     vscode.commands.registerCommand("onnxjson.text", (file?: vscode.Uri) =>
       vscode.commands.executeCommand("vscode.open", textOf(chosen(file))),
@@ -178,7 +275,9 @@ export function activate(context: vscode.ExtensionContext): void {
     ),
     vscode.commands.registerCommand("onnxjson.preview", (file?: vscode.Uri) => preview(chosen(file))),
   );
-  void client.start();
+  starting = start();
+  void starting.then(() => marks.show(vscode.window.activeTextEditor));
+  return { environment, marks: () => marks.show(vscode.window.activeTextEditor) };
 }
 
 export function deactivate(): Promise<void> | undefined {

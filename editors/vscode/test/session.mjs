@@ -21,7 +21,11 @@ function makeFolder() {
   writeFileSync(join(work, ".vscode/settings.json"), JSON.stringify({ "onnxjson.command": join(python, "onnxjson") }));
   const make = "from tests.serving.test_language_server import text_of; import onnxjson, pathlib, sys; " +
     "f = pathlib.Path(sys.argv[1]); t = text_of(f); (f / 'wrong.onnx.json').write_text(t.replace('Softmax', 'SoftMax')); " +
-    "onnxjson.save(onnxjson.loads(t.replace('Relu', 'Elu')), f / 'other.onnx')";
+    "onnxjson.save(onnxjson.loads(t.replace('Relu', 'Elu')), f / 'other.onnx'); import zipfile; " +
+    "z = zipfile.ZipFile(f / 'fake-1-py3-none-any.whl', 'w'); i = 'fake-1.dist-info/'; z.writestr('fake.py', 'def main(): pass'); " +
+    "z.writestr(i + 'METADATA', 'Metadata-Version: 2.1\\nName: fake\\nVersion: 1\\n'); z.writestr(i + 'RECORD', ''); " +
+    "z.writestr(i + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'); " +
+    "z.writestr(i + 'entry_points.txt', '[console_scripts]\\nonnxjson = fake:main\\n'); z.close()";
   execFileSync(join(python, "python"), ["-c", make, work], { cwd: join(here, "../../..") });
   const git = (...words) => execFileSync("git", ["-c", "user.name=n", "-c", "user.email=e@e", ...words], { cwd: work });
   git("init", "-q");

@@ -91,6 +91,20 @@ const steps = {
     await run("redo");
     if (!readFileSync(join(folder, "m.onnx")).includes("hidden")) throw new Error("the binary has no hidden");
   },
+  async "changes since HEAD are marked"() {
+    const found = await vscode.extensions.getExtension("onnxjson.onnxjson").exports.marks();
+    if (!found.some((each) => each.text === "attribute axis was -1" && active().lineAt(each.line).text.includes("Softmax")))
+      throw new Error(JSON.stringify(found));
+  },
+  async "an environment is created where that is possible"(folder) {
+    const { environment } = vscode.extensions.getExtension("onnxjson.onnxjson").exports;
+    const settings = vscode.workspace.getConfiguration("onnxjson");
+    await settings.update("package", join(folder, "absent.whl"), vscode.ConfigurationTarget.Global);
+    if (await run("onnxjson.environment", true)) throw new Error("nothing was installed");
+    await settings.update("package", join(folder, "fake-1-py3-none-any.whl"), vscode.ConfigurationTarget.Global);
+    if (!(await run("onnxjson.environment", true))) throw new Error("refused");
+    if (!existsSync(join(environment, "bin/onnxjson"))) throw new Error("there is no program");
+  },
   async "a file that changed is read again"(folder) {
     const document = active();
     writeFileSync(join(folder, "m.onnx"), readFileSync(join(folder, "other.onnx")));

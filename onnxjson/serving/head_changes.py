@@ -1,0 +1,57 @@
+"""Where a text in an editor differs from its model in HEAD, by structure."""
+
+from itertools import islice
+from typing import Final
+
+from onnxjson.diffing.difference import diff
+from onnxjson.diffing.events import Event, Member
+from onnxjson.git.repository import open_revision
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Finding, MissingInputError
+from onnxjson.running.checking import placed
+from onnxjson.serving.edited_text import EditedText
+
+TEXT_OF_BINARY: Final = ".text.onnx.json"
+"""What an editor adds to the path of a binary model for its text."""
+
+_MOST: Final = 1_000
+_GRAPH: Final = "/graph"
+
+
+def changes_since_head(text: EditedText) -> list[dict[str, object]]:
+    """Return line (from 0), "added", "removed" or "changed", and a description of each change; none outside of git.
+
+    Raises:
+        OnnxJsonError: git or the model in HEAD cannot be read.
+    """
+    if not text.is_valid or text.model is None:
+        return []
+    path = text.path.with_name(text.path.name.removesuffix(TEXT_OF_BINARY))
+    try:
+        with open_revision(f"HEAD:./{path.name}", path.parent) as head:
+            events = diff(head.loaded.model, text.model).events
+    except MissingInputError:  # no repository, or the file is not in HEAD
+        return []
+    found = [each for event in events for member in event.members for each in _of_member(text, event, member)]
+    places = placed(text.text.encode("utf-8", "surrogatepass"), found[:_MOST])
+    return [{"line": max(each.line - 1, 0), "kind": each.code, "text": visible(each.message, 300)} for each in places]
+
+
+def _of_member(text: EditedText, event: Event, member: Member) -> list[Finding]:
+    """The changes of one place; names of very many elements at the places of those names."""
+    kind = "changed" if member.base and member.target else "added" if member.target else "removed"
+    if event.kind == "renamed" and member.target == (_GRAPH,):
+        named = [(each, text.places.get(each.target or "", ())) for each in member.details]
+        return [
+            Finding(severity="warning", code=kind, message=f"was {detail.base}", address=_address(places[0].path))
+            for detail, places in named
+            if places
+        ]
+    were = [f"{each.what} was {each.base}" for each in member.details if each.base is not None]
+    message = "; ".join(were) or f"{event.kind}: {event.pattern}"
+    places = list(islice(member.target, _MOST)) or [_GRAPH]
+    return [Finding(severity="warning", code=kind, message=message, address=each) for each in places]
+
+
+def _address(path: tuple[object, ...]) -> str:
+    return "".join(f"/{part}" for part in path)
