@@ -333,7 +333,8 @@ class Bench(GraphScreen):
             self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
             return None
         self.changed(changed)
-        message = f"{changed.step.title}{'  (' + notes + ')' if notes else ''}"
+        places = f"  ({counted(preview.matches, 'place')})" if preview.matches > 1 else ""
+        message = f"{changed.step.title}{places}{'  (' + notes + ')' if notes else ''}"
         if self.session.trouble:
             self.say(f"lost unless you save: {message}; {visible(self.session.trouble)}", "bad")
         else:
