@@ -13,6 +13,8 @@ from onnxjson.codecs.wire_writing import message_size
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
 from onnxjson.storage import external_files
 from onnxjson.storage.files import Format
 
@@ -108,6 +110,8 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         if result.left:
             stay = "tensor stays" if result.left == 1 else "tensors stay"
             output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
+        if outside := sum([is_external(tensor) for tensor in tensors_of(changed)]):
+            output.talk(f"{output.counted(outside, 'constant')} in other files already; --internalize moves them, too")
     if not moves.with_external:
         for location in external_files.left_behind(changed, source, place):
             output.warn(

@@ -157,7 +157,7 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
         output.warn(f"{path} has {count} of a merge; the values of ours are shown: onnxjson conflicts {path}")
     output.findings(loaded.warnings, limit=output.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
-    form = "safetensors" if path.suffix == safetensors.ENDING else loaded.format
+    form = "safetensors" if path.name.endswith((safetensors.ENDING, safetensors.INDEX_ENDING)) else loaded.format
     return _Opened(path, form, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
 
 

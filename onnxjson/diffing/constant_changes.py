@@ -74,7 +74,7 @@ def _pair(
         found = [quantized_weight(*each) for each in sides] or [None, None]
         # Of a weight whose elements changed, its scales say no more.
         if found[0] and found[1] and (found[0].elements == found[1].elements or one.name == found[0].elements.name):
-            changed = changed._replace(details=(*changed.details, *weights.through_scales(found[0], found[1])))
+            changed = changed._replace(details=(*weights.through_scales(found[0], found[1]), *changed.details))
         _change(graph, changed, one.name or "", paths, _ELEMENT_FIELDS)
     elif weights.mode in ("exact", "rank"):
         fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]

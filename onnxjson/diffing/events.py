@@ -115,6 +115,11 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 """Result of running both sides of a rewrite on the same inputs."""
 
 
+THROUGH_SCALES: Final = "through the scales"
+RANK: Final = "rank of the change"
+"""Details that state a change of weights in their own terms; they come first, and reports omit them last."""
+
+
 class Detail(msgspec.Struct, frozen=True):
     """One thing that changed: what, old and new value. Texts of models, not yet escaped for display."""
 

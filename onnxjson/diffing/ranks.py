@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from onnxjson.diffing.events import Detail
+from onnxjson.diffing.events import RANK, Detail
 from onnxjson.model.limits import PATCH_RANK
 from onnxjson.patching.factors import Pairs, decomposed
 
@@ -22,5 +22,8 @@ def rank_details(shape: tuple[int, ...], pairs: Pairs) -> list[Detail]:
     shares = numpy.cumsum(numpy.linalg.svd(small, compute_uv=False) ** 2) / energy
     enough = numpy.flatnonzero(shares[:PATCH_RANK] >= _SHARE)
     rank = int(enough[0]) + 1 if enough.size else min(PATCH_RANK, len(small))
+    share = float(shares[rank - 1])
+    percent = 100.0 if share > 1 - 1e-9 else int(share * 1e4) / 100  # rounded down, so that only all is 100
+    words = "explains" if enough.size else "explains at least"
     cost = f"read twice, {4e-9 * rows * columns * len(small):.2g} GFLOP"
-    return [Detail("rank of the change", None, f"{rank} explains {min(shares[rank - 1], 1) * 100:.4g} % ({cost})")]
+    return [Detail(RANK, None, f"{rank} {words} {percent:.4g} % ({cost})")]

@@ -16,7 +16,7 @@ from onnxjson.diffing.constant_elements import (
     side_by_side,
 )
 from onnxjson.diffing.details import type_text
-from onnxjson.diffing.events import Detail, Kind, WeightsComparison
+from onnxjson.diffing.events import THROUGH_SCALES, Detail, Kind, WeightsComparison
 from onnxjson.diffing.ranks import rank_details
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
@@ -153,7 +153,8 @@ class ConstantComparer:
             return None
         details = _numbers(found, same_type=True)
         if self.mode == "rank" and len(one.dims) == 2 and one.data_type not in COMPLEX_PARTS:
-            details += rank_details(one.dims, lambda: side_by_side(number_arrays(one, data), number_arrays(other, its)))
+            ranks = rank_details(one.dims, lambda: side_by_side(number_arrays(one, data), number_arrays(other, its)))
+            details = [*ranks, *details]
         if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX_PARTS:
             details += self._elements(one, other, data, its)
         return TensorChange("weights-changed", "", tuple(details))
@@ -178,7 +179,7 @@ class ConstantComparer:
             return []
         scheme = one.text if one.text == other.text else f"{one.text} -> {other.text}"
         share = total / count / ((high - low) or 1.0)
-        details = [Detail("through the scales", None, f"{scheme}: mean |difference| {share * 100:.2g} % of range")]
+        details = [Detail(THROUGH_SCALES, None, f"{scheme}: mean |difference| {share * 100:.2g} % of range")]
         return details + (rank_details(one.shape, pairs) if self.mode == "rank" and len(one.shape) == 2 else [])
 
     def _elements(self, one: Tensor, other: Tensor, data: Data, its: Data) -> list[Detail]:

@@ -211,7 +211,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
             workspace.replace_equivalent(made)
             outcome = self._stripped(workspace)
             texts = (f"{counted(count, 'tensor')} replaced by {self.weights}",)
-            return Outcome(outcome.matches + count, (*texts, *outcome.notes))
+            return Outcome(outcome.matches + count, (*texts, *(outcome.notes if outcome.matches else ())))
         return self._stripped(workspace)
 
     def _stripped(self, workspace: Workspace) -> Outcome:

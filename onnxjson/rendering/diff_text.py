@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from onnxjson.diffing.details import node_label
-from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
+from onnxjson.diffing.events import KIND_PROPERTIES, RANK, THROUGH_SCALES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, listed, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Report, places_of, size_rows
@@ -21,6 +23,8 @@ from onnxjson.rendering.tables import GAP, Line, Span, cells, padded, paragraph,
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
 _MOST_MEMBERS: Final = 4
+_MOST_STATED: Final = 12
+"""Maximum number of weights whose change is stated in their own terms."""
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _MOST_DETAIL_LINES: Final = 3
@@ -182,17 +186,23 @@ def _members(event: Event, width: int) -> Iterator[str]:
     """Yield the places of an event and the changes there, as briefly as possible."""
     members = event.members
     is_common = len({member.details for member in members}) == 1
-    if len(members) > 1 and (is_common or len(members) > _MOST_MEMBERS):
+    firsts = [member.details[0] for member in members if member.details]
+    is_stated = len(members) > 1 and any([detail.what in (RANK, THROUGH_SCALES) for detail in firsts])
+    if len(members) > 1 and (is_common or (len(members) > _MOST_MEMBERS and not is_stated)):
         yield from _places(members, width)
         distinct = tuple(dict.fromkeys([detail for member in members for detail in member.details]))
         if is_common or len(distinct) < _MOST_DETAILS:
             yield from _details(event, members[0] if is_common else Member((), (), details=distinct), width)
         return
-    for member in members:
+    for member in members[:_MOST_STATED]:
+        if is_stated:
+            member = replace(member, details=member.details[:1])
         if _is_nameless(event):
             yield from (text.removeprefix(_INDENT) for text in _details(event, member, width + len(_INDENT)))
         else:
             yield from _member(event, member, width, 1 if len(members) > 1 else _MOST_DETAILS)
+    if len(members) > _MOST_STATED:
+        yield f"... and {len(members) - _MOST_STATED:,} more"
 
 
 def _member(event: Event, member: Member, width: int, most: int) -> Iterator[str]:

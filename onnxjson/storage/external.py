@@ -128,10 +128,7 @@ class Resolver:
         entries = _entries(pairs, owner)
         location = entries.get("location", "")
         where = where or f"{owner} in {visible(location)!r}"
-        parts = location_parts(location, where)
-        source = self._open.get("/".join(parts))
-        if source is None:
-            source = self._open["/".join(parts)] = file_next_to(self.folder, parts) or self._open_file(parts, where)
+        source = self.opened(location, where)
         offset = _number(entries.get("offset", "0"), "offset", where)
         available = source.size - offset
         length = _number(entries["length"], "length", where) if "length" in entries else available
@@ -143,6 +140,14 @@ class Resolver:
         if needed_bytes is not None and length != needed_bytes:
             raise errors.UntrustedError(f"{where}: it names {length:,} bytes, but type and shape need {needed_bytes:,}")
         return ExternalSlice(source, location, offset, length)
+
+    def opened(self, location: str, where: str) -> SourceFile:
+        """Open a file that a model names; `where` begins messages. See `resolve` for the errors."""
+        parts = location_parts(location, where)
+        source = self._open.get("/".join(parts))
+        if source is None:
+            source = self._open["/".join(parts)] = file_next_to(self.folder, parts) or self._open_file(parts, where)
+        return source
 
     def _open_file(self, parts: list[str], where: str) -> _OpenFile:
         folder = self.folder

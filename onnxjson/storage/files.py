@@ -20,6 +20,7 @@ from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import safetensors
 from onnxjson.storage import weights as weights_apart
+from onnxjson.storage.external import Resolver
 from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
 from onnxjson.storage.remote import RemoteFile
@@ -78,6 +79,9 @@ def load(
         raise errors.DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
     if path.suffix == safetensors.ENDING:
         return Loaded(safetensors.read(source, name), "onnx", (), identity)
+    if path.name.endswith(safetensors.INDEX_ENDING):
+        listed = safetensors.read_index(source, name, Resolver(path.parent, model_file=path).opened)
+        return Loaded(listed, "onnx", (), identity)
     if not text_file.looks_like_text(head):
         try:
             model, warnings = _load_binary(source, name)

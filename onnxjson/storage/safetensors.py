@@ -1,6 +1,7 @@
 """Files of https://github.com/huggingface/safetensors: a header, and the bytes of named tensors after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,8 @@ from onnxjson.model.payloads import Data, FileSlice, SourceFile
 from onnxjson.model.tensors import needed_bytes
 
 ENDING: Final = ".safetensors"
+INDEX_ENDING: Final = ".safetensors.index.json"
+"""Name of a list of such files, which have the tensors together."""
 
 CODES: Final = {
     DATA_TYPES[name]: code
@@ -68,6 +71,10 @@ def read(source: SourceFile, name: str) -> Model:
         raise DecodeError(f"the header of {name} is not valid: {visible(str(error))}") from None
     types = {code: number for number, code in CODES.items()}
     constants, size = [], source.size - 8 - length
+    places = sorted([(*entry.data_offsets, key) for key, entry in found.items()])
+    for (_, end, key), (start, _, other) in pairwise(places):
+        if start < end:
+            raise DecodeError(f"tensors {visible(key)!r} and {visible(other)!r} of {name} overlap")
     for key, entry in found.items():
         start, end = entry.data_offsets
         blank = Tensor(name=key, data_type=types.get(entry.dtype), dims=entry.shape)
@@ -79,4 +86,32 @@ def read(source: SourceFile, name: str) -> Model:
         if needed_bytes(blank) != end - start:
             raise DecodeError(f"{shown} has {end - start:,} bytes, which do not fit its dtype and shape")
         constants.append(msgspec.structs.replace(blank, raw_data=FileSlice(source, 8 + length + start, end - start)))
+    return Model(ir_version=_IR_VERSION, graph=Graph(name=name, initializer=tuple(constants)))
+
+
+class _Index(msgspec.Struct):
+    weight_map: dict[str, str]
+
+
+def read_index(source: SourceFile, name: str, opened: Callable[[str, str], SourceFile]) -> Model:
+    """Return a model with the constants of all files that an index lists; `opened` is `Resolver.opened`.
+
+    Raises:
+        DecodeError: it is not such an index, or a file does not have its tensors.
+        OnnxJsonError: see `read`; and what `opened` raises.
+    """
+    if source.size > _LONGEST:
+        raise LimitError(f"{name} has {source.size:,} bytes; an index has at most {_LONGEST:,}")
+    try:
+        listed = msgspec.json.decode(source.read_at(0, source.size), type=_Index).weight_map
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"{name} is not an index of safetensors files: {visible(str(error))}") from None
+    constants: list[Tensor] = []
+    for file in dict.fromkeys(listed.values()):
+        graph = read(opened(file, f"{visible(file)!r} in {name}"), visible(file)).graph or Graph()
+        constants += [each for each in graph.initializer if listed.get(each.name or "") == file]
+    missing = sorted(listed.keys() - {each.name for each in constants})
+    if missing:
+        raise DecodeError(f"{name} lists the tensor {visible(missing[0])!r}, which {visible(listed[missing[0]])!r} "
+                          "does not have")  # fmt: skip
     return Model(ir_version=_IR_VERSION, graph=Graph(name=name, initializer=tuple(constants)))

@@ -68,6 +68,13 @@ def test_externalize_and_back_is_the_identical_file(binary: Path, form: str) -> 
     assert (folder / "back.onnx").read_bytes() == binary.read_bytes()
 
 
+def test_tensors_that_are_in_other_files_already_are_counted(binary: Path) -> None:
+    small = binary.with_name("small.onnx")
+    run("convert", binary, "--externalize", "-o", small)
+    again = run("convert", small, "--externalize", "--threshold", "100", "-o", binary.with_name("again.onnx"))
+    assert again.stderr.splitlines()[-1] == "1 constant in other files already; --internalize moves them, too"
+
+
 def test_without_a_name_the_data_stand_beside_the_text(binary: Path) -> None:
     assert run("convert", binary, "--externalize").exit_code == 0
     assert names(binary.parent) == ["digits.data", "digits.onnx", "digits.onnx.json"]

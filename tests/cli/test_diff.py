@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy
+import onnx
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -191,6 +193,24 @@ def test_weights_are_compared_as_asked(binary: Path, tmp_path: Path) -> None:
     assert "max absolute difference" in exact.stdout
     for options in (("--compare-weights", "tolerance"), ("--compare-weights", "skip"), ("--ignore", "weights")):
         assert run("diff", binary, other, *options).exit_code == 0, options
+
+
+def test_the_rank_of_each_change_is_in_the_text_without_all_details(tmp_path: Path) -> None:
+    numbers = numpy.random.default_rng(0)
+    for name in ("a", "b"):
+        made = [
+            onnx.numpy_helper.from_array(
+                numbers.standard_normal((20, 1)) @ numbers.standard_normal((1, 30)), f"w{each}"
+            )
+            for each in range(14)
+        ]
+        nodes = [onnx.helper.make_node("MatMul", ["x", each.name], [f"y.{each.name}"]) for each in made]
+        x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.DOUBLE, ["N", 20])
+        graph = onnx.helper.make_graph(nodes, "g", [x], [], made)
+        onnx.save(onnx.helper.make_model(graph, ir_version=9), tmp_path / f"{name}.onnx")
+    shown = run("diff", tmp_path / "a.onnx", tmp_path / "b.onnx", "--compare-weights", "rank").stdout
+    assert shown.count("rank of the change: 2 explains") == 12
+    assert "... and 2 more" in shown
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])

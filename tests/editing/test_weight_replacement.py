@@ -35,6 +35,11 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert one != other
 
 
+def test_a_skeleton_is_not_called_unchanged() -> None:
+    notes = run(exported("mobile_ts.onnx"), Strip(weights="zeros")).outcomes[0].notes
+    assert not any(["nothing to strip" in note for note in notes])
+
+
 def test_nothing_is_read_and_all_dtypes_are_filled() -> None:
     import ml_dtypes
 

@@ -211,3 +211,17 @@ def test_a_model_of_60_gigabytes_is_optimized_without_its_weights(tmp_path: Path
                 "--allow-sparse")  # fmt: skip
     assert found.exit_code == 0, found.stderr
     assert (tmp_path / "o.onnx").stat().st_size < 1 << 20
+
+
+def test_weights_that_a_pass_converted_are_not_in_memory_even_if_they_would_fit(
+    tmp_path: Path, limits: pytest.MonkeyPatch
+) -> None:
+    model = llama()
+    limits.setattr(big_constants, "LIMIT", len(message_bytes(model)) - 1)
+    made = light("float16", model, tmp_path)
+    converted = sum([len(each.raw_data) for each in tensors_of(made.after.model) if each.raw_data is not None])
+    assert converted > 50_000
+    assert len(made.after.data) < converted
+    assert made.after.size < made.before.size - converted + 5000
+    with pytest.raises(PassError, match="run that pass last"), Pipeline() as pipeline:
+        list(pipeline.run(made.before.model, [parse_step("float16"), parse_step("onnxscript")], tmp_path))

@@ -160,6 +160,23 @@ def test_symbolic_shapes_calculate_with_names() -> None:
     assert [dim.dim_param or dim.dim_value for dim in output.type.tensor_type.shape.dim] == ["2*N", 3, "H"]
 
 
+@pytest.mark.parametrize("is_big", [False, True])
+def test_symbolic_shapes_that_cannot_be_inferred_are_refused_with_advice(
+    is_big: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnxjson.optimizing.passes import big_constants
+    from onnxjson.storage.external_files import externalize
+    from tests.benchmarks.llama import small
+
+    model = externalize(serde.from_proto(small()), tmp_path / "w.data").model
+    if is_big:
+        monkeypatch.setattr(big_constants, "LIMIT", 4000)
+        monkeypatch.setattr(big_constants, "VISIBLE", 1024)
+    model = big_constants.InternalizedModel(model, tmp_path).model
+    with pytest.raises(PassError, match="not every shape can be inferred; auto_merge=true"), Pipeline() as pipeline:
+        list(pipeline.run(model, [parse_step("symbolic-shapes")], tmp_path))
+
+
 def test_extract_adapters_makes_inputs_of_the_weights_and_saves_them(tmp_path: Path) -> None:
     place = tmp_path / "adapter.npz"
     made = made_by(adapted(), f"extract-adapters{{save={place}}}")

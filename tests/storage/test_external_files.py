@@ -628,6 +628,10 @@ def test_a_safetensors_file_is_a_source_of_weights_and_is_read_by_need(
         (b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}', "do not fit"),
         (b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}', "do not fit"),
         (b'{"a":{"dtype":"Q9","shape":[0],"data_offsets":[0,0]}}', "ONNX does not have"),
+        (
+            b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
+            "'a' and 'b' .* overlap",
+        ),
     ],
 )
 def test_a_safetensors_file_that_lies_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
@@ -635,6 +639,35 @@ def test_a_safetensors_file_that_lies_is_refused(content: bytes, said: str, tmp_
     (tmp_path / "w.safetensors").write_bytes(head + content)
     with pytest.raises(DecodeError, match=said):
         onnxjson.load(tmp_path / "w.safetensors")
+
+
+def test_an_index_of_safetensors_files_has_the_tensors_of_all(tmp_path: Path) -> None:
+    import json
+
+    model = onnxjson.from_proto(example.make_example())
+    files = [
+        each.name for each in externalize(model, tmp_path / "w.safetensors", threshold=100, shard_size=10).new_files
+    ]
+    assert len(files) == 2
+    index = tmp_path / "model.safetensors.index.json"
+
+    def written(names: dict[str, str]) -> Path:
+        index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": names}))
+        return index
+
+    names = {onnxjson.load(tmp_path / file).graph.initializer[0].name: file for file in files}  # type: ignore[union-attr]
+    assert onnxjson.loads(onnxjson.dumps(model, weights="digest"), weights_from=written(names)) == model
+    for wrong, error, said in (
+        ({"other": files[0]}, DecodeError, "'other', which .* does not have"),
+        ({"a": "../w.safetensors"}, UntrustedError, "lead out of"),
+        ({"a": "none.safetensors"}, MissingInputError, "missing"),
+        ({"a": 3}, DecodeError, "not an index"),
+    ):
+        with pytest.raises(error, match=said):
+            onnxjson.load(written(wrong))  # type: ignore[arg-type]
+    (tmp_path / "link.safetensors").symlink_to(files[0])
+    with pytest.raises(UntrustedError, match="link"):
+        onnxjson.load(written({"conv.weight": "link.safetensors"}))
 
 
 def _compiled(file: str, *, embedded: int = 0) -> Model:

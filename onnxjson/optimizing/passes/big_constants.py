@@ -104,16 +104,22 @@ class Stage(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of the model, with those in other files."""
-        return len(self.data) + sum([stored_bytes(each) for each in tensors_of(self.model) if _is_big(each)])
+        outside = [stored_bytes(each) for each in tensors_of(self.model) if is_external(each)]
+        return (message_size(self.model) if self.is_big else len(self.data)) + sum(outside)
+
+    @property
+    def is_big(self) -> bool:
+        """Whether it has constants that are not in its data."""
+        return any([_is_big(each) for each in tensors_of(self.model)])
 
 
 def stage_of(model: Model) -> Stage:
     """Serialize a model."""
     require_whole(model)
     size = message_size(model)
-    if size <= LIMIT:
+    if size <= LIMIT and not any([isinstance(each.raw_data, _Converted) for each in tensors_of(model)]):
         return Stage(message_bytes(model), model)
-    if not any([_is_big(tensor) for tensor in tensors_of(model)]):
+    if not Stage(b"", model).is_big:
         raise LimitError(
             f"the model has {size:,} bytes; passes accept at most {LIMIT:,}, unless the weights are in other files: "
             "`onnxjson convert --externalize`"
@@ -187,8 +193,9 @@ class Substituted:
         wrong = [tensor for tensor in left if self._subject.constants == "inputs" or not is_external(tensor)]
         if wrong:
             name = visible(wrong[0].name or "")
-            where = "not an initializer of the main graph" if is_external(wrong[0]) else "not in a file yet"
-            raise PassError(f'cannot have the constant "{name}", which is big and {where}')
+            where = ("is big and not an initializer of the main graph" if is_external(wrong[0])
+                     else "a pass before it converts while the result is written; run that pass last")  # fmt: skip
+            raise PassError(f'cannot have the constant "{name}", which {where}')
         if self._inputs:
             size = sum(map(stored_bytes, self._inputs.values()))
             self.remarks = (f"{counted(len(self._inputs), 'big constant')} ({size:,} bytes) not available for folding",)

@@ -266,9 +266,14 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-        made = SymbolicShapeInference.infer_shapes(
-            proto_of(model), self.int_max, self.auto_merge, self.guess_output_rank
-        )
+        options = (self.int_max, self.auto_merge, self.guess_output_rank)
+        try:
+            made = SymbolicShapeInference.infer_shapes(proto_of(model), *options)
+        except Exception as error:  # it cannot save what it has
+            if not any([part in str(error) for part in ("Incomplete symbolic", "external data", "shape_infer_temp")]):
+                raise
+            what = "not every shape can be inferred; auto_merge=true merges dimensions that must be equal"
+            raise ValueError(what) from None
         if made is None:
             raise ValueError("it requires opset 7 or later")
         return bytes(made.SerializeToString())
