@@ -99,7 +99,7 @@ def _reshape(call: Call) -> Outputs:
     if not any(map(has_batch, axes)):
         if any([isinstance(each, tuple) and has_batch(each) for each in shape]):
             raise BlockedError("its shape follows the batch, but its input does not")
-        return [[None] * len(shape)]
+        return [[axis_of([each]) if isinstance(each, int) else None for each in _filled_in(call, axes, shape, sizes)]]
     is_open = -1 in shape
     sizes = _filled_in(call, axes, shape, sizes)
     opened = shape.index(-1) if is_open else None
@@ -204,6 +204,8 @@ def _filled(call: Call) -> Outputs:
 def _range(call: Call) -> Outputs:
     limits = [call.elements(slot) for slot in range(3)]
     start, end, step = [each[0].value if each is not None and len(each) == 1 else None for each in limits]
+    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step:
+        return [[axis_of([max(0, -((start - end) // step))])]]
     if not isinstance(end, tuple) or not has_batch(end):
         return [[None]]
     if start != 0 or step != 1:

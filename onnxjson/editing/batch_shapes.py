@@ -126,8 +126,11 @@ def _divided(one: ShapeElement, other: ShapeElement) -> ShapeElement:
         return ShapeElement(None)
     if isinstance(value, int):
         return ShapeElement(abs(value) // abs(divisor) * (1 if (value < 0) == (divisor < 0) else -1))
-    if value and isinstance(value[0], int) and not value[0] % divisor:
-        return ShapeElement(axis_of([value[0] // divisor, *value[1:]]))
+    if value is None:
+        return ShapeElement(None)
+    for place, factor in enumerate(value):
+        if isinstance(factor, int) and not factor % divisor:
+            return ShapeElement(axis_of([*value[:place], factor // divisor, *value[place + 1 :]]))
     return ShapeElement(None)
 
 

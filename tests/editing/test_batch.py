@@ -190,6 +190,13 @@ def test_class_token_gets_a_row_for_each_sample() -> None:
         ("1,2,4", """<int64[4] s = {2,2,2,-1}, int64[3] b = {1,2,-1}>
         { d = Concat <axis = 2> (x, x) w = Reshape(d, s) r = Softmax <axis = -1> (w) t = Reshape(r, b)
           i = Constant <value = int64[4] {0,1,2,3}> () y = Gather <axis = 2> (t, i) }"""),
+        # A mask of windows, of computed size, that is repeated for as many samples as the windows are of.
+        ("1,4,2", """<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] i = {0}, int64[3] ones = {1,1,1},
+         int64[3] windows = {2,2,2}, int64[3] mask = {2,2,1}, int64[3] flat = {-1,2,1}, int64[3] back = {1,4,2}>
+        { d = Reshape(x, windows) s = Shape(x) n = Gather(s, one) r = Range(zero, n, one) f = Cast <to = 1> (r)
+          m = Reshape(f, mask) t = Shape(d) c = Gather(t, zero) k = Div(c, two) u = Unsqueeze(k, i)
+          p = Concat <axis = 0> (u, ones) h = Unsqueeze(m, i) e = Expand(h, p) g = Reshape(e, flat) a = Add(d, g)
+          y = Reshape(a, back) }"""),
         # A number that another shape needs as it is.
         ("1,2,4", """<int64 n = {1}, int64[1] z = {0}, int64[1] four = {4}, int64[1] two = {2},
          float[8] w = {1,2,3,4,5,6,7,8}>
