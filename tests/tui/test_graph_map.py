@@ -125,6 +125,28 @@ def test_the_map_is_walked_opened_and_left() -> None:
     run_small(MODELS / "mobile_ts.onnx", flow)
 
 
+def test_the_bodies_of_a_loop_and_an_if_are_entered_and_left() -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("G", "M", "enter")
+        assert "map of" in found.lines[0]
+        assert "main_graph" not in found.lines[0]
+        for _ in range(5):
+            if "If" not in found.lines[-5]:
+                await found.press("j")
+        await found.press("enter", "2")
+        assert "2 boxes" in found.lines[0], found.text
+        await found.press("backspace")
+        assert " [4 If]" in found.lines[-5]
+        await found.press("backspace")
+        assert "map of main_graph" in found.lines[0]
+        assert "Loop" in found.lines[-5]
+        await found.press("enter", "g")
+        assert found.bench.here is not None
+        assert found.bench.here.address.startswith("/graph/node/1/")
+
+    run_small(MODELS / "branches_ts.onnx", flow)
+
+
 def test_changes_colour_the_map() -> None:
     async def flow(found: Bench) -> None:
         await found.press(":")

@@ -118,7 +118,13 @@ def show_value(bench: Bench, scope: Scope, name: str) -> None:
 
 async def enter(bench: Bench, arguments: Arguments) -> None:
     """Enter a graph of the node, or the function that it calls."""
-    here = require_here(bench)
+    inner = await inner_graph(bench, require_here(bench), arguments.number)
+    if inner is not None:
+        bench.go(inner.address)
+
+
+async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) -> Scope | None:
+    """Return a graph of a node, or the function that it calls, by its number or asking; None if there is none."""
     inner = [child for child in here.scope.children if child.owner == here]
     key = operator_key(here.node)
     for position, function in enumerate(bench.session.model.functions):
@@ -126,14 +132,11 @@ async def enter(bench: Bench, arguments: Arguments) -> None:
             inner += [each for each in bench.session.index.scopes if each.address == f"/functions/{position}"]
     if not inner:
         bench.say("this node has no graphs and calls no function")
-        return
-    chosen: str | None = inner[0].address
-    if arguments.number is not None and 0 < arguments.number <= len(inner):
-        chosen = inner[arguments.number - 1].address
-    elif len(inner) > 1:
-        chosen = await bench.choose("Enter", [_graph(each) for each in inner])
-    if chosen is not None:
-        bench.go(chosen)
+        return None
+    if number is not None and 0 < number <= len(inner):
+        return inner[number - 1]
+    chosen = inner[0].address if len(inner) == 1 else await bench.choose("Enter", [_graph(each) for each in inner])
+    return next((each for each in inner if each.address == chosen), None)
 
 
 async def _leave(bench: Bench, arguments: Arguments) -> None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
+from onnxjson.model.index import NodeRef
 from onnxjson.running.worker import Worker
 from onnxjson_tui.actions.editing import require_here
+from onnxjson_tui.actions.graph import inner_graph
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.figures import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
 from onnxjson_tui.screens.graph_map import MapScreen, TypeOf
@@ -32,7 +34,19 @@ _SIZE: Final = re.compile("=[0-9]+$")
 
 
 async def _map(bench: Bench, arguments: Arguments) -> None:
-    here, session = require_here(bench), bench.session
+    chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
+    while chosen is not None:
+        here, wanted = chosen
+        inner = await inner_graph(bench, here) if wanted == "inside" else None
+        if wanted == "go" or (wanted == "inside" and (inner is None or not inner.graph.node)):
+            bench.say("")
+            bench.go(here.address)
+            return
+        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0)))
+
+
+def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
+    session = bench.session
     scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
 
     def known() -> dict[str, Figures]:
@@ -47,9 +61,7 @@ async def _map(bench: Bench, arguments: Arguments) -> None:
             types.type_of(scope, "")
         return {} if MACS in columns else macs, partial(types.type_of, scope)
 
-    chosen = await bench.app.push_screen_wait(MapScreen(here, bench.terminal, known, None if bench.is_big else more))
-    if chosen is not None:
-        bench.go(chosen)
+    return MapScreen(here, bench.terminal, known, None if bench.is_big else more)
 
 
 def _show(bench: Bench, found: Columns) -> None:
@@ -188,6 +200,6 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
            "See"),
     Action(
         "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph", footer="map",
-        help="enter opens a box, backspace leaves it; c colours by changes, costs or measured numbers.",
+        help="enter opens a box or the graph of a node, backspace leaves it; c colours by changes, costs, numbers.",
     ),
 )  # fmt: skip

@@ -35,11 +35,11 @@ class _Drawn(NamedTuple):
     chosen: int  # number of the box that is chosen first
 
 
-class MapScreen(KeyedScreen[str | None]):
-    """Shows the map; returns the address of a node to go to, or None."""
+class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
+    """Shows the map; returns a node and what to do: go to it, map a graph in it, or the graph around it."""
 
     KEYS = (
-        screen_key(("enter",), "open the box; of a node, go to it", "_open", "open"),
+        screen_key(("enter",), "open the box; of a node, its graph, or go to it", "_open", "open"),
         screen_key(("backspace", "-"), "back to the box around", "_leave", "back"),
         screen_key(("h", "left"), "box to the left", lambda screen, _: screen.move(-1, 0)),
         screen_key(("l", "right"), "box to the right", lambda screen, _: screen.move(1, 0)),
@@ -180,10 +180,13 @@ class MapScreen(KeyedScreen[str | None]):
         elif part.scopes or part.inner:
             self._draw((*self._drawn.path, part), part.first)
         else:
-            self._go(arguments)
+            self.dismiss((NodeRef(self._here.scope, part.first), "inside"))
 
     def _leave(self, arguments: Arguments) -> None:
-        if self._drawn is None or not self._drawn.path:
+        owner = self._here.scope.owner
+        if owner is not None and self._drawn is not None and not self._drawn.path:
+            self.dismiss((owner, "around"))
+        elif self._drawn is None or not self._drawn.path:
             self.say("this is the whole graph; q closes the map")
         else:
             self._draw(self._drawn.path[:-1], self._drawn.path[-1].first)
@@ -191,7 +194,7 @@ class MapScreen(KeyedScreen[str | None]):
     def _go(self, arguments: Arguments) -> None:
         part = self._part
         if part is not None:
-            self.dismiss(NodeRef(self._here.scope, part.first).address)
+            self.dismiss((NodeRef(self._here.scope, part.first), "go"))
 
     def _recolour(self, arguments: Arguments) -> None:
         titles = list(self._figures)
