@@ -56,12 +56,12 @@ class Goal(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """The row as text."""
-        counts = self.cpu if self.measured is None else self.measured
-        assert counts is not None
-        reached = counts >= self.wanted if self.at_least else counts <= self.wanted
-        figures = ["" if each is None else f"{each:.1f}" if each >= 10 else f"{each:.3g}" for each in self[2:4]]
+        found = self.measured, self.cpu
+        fits = [each is not None and (each >= self.wanted if self.at_least else each <= self.wanted) for each in found]
+        reached = "yes" if fits[self.measured is None] else "by cpu" if fits[1] else "no"
+        figures = ["" if each is None else f"{each:.1f}" if each >= 10 else f"{each:.3g}" for each in found]
         wanted = f"at {'least' if self.at_least else 'most'} {self.wanted:g}"
-        return [self.what, wanted, *figures, "yes" if reached else "no", self.beside]
+        return [self.what, wanted, *figures, reached, self.beside]
 
 
 def measured(setting: Setting) -> list[Goal]:

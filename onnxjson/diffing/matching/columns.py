@@ -5,7 +5,7 @@ its input. It has no names: a value is the node and slot that produce it, or a l
 input, a value of an outer graph).
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
@@ -307,7 +307,6 @@ class Columns:
         return codes
 
     @cached_property
-    def start_list(self) -> list[int]:
-        """`starts` as a list, for loops."""
-        starts: list[int] = self.starts.tolist()
-        return starts
+    def start_list(self) -> Sequence[int]:
+        """`starts` as a sequence of Python's numbers, for loops."""
+        return memoryview(self.starts)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from onnxjson.diffing.line_changes import CommonRun, common_length, find_common_runs
-from onnxjson.diffing.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Interner, Words
+from onnxjson.diffing.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
 
 _NEAR: Final = 7
 """Maximum difference of heights up to which inputs are visited in the order of their slots."""
@@ -143,9 +143,8 @@ UNKNOWN: Final = 1 << 40
 """Lowest number for computations that only one graph has."""
 
 
-def number(columns: Columns, interner: Interner, *, add: bool = True) -> list[int]:
-    """Return the number of each node's computation; without `add`, new ones get unique numbers from UNKNOWN on."""
-    known = interner.forward
+def number(columns: Columns, known: dict[tuple[int, ...], int], *, add: bool = True) -> list[int]:
+    """Return the number of each node's computation; without `add`, those not in `known` are unique, from UNKNOWN on."""
     codes, starts = columns.code_list, columns.start_list
     labels: list[int] = columns.label.tolist()
     commutative: list[bool] = columns.commutative.tolist()

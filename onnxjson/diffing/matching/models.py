@@ -111,7 +111,7 @@ class _Aligner:
         its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
         self.base.columns[base.address], self.target.columns[target.address] = mine, its
         self._fill_defaults(mine, its)
-        pairing = match(mine, its, self.interner, outputs, names=self.names)
+        pairing = match(mine, its, outputs, names=self.names)
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)
@@ -205,7 +205,7 @@ class _Aligner:
 
         inputs = {name: leaf(("own input", position)) for name, position in scope.inputs.items()}
         columns = self._columns(side, scope, inputs, outer)
-        numbers = number(columns, self.interner)
+        numbers = number(columns, self.interner.forward)
         codes = columns.output_codes
         outputs = tuple([code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT) for code in codes])
         key = ("graph", len(scope.inputs), outputs, tuple(sorted(numbers)))

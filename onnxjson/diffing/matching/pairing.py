@@ -37,7 +37,7 @@ class GraphLists:
             | np.where(columns.commutative[columns.consumer[edges]], 0, columns.slot[edges])
         ).tolist()
         """Output slot and input slot of each of `consumers`; all inputs of commutative nodes have slot 0."""
-        self.begins: list[int] = begins.tolist()
+        self.begins: Sequence[int] = memoryview(begins)  # type: ignore[arg-type]
         self.feeds: dict[int, list[int]] = {}
         """Node -> the graph outputs that it produces, as output slot and position."""
         for position, code in enumerate(columns.output_codes):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
-from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
+from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Words
 from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, from_outputs, number
 from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
 from onnxjson.diffing.matching.repairing import follow_names, keep_equal, repair_swaps
@@ -32,9 +32,7 @@ _SLOTS_COMPARED: Final = 8
 _MOST_EDITS: Final = 512
 
 
-def match(
-    base: Columns, target: Columns, interner: Interner, outputs: dict[int, int], *, names: bool = True
-) -> NodePairing:
+def match(base: Columns, target: Columns, outputs: dict[int, int], *, names: bool = True) -> NodePairing:
     """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`.
 
     With `names`, the names of values are evidence where they agree with the structure.
@@ -45,7 +43,9 @@ def match(
         everything = np.nonzero(pairing.targets == UNMATCHED)[0]
         pairing.pair_all(everything, everything)
         return pairing
-    numbers = np.array(number(base, interner), np.int64), np.array(number(target, interner, add=False), np.int64)
+    known: dict[tuple[int, ...], int] = {}
+    numbers = np.array(number(base, known), np.int64), np.array(number(target, known, add=False), np.int64)
+    known.clear()
     pairing.pair_all(*_unique(pairing, *numbers))
     _pair_by_context(pairing)
     _pair_outputs(pairing)
@@ -79,6 +79,7 @@ def match(
     keep_equal(pairing)
     if _count_open(pairing):
         _spread(pairing)
+    pairing.contexts.clear()
     return pairing
 
 
