@@ -105,7 +105,7 @@ class Index:
         if table is None:
             self._asked[field] = self._asked.get(field, 0) + 1
             if self._asked[field] <= SEARCHES:
-                return self._in_order(
+                return self.in_order(
                     [NodeRef(scope, place) for scope in self.scopes for place in scope.having(field, text)]
                 )
             table = self._tables[field] = self._table(field)
@@ -128,7 +128,7 @@ class Index:
                     others.append(number)
         return table
 
-    def _in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
+    def in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
         """Sort nodes that were found graph by graph into the order of `nodes`."""
         if len({ref.scope for ref in refs}) < 2:
             return refs

@@ -4,7 +4,9 @@ A name belongs to the innermost graph that defines it, so a subgraph sees the na
 "Names within a graph"). `onnxjson.model.index` connects them.
 """
 
+from array import array
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, overload
@@ -144,9 +146,17 @@ class Scope:
         producers: dict[str, tuple[int, int]] = {}
         for position, node in enumerate(self.graph.node):
             for slot, name in enumerate(node.output):
-                if name and name not in producers:
-                    producers[name] = (position, slot)
+                producers.setdefault(name, (position, slot))
+        producers.pop("", None)
         return producers
+
+    @cached_property
+    def callers(self) -> "dict[str | None, array[int]]":
+        """Nodes: name of the operator that they call, in any domain -> their positions."""
+        callers: defaultdict[str | None, list[int]] = defaultdict(list)
+        for position, node in enumerate(self.graph.node):
+            callers[node.op_type].append(position)
+        return {name: array("q", positions) for name, positions in callers.items()}
 
     @cached_property
     def consumers(self) -> "dict[str, tuple[Consumer, ...]]":
@@ -236,6 +246,8 @@ class Scope:
             old, new = before.node[position], graph.node[position]
             if old.output != new.output:
                 known.pop("producers", None)
+            if old.op_type != new.op_type:
+                known.pop("callers", None)
             if consumers is not None and old.input != new.input:
                 _move_consumers(consumers, position, old.input, new.input)
 

@@ -4,34 +4,28 @@
 are ordered by what produces them. Where both orders fit, the first match counts; whether there are others is open.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.model.document import Attribute, Node
+from onnxjson.model.document import Attribute
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import is_commutative
 from onnxjson.patterns.conditions import Value
-from onnxjson.patterns.expression import Anything, AttributeValue, Bound, Call, Elements, Number, ValuePattern
+from onnxjson.patterns.expression import Anything, AttributeValue, Bound, Call, Elements, Number, Operator, ValuePattern
 from onnxjson.patterns.literals import Literals
 
 Bindings: TypeAlias = dict[str, Value | Attribute]
 _Find: TypeAlias = Callable[[str], Any]
-_Take: TypeAlias = Callable[[Any, "Walk"], bool]
+_Take: TypeAlias = Callable[[Any], bool]
 _AttributeFits: TypeAlias = Callable[[str, AttributeValue, NodeRef, Bindings], bool]
 _IsOptional: TypeAlias = Callable[[NodeRef, int], bool]
 
 _PLAIN: Final = (None, "", "ai.onnx")
 
-
-class Walk:
-    """What one walk found: nodes and bindings; and whether another walk might find something else."""
-
-    __slots__ = ("bindings", "is_open", "nodes")
-
-    def __init__(self) -> None:
-        self.bindings: Bindings = {}
-        self.nodes: list[NodeRef] = []
-        self.is_open = False
+_ref: Final[Callable[[tuple[Scope, int]], NodeRef]] = partial(tuple.__new__, NodeRef)
+_value: Final[Callable[[tuple[Scope | None, str]], Value]] = partial(tuple.__new__, Value)
+"""Make records twice as fast as their classes do."""
 
 
 class _Input(NamedTuple):
@@ -58,22 +52,46 @@ class DirectMatcher:
     Args:
         attribute_fits: tests an attribute and binds its name.
         is_optional: whether inputs of a node from a position on may be omitted.
+        step: called with the number of nodes of each walk that went back.
     """
 
     def __init__(
-        self, index: Index, literals: Literals, call: Call, attribute_fits: _AttributeFits, is_optional: _IsOptional
+        self,
+        index: Index,
+        literals: Literals,
+        call: Call,
+        attribute_fits: _AttributeFits,
+        is_optional: _IsOptional,
+        step: Callable[[int], None],
     ) -> None:
         self._index = index
         self._literals = literals
         self._pattern = call
         self._attribute_fits = attribute_fits
         self._is_optional = is_optional
+        self._step = step
         self._producers: dict[Scope, Mapping[str, tuple[int, int]]] = {}
         self._compiled: dict[tuple[Scope, Call], _Take] = {}
+        self._outputs: dict[tuple[Scope, tuple[Operator, ...], int], dict[str, int]] = {}
+        self.nodes: list[NodeRef] = []
+        """What the latest walk found."""
+        self.bindings: Bindings = {}
+        self.is_open = False
+        """Whether another walk might find something else."""
 
-    def at(self, scope: Scope, position: int, walk: Walk) -> bool:
-        """Walk from a node to the inputs of the pattern; return whether they fit."""
-        return self._in(scope, self._pattern)(position, walk)
+    def walks(self, scope: Scope, positions: Iterable[int]) -> Iterator[tuple[NodeRef, bool]]:
+        """Walk from each node to the inputs of the pattern; yield those that fit, or may fit in another walk."""
+        at, output, nodes = self._in(scope, self._pattern), self._pattern.output, scope.graph.node
+        clear_nodes, clear_bindings = self.nodes.clear, self.bindings.clear
+        for position in positions:
+            names = nodes[position].output
+            if output < len(names) and names[output]:
+                clear_nodes()
+                clear_bindings()
+                self.is_open = False
+                is_match = at(position)
+                if is_match or self.is_open:
+                    yield NodeRef(scope, position), is_match
 
     def _in(self, scope: Scope, call: Call) -> _Take:
         """Return the walk of a call in one graph."""
@@ -87,41 +105,42 @@ class DirectMatcher:
         attributes, is_open, attribute_fits = call.attributes, call.is_open, self._attribute_fits
         inputs = None if call.inputs is None else [self._input(scope, each) for each in call.inputs]
         called, output, nodes = call.name, call.output, scope.graph.node
+        bindings, found_node = self.bindings, self.nodes.append
         count = len(inputs or ())
         may_commute = any(each.name == "*" or is_commutative(each.domain, each.name) for each in call.operators)
         must_commute = all(is_commutative(each.domain, each.name) for each in call.operators)
         in_order = _in_order(inputs or ())
-        in_any_order = _in_any_order(inputs) if inputs and may_commute and count == 2 else None
+        in_any_order = self._in_any_order(inputs) if inputs and may_commute and count == 2 else None
 
-        def at(position: int, walk: Walk) -> bool:
-            node: Node = nodes[position]
-            ref = NodeRef(scope, position)
-            walk.nodes.append(ref)
+        def at(position: int) -> bool:
+            node = nodes[position]
+            ref = _ref((scope, position))
+            found_node(ref)
             if called:
-                made = Value(scope, node.output[output])
-                if walk.bindings.setdefault(called, made) != made:
+                made = _value((scope, node.output[output]))
+                if bindings.setdefault(called, made) != made:
                     return False
             for name, value in attributes:
-                if not attribute_fits(name, value, ref, walk.bindings):
+                if not attribute_fits(name, value, ref, bindings):
                     return False
             if inputs is None:
                 return True
             names = node.input
             there = len(names)
+            if there == count and not may_commute:
+                return in_order(names)
             while there and not names[there - 1]:
                 there -= 1
             if there > count and not is_open and not self._is_optional(ref, count):
                 return False
-            if (must_commute or (may_commute and is_commutative(node.domain, node.op_type))) and (
-                there > 1 or count > 1
-            ):
+            if may_commute and (there > 1 or count > 1) and (must_commute or is_commutative(node.domain, node.op_type)):
                 if in_any_order is not None and there == 2 and names[0]:
-                    return in_any_order(names, walk)
-                walk.is_open = True
+                    return in_any_order(names)
+                self.is_open = True
                 return False
             if there < count and any([each.is_needed for each in inputs[there:]]):
                 return False
-            return in_order(names, walk)
+            return in_order(names)
 
         return at
 
@@ -138,12 +157,13 @@ class DirectMatcher:
 
     def _bound(self, scope: Scope, want: Bound) -> _Take:
         wanted, is_constant, literals, producers = want.name, want.is_constant, self._literals, self._producers[scope]
+        bind = self.bindings.setdefault
 
-        def take(name: str, walk: Walk) -> bool:
-            value = Value(scope if name in producers else Index.defining_scope(scope, name), name)
+        def take(name: str) -> bool:
+            value = _value((scope if name in producers else Index.defining_scope(scope, name), name))
             if is_constant and literals.constant(value) is None:
                 return False
-            return walk.bindings.setdefault(wanted, value) == value
+            return bind(wanted, value) == value
 
         return take
 
@@ -152,88 +172,114 @@ class DirectMatcher:
         may_be_constant, literals = self._constant(scope), self._literals
 
         def find(name: str) -> bool | None:
+            if name in known:
+                return known[name]
             if may_be_constant(name) is None:
                 return None
-            if name not in known:
-                value = Value(Index.defining_scope(scope, name), name)
-                known[name] = literals.is_like(value, want) or None
+            value = Value(Index.defining_scope(scope, name), name)
+            known[name] = literals.is_like(value, want) or None
             return known[name]
 
         return find
 
     def _constant(self, scope: Scope) -> _Find:
         producers, nodes = self._producers[scope], scope.graph.node
-
-        def find(name: str) -> str | None:
-            place = producers.get(name)
-            may_be = place is None or nodes[place[0]].op_type in ("Constant", "Identity")
-            return name if name and may_be else None
-
-        return find
+        passing = positions_calling(scope, (Operator("Constant"), Operator("Identity")))
+        passed = {name for position in passing for name in nodes[position].output}
+        return lambda name: name if name and (name not in producers or name in passed) else None
 
     def _inner(self, scope: Scope, want: Call) -> _Input:
-        is_any, called = any(each.name == "*" for each in want.operators), _called(want)
-        output, at, nodes, producers = want.output, self._in(scope, want), scope.graph.node, self._producers[scope]
+        at, find = self._in(scope, want), self._made(scope, want).get
+        if scope.outer is None:
+            return _Input(find, at)
+        producers = self._producers[scope]
 
-        def find(name: str) -> NodeRef | int | None:
-            place = producers.get(name)
-            if place is None:
-                return outside(name) if scope.outer is not None else None
-            node = nodes[place[0]]
-            return place[0] if place[1] == output and (is_any or (node.op_type, node.domain) in called) else None
-
-        def outside(name: str) -> NodeRef | None:
-            """Return the node of a value from a graph around this one."""
+        def find_around(name: str) -> NodeRef | int | None:
+            if name in producers:
+                return find(name)
             ref = self._index.producer(scope, name)
-            if ref is None or ref.scope.producers[name][1] != output:
-                return None
-            return ref if is_any or (ref.node.op_type, ref.node.domain) in called else None
+            return ref if ref and self._made(ref.scope, want).get(name) == ref.position else None
 
-        def take(found: NodeRef | int, walk: Walk) -> bool:
-            return at(found, walk) if isinstance(found, int) else self._in(found.scope, want)(found.position, walk)
+        def take(found: NodeRef | int) -> bool:
+            return at(found) if isinstance(found, int) else self._in(found.scope, want)(found.position)
 
-        return _Input(find, at if scope.outer is None else take)
+        return _Input(find_around, take)
+
+    def _made(self, scope: Scope, call: Call) -> dict[str, int]:
+        """Return the values that may be this output of a call, judged from their nodes alone, with these nodes."""
+        key = scope, call.operators, call.output
+        if key not in self._outputs:
+            if scope not in self._producers:
+                self._producers[scope] = _producers(scope)
+            nodes, producers, slot = scope.graph.node, self._producers[scope], call.output
+            self._outputs[key] = {
+                names[slot]: position
+                for position in positions_calling(scope, call.operators)
+                if len(names := nodes[position].output) > slot and producers.get(names[slot]) == (position, slot)
+            }
+        return self._outputs[key]
+
+    def _in_any_order(self, inputs: Sequence[_Input]) -> Callable[[Sequence[str]], bool]:
+        """Return the walk into the two inputs of a commutative node, in the order that their producers leave."""
+        (find_one, take_one, _), (find_other, take_other, _) = inputs
+        nodes, bindings = self.nodes, self.bindings
+
+        def take(one: Any, other: Any) -> bool:
+            return (take_one is None or take_one(one)) and (take_other is None or take_other(other))
+
+        def walk_in(names: Sequence[str]) -> bool:
+            first, second = names[0], names[1]
+            one, other = find_one(first), find_other(second)
+            is_straight = one is not None and other is not None
+            swapped_other = find_other(first)
+            swapped_one = None if swapped_other is None else find_one(second)
+            if swapped_one is None:
+                return is_straight and take(one, other)
+            if is_straight:
+                count, before = len(nodes), dict(bindings)
+                if take(one, other):
+                    self.is_open = True
+                    return True
+                self._step(1 + len(nodes) - count)
+                del nodes[count:]
+                bindings.clear()
+                bindings.update(before)
+            return take(swapped_one, swapped_other)
+
+        return walk_in
 
 
-def _in_order(inputs: Sequence[_Input]) -> Callable[[Sequence[str], Walk], bool]:
+def _in_order(inputs: Sequence[_Input]) -> Callable[[Sequence[str]], bool]:
     """Return the walk into inputs; the producers of all of them are looked at first."""
     finds, takes = [each.find for each in inputs], [(slot, each.take) for slot, each in enumerate(inputs) if each.take]
 
-    def walk_in(names: Sequence[str], walk: Walk) -> bool:
+    def walk_in(names: Sequence[str]) -> bool:
         found = [find(name) for find, name in zip(finds, names, strict=False)]
-        return None not in found and all(take(found[slot], walk) for slot, take in takes)
+        return None not in found and all([take(found[slot]) for slot, take in takes])
 
-    return walk_in
+    def walk_in_one(names: Sequence[str]) -> bool:
+        found = find(names[0])
+        return found is not None and (take is None or take(found))
 
-
-def _in_any_order(inputs: Sequence[_Input]) -> Callable[[Sequence[str], Walk], bool]:
-    """Return the walk into the two inputs of a commutative node, in the order that their producers leave."""
-    (find_one, take_one, _), (find_other, take_other, _) = inputs
-
-    def walk_in(names: Sequence[str], walk: Walk) -> bool:
-        first, second = names[0], names[1]
-        one, other = find_one(first), find_other(second)
-        is_straight = one is not None and other is not None
-        swapped_other = find_other(first)
-        swapped_one = None if swapped_other is None else find_one(second)
-        if swapped_one is not None:
-            if is_straight:
-                before = len(walk.nodes), dict(walk.bindings)
-                if (take_one is None or take_one(one, walk)) and (take_other is None or take_other(other, walk)):
-                    walk.is_open = True
-                    return True
-                del walk.nodes[before[0] :]
-                walk.bindings = before[1]
-            one, other = swapped_one, swapped_other
-        elif not is_straight:
+    def walk_in_two(names: Sequence[str]) -> bool:
+        found, second = find(names[0]), find_second(names[1])
+        if found is None or second is None or not (take is None or take(found)):
             return False
-        return (take_one is None or take_one(one, walk)) and (take_other is None or take_other(other, walk))
+        return take_second is None or take_second(second)
 
-    return walk_in
+    if not inputs or len(inputs) > 2 or not all([each.is_needed for each in inputs]):
+        return walk_in
+    (find, take, _), (find_second, take_second, _) = inputs[0], inputs[-1]
+    return walk_in_one if len(inputs) == 1 else walk_in_two
 
 
-def _called(call: Call) -> frozenset[tuple[str, str | None]]:
-    """Return names and domains of operators as nodes may write them."""
-    return frozenset(
-        [(each.name, domain) for each in call.operators for domain in ((each.domain,) if each.domain else _PLAIN)]
-    )
+def positions_calling(scope: Scope, operators: Sequence[Operator]) -> Iterable[int]:
+    """Return the positions of the nodes of a graph that call one of the operators of a pattern, in their order."""
+    nodes = scope.graph.node
+    domains: dict[str, set[str | None]] = {}
+    for each in operators:
+        domains.setdefault(each.name, set()).update((each.domain,) if each.domain else _PLAIN)
+    if "*" in domains:
+        return range(len(nodes))
+    found = [at for name in domains for at in scope.callers.get(name, ()) if nodes[at].domain in domains[name]]
+    return found if len(domains) == 1 else sorted(found)

@@ -107,13 +107,16 @@ class Literals:
         return f"[{shown}, ...]" if len(elements) > _SHOWN else f"[{shown}]"
 
     def _fit(self, found: Sequence[object], wanted: Sequence[float | str | None]) -> bool:
-        return len(found) == len(wanted) and all(
-            [
-                want is None
-                or (isinstance(each, int | float) and isinstance(want, int | float) and self._is_close(each, want))
-                or (isinstance(want, str) and each == want)
-                for each, want in zip(found, wanted, strict=True)
-            ]
+        return found == wanted or (
+            len(found) == len(wanted)
+            and all(
+                [
+                    want is None
+                    or (isinstance(each, int | float) and isinstance(want, int | float) and self._is_close(each, want))
+                    or (isinstance(want, str) and each == want)
+                    for each, want in zip(found, wanted, strict=True)
+                ]
+            )
         )
 
     def _is_close(self, found: float, wanted: float) -> bool:

@@ -11,7 +11,8 @@ and the others wait. With slack, a branch may miss that number of goals and reme
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import permutations
+from itertools import chain, groupby, permutations, starmap
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from onnxjson.model.document import Attribute, Function, Model, Node
@@ -21,7 +22,7 @@ from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, is_commutative, plain_domain, table_signature
 from onnxjson.patterns.conditions import Conditions, Value
-from onnxjson.patterns.direct_matching import Bindings, DirectMatcher, Walk
+from onnxjson.patterns.direct_matching import Bindings, DirectMatcher, positions_calling
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -105,7 +106,7 @@ class Matcher:
         self._conditions = Conditions(index, selected, self._literals.constant)
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
-        self._direct: Callable[[Scope, int, Walk], bool] | None = None
+        self._direct: DirectMatcher | None = None
         calls = pattern.calls
         plain = [each._replace(output=0, name="") for each in calls]
         self._same = [
@@ -116,42 +117,57 @@ class Matcher:
         """Calls that differ in their output only; they are one node."""
         if not pattern.others and not any(isinstance(part, Path) for part in parts(pattern.root)):
             call = final_call(pattern.root)
-            self._direct = DirectMatcher(index, self._literals, call, self._binds, self._is_optional).at
+            self._direct = DirectMatcher(index, self._literals, call, self._binds, self._is_optional, self._step)
 
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
         return self._nodes_of(final_call(self.pattern.root).operators)
 
     def _nodes_of(self, operators: Sequence[Operator]) -> Sequence[NodeRef]:
-        if len(operators) > 1 or operators[0].name == "*":
-            return [ref for ref in self._index.node_refs if _calls(ref.node, operators)]
-        return [ref for ref in self._index.nodes_with("op_type", operators[0].name) if _calls(ref.node, operators)]
+        if any([each.name == "*" for each in operators]):
+            return self._index.node_refs
+        scopes = self._index.scopes
+        return self._index.in_order(
+            [NodeRef(scope, at) for scope in scopes for at in positions_calling(scope, operators)]
+        )
 
     @property
     def is_possible(self) -> bool:
         """Whether the model has nodes of all operators that the pattern names."""
-        found = {"*", *[node.op_type for scope in self._index.scopes for node in scope.graph.node]}
+        found = {"*", *[name for scope in self._index.scopes for name in scope.callers]}
         return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
+
+    def places(self) -> Iterator[tuple[NodeRef, Iterable[State]]]:
+        """Yield nodes, and the matches whose last node each is, to be used before the next one; others have none.
+
+        Raises:
+            LimitError: too many goals were followed; see `PATTERN_STEPS`.
+        """
+        if not self.is_possible:
+            return
+        if self._direct is None:
+            yield from ((ref, self.matches_at(ref)) for ref in self.candidates())
+            return
+        scopes, direct = self._index.scopes, self._direct
+        runs: Iterable[tuple[Scope, Iterable[int]]]
+        if len(scopes) == 1:
+            runs = [(scopes[0], positions_calling(scopes[0], final_call(self.pattern.root).operators))]
+        else:
+            runs = ((scope, map(itemgetter(1), refs)) for scope, refs in groupby(self.candidates(), itemgetter(0)))
+        for ref, is_match in chain.from_iterable(starmap(direct.walks, runs)):
+            state = self._conditioned(State(None, dict(direct.bindings), tuple(direct.nodes))) if is_match else None
+            found = () if state is None else (state,)
+            yield ref, chain(found, self.matches_at(ref)) if direct.is_open else found
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.
 
         Raises:
-            LimitError: this and earlier calls have followed too many goals; see `PATTERN_STEPS`.
+            LimitError: see `places`.
         """
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
             return
-        if self._direct is not None and not slack:
-            walk = Walk()
-            is_match = self._direct(ref.scope, ref.position, walk)
-            self._step(1 + len(walk.nodes) // 4)
-            if is_match:
-                state = self._conditioned(State(None, walk.bindings, tuple(walk.nodes)))
-                if state is not None:
-                    yield state
-            if not walk.is_open:
-                return
         goals: _Goals = None
         for each in reversed(self.pattern.others):
             goals = ((_OTHER, each, ref, 0), goals)
@@ -289,25 +305,27 @@ class Matcher:
         return after if call.inputs is None else self._inputs(call, call.inputs, ref, after)
 
     def _attribute(self, name: str, want: AttributeValue, ref: NodeRef, state: State) -> State | None:
+        bindings = dict(state.bindings)
+        if self._binds(name, want, ref, bindings):
+            return state._replace(bindings=bindings)
+        return _miss(state, lambda: attribute_differs(ref, name, self._attribute_of(ref, name), want), ref)
+
+    def _attribute_of(self, ref: NodeRef, name: str) -> Attribute | None:
         node = ref.node
-        found = next((each for each in node.attribute if each.name == name), None)
-        if found is None:
-            found = attribute_defaults(node.domain, node.op_type, self._version(ref)).get(name)
-        if found is not None and isinstance(want, Bound):
-            before = state.bindings.get(want.name)
-            if before is None:
-                return state._replace(bindings={**state.bindings, want.name: found})
-            if isinstance(before, Attribute) and value_of(before) == value_of(found):
-                return state
-        elif found is not None and self._literals.has(found, want):
-            return state
-        return _miss(state, partial(attribute_differs, ref, name, found, want), ref)
+        for each in node.attribute:
+            if each.name == name:
+                return each
+        return attribute_defaults(node.domain, node.op_type, self._version(ref)).get(name)
 
     def _binds(self, name: str, want: AttributeValue, ref: NodeRef, bindings: Bindings) -> bool:
-        after = self._attribute(name, want, ref, State(None, bindings))
-        if after is not None:
-            bindings.update(after.bindings)
-        return after is not None
+        found = self._attribute_of(ref, name)
+        if found is None or not isinstance(want, Bound):
+            return found is not None and self._literals.has(found, want)
+        before = bindings.get(want.name)
+        if before is None:
+            bindings[want.name] = found
+            return True
+        return isinstance(before, Attribute) and value_of(before) == value_of(found)
 
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State

@@ -182,6 +182,10 @@ def test_patterns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(parse("Relu($x) where size($x) > 1e400M").conditions[0]).endswith("> inf")
     with pytest.raises(LimitError, match="comparisons"):
         find(model_of(CYCLE), "Neg -> ...{999999999,} -> Tanh")
+    doubled = " ".join([f"v{each + 1} = Add(v{each}, v{each})" for each in range(30)])
+    text = f'<ir_version: 9, opset_import: ["" : 19]> g (float v0) => (float v30) {{ {doubled} r = Relu(v0) }}'
+    with pytest.raises(LimitError, match="comparisons"):  # each of 25 sums fits in both orders
+        find(model_of(text), "Add(" * 25 + "Relu($x)" + ", $y)" * 25)
     with pytest.raises(LimitError, match="characters"):
         parse("Relu($x)" + " " * 30_000)
 
