@@ -86,3 +86,12 @@ EXPANDED_NODES: Final = 500_000
 
 EXPANDED_RUN_NODES: Final = 20_000
 """The same for a run: the time that onnxruntime needs to replace calls grows with the square of their number."""
+
+ANALYSIS_SECONDS: Final = 30.0
+"""Seconds of an analysis by onnx: its checker, inference of shapes, converter of versions or inliner."""
+
+ANALYSIS_PROCESSOR_SECONDS: Final = 20
+"""The same in seconds of processor time."""
+
+ANALYSIS_BYTES: Final = 2 << 30
+"""Bytes of address space of an analysis by onnx, more for a model of over a quarter of them."""

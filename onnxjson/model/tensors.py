@@ -6,7 +6,7 @@ text (docs/format.md, section 7) can represent exactly; `with_storage` puts them
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -191,6 +191,7 @@ def _strings(tensor: Tensor) -> "NDArray[Any]":
     return _shaped(elements, tensor)
 
 
+@cache
 def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
     """Return the little-endian dtype of a data type, numpy's or ml_dtypes' (not for strings)."""
     import ml_dtypes
@@ -220,7 +221,7 @@ def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     if array.dtype.kind in "OUST":
         texts = tuple(_string(element) for element in array.reshape(-1).tolist())
         return Tensor(dims=dims, data_type=dtypes.STRING, string_data=texts, name=name)
-    data_type = dtypes.DATA_TYPES.get(array.dtype.name)
+    data_type = _data_type(array.dtype)
     if data_type not in dtypes.BITS:
         raise TypeError(f"ONNX has no data type for arrays of {array.dtype}; convert it with astype first")
     size = dtypes.BITS[data_type]
@@ -229,6 +230,11 @@ def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     else:
         data = _join(array, size)
     return Tensor(dims=dims, data_type=data_type, name=name, raw_data=data)
+
+
+@lru_cache
+def _data_type(dtype: "numpy.dtype[Any]") -> int | None:
+    return dtypes.DATA_TYPES.get(dtype.name)
 
 
 def _string(element: object) -> bytes:

@@ -118,6 +118,8 @@ class Bench:
         ]
         self._stages: dict[tuple[int, tuple[str, ...]], Stage | OnnxJsonError] = {}
         self._sizes: dict[str, dict[str, int]] = {}
+        self._drawn: list[tuple[bytes, dict[str, int]]] = []
+        """Values of the inputs of each unchanged model in timed runs, and the sizes of its open dimensions."""
         self._is_interrupted = False
 
     def __enter__(self) -> Self:
@@ -176,8 +178,10 @@ class Bench:
             try:
                 names = [(name,) for name in free_inputs(subject.model)]
                 inputs = Inputs([Index(subject.model)], names, input_options, self._worker)
-                for each in subject.sets or [DataSet("", {}, {})]:
-                    inputs.feeds(each.inputs, (self._options.seed, 0), until=until)
+                for place, each in enumerate(subject.sets or [DataSet("", {}, {})]):
+                    (values,) = inputs.feeds(each.inputs, (self._options.seed, 0), until=until)
+                    if not place:
+                        self._drawn.append((packed_values(values), inputs.shapes.sizes((1,))))
             except FeedError as error:
                 raise FeedError(f"{visible(subject.name, None)}: {error}") from error
 
@@ -296,11 +300,14 @@ class Bench:
 
     def _runner(self, entry: _Entry) -> Runner:
         options, subject = self._options, self._subjects[entry.subject]
-        inputs = entry.models.inputs(self._input_options[entry.subject], self._worker)
-        _, feed = inputs.feeds(subject.sets[0].inputs if subject.sets else {}, (options.seed, 0))
-        self._sizes.setdefault(subject.name, inputs.shapes.sizes((1,)))
+        feed, sizes = self._drawn[entry.subject]
+        self._sizes.setdefault(subject.name, sizes)
+        if entry.variant.steps:
+            inputs = entry.models.inputs(self._input_options[entry.subject], self._worker)
+            given = subject.sets[0].inputs if subject.sets else {}
+            feed = packed_values(inputs.feeds(given, (options.seed, 0))[1])
         sent = pack_model(entry.stage.model, None)
-        return Runner(subject=sent.subject, settings=entry.row.settings, feed=packed_values(feed))
+        return Runner(subject=sent.subject, settings=entry.row.settings, feed=feed)
 
     def _note_race(self, entries: Sequence[_Entry], reports: Sequence[tasks.Report]) -> None:
         times: dict[int, list[float]] = {}

@@ -168,7 +168,9 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
             found: list[dict[str, Value]] = []
             for side in _SIDES:
                 try:
-                    found.append(models[side].run(unpacked_values(feeds[side]), names[side]))
+                    if not side or feeds[side] != feeds[0]:
+                        fed = unpacked_values(feeds[side])
+                    found.append(models[side].run(fed, names[side]))
                 except MemoryError:
                     raise
                 except Exception as error:

@@ -102,7 +102,7 @@ def _as_float(numbers: "NDArray[Any]", dtype: Any) -> "NDArray[Any]":
     least, greatest = float_limits(dtype)
     if least > 0:  # float8_e8m0fnu: powers of two
         numbers = numpy.exp2(numpy.round(numpy.clip(numbers, -8, 8)))
-    rounded: NDArray[Any] = numpy.clip(numbers, least, greatest).astype(dtype)
+    rounded: NDArray[Any] = numpy.minimum(numpy.maximum(numbers, least), greatest).astype(dtype)  # as clip, but faster
     return rounded
 
 

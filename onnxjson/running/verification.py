@@ -162,6 +162,11 @@ def _require_open(outcome: Outcome) -> None:
         raise EvaluationError(f"{_SIDES[side]} cannot be opened: the process {outcome.problem}", side)
 
 
+def _packed_feeds(first: Mapping[str, Value], second: Mapping[str, Value]) -> tuple[bytes, bytes]:
+    packed = packed_values(first)
+    return packed, packed if first == second else packed_values(second)
+
+
 class Verifier:
     """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` continues from its result."""
 
@@ -244,7 +249,7 @@ class Verifier:
             base=one.subject,
             target=msgspec.structs.replace(other.subject, seed=_OTHER_SEED) if twice else other.subject,
             settings=self.plan.settings,
-            feeds=tuple([(packed_values(first), packed_values(second)) for first, second in feeds]),
+            feeds=tuple([_packed_feeds(*each) for each in feeds]),
             pairs=tuple(pairs),
             batches=(tuple(range(len(pairs))),) if batches is None else tuple(map(tuple, batches)),
             reshaped=reshaped,

@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from onnxjson.model.errors import Finding
+from onnxjson.model.limits import ANALYSIS_BYTES, ANALYSIS_PROCESSOR_SECONDS, ANALYSIS_SECONDS
 
 _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
@@ -29,13 +30,13 @@ Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unav
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one job. Lower limits of the system remain in force."""
 
-    memory: int = 2 << 30
+    memory: int = ANALYSIS_BYTES
     """Bytes of address space (RLIMIT_AS)."""
     data: int | None = None
     """Bytes that the job may allocate (RLIMIT_DATA), in addition to those of the server."""
-    processor_seconds: int = 20
+    processor_seconds: int = ANALYSIS_PROCESSOR_SECONDS
     """Seconds of processor time until SIGXCPU; five more until SIGKILL."""
-    wall_seconds: float = 30.0
+    wall_seconds: float = ANALYSIS_SECONDS
     open_files: int = 32
     answer_bytes: int = (2 << 30) + (64 << 20)
     """Bytes of the answer, beyond which the job is stopped."""

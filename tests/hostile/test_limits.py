@@ -5,11 +5,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxjson.model.limits import EXPANDED_RUN_NODES
+from onnxjson.model.limits import (
+    ANALYSIS_BYTES,
+    ANALYSIS_PROCESSOR_SECONDS,
+    ANALYSIS_SECONDS,
+    EXPANDED_RUN_NODES,
+)
+from onnxjson.running import worker_protocol
 from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
+from onnxjson.running.worker import Worker
 from tests.cli.running import run
 from tests.hostile import binaries
 from tests.hostile.bounds.cases import calls, expansion, inputs, model
@@ -108,21 +116,46 @@ def test_what_is_beyond_a_limit_is_refused_with_its_name(
 
 @pytest.mark.parametrize(
     "command",
-    ["run a.onnx", "rewrite inline-functions a.onnx -o out.onnx", "check --deep a.onnx", "verify a.onnx a.onnx"],
+    [
+        "run a.onnx",
+        "verify a.onnx a.onnx",
+        "bench a.onnx -n 1 --json",
+        "check --deep a.onnx",
+        "rewrite inline-functions a.onnx -o out.onnx",
+        "optimize a.onnx -p onnxruntime -o out.onnx",
+        "apply script.json a.onnx -o out.onnx",
+    ],
 )
 def test_max_nodes_is_the_limit_of_every_command_that_replaces_calls(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     calls(HERE, 3)
+    Path("script.json").write_text('{"format": "onnxjson-rewrite/1", "edits": [{"edit": "infer-shapes"}]}')
     result = run(*command.split(), "--max-nodes", "14")
     assert result.exit_code in (1, 76)
     assert "expand to 15 nodes, more than the limit of 14 (--max-nodes)" in result.stdout + result.stderr
+    assert not Path("out.onnx").exists()
     assert run(*command.split(), "--max-nodes", "15").exit_code == 0
-    assert run(*command.split()).exit_code == 0
 
 
-def test_max_nodes_also_raises_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_max_nodes_raises_the_limit_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls(HERE, 11)
+    made = onnx.load("a.onnx")
+    made.graph.node[0].output[0] = "v0"
+    for number in range(5):
+        made.graph.node.add(
+            op_type="f0", domain="f", input=[f"v{number}"], output=[f"v{number + 1}" if number < 4 else "y"]
+        )
+    onnx.save(made, "a.onnx")
+    refused = run("run", "a.onnx")
+    assert refused.exit_code == 76
+    assert "more than the limit of 20,000 (--max-nodes)" in refused.stderr
+    assert run("run", "a.onnx", "--max-nodes", "30000").exit_code == 0
+
+
+def test_max_nodes_raises_both_limits(tmp_path: Path) -> None:
     calls(tmp_path, 15)
     data = (tmp_path / "a.onnx").read_bytes()
     with pytest.raises(ExpansionError):
@@ -130,7 +163,45 @@ def test_max_nodes_also_raises_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_pa
     token = ALLOWED_NODES.set(70_000)
     refuse_expansion(data, EXPANDED_RUN_NODES)
     ALLOWED_NODES.reset(token)
+    calls(tmp_path, 19)
+    data = (tmp_path / "a.onnx").read_bytes()
+    with pytest.raises(ExpansionError, match="limit of 500,000"):
+        refuse_expansion(data)
+    token = ALLOWED_NODES.set(2_000_000)
+    refuse_expansion(data)
+    ALLOWED_NODES.reset(token)
+
+
+ANALYSIS = {
+    "seconds of an analysis": (
+        worker_protocol.Limits(wall_seconds=0.0),
+        "does not finish on this model: no answer within 0 s",
+    ),
+    "memory of an analysis": (
+        worker_protocol.Limits(memory=1 << 26),
+        "needs more than 0.1 GiB of memory on this model",
+    ),
+}
+"""Limits of native analysis, which are lowered here, and the message."""
+
+
+@pytest.mark.parametrize("name", ANALYSIS)
+def test_analysis_beyond_a_limit_is_refused_with_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    limits, message = ANALYSIS[name]
+    monkeypatch.setattr(Worker, "_limits", property(lambda _: limits, lambda *_: None), raising=False)
+    good()
+    result = run("rewrite", "infer-shapes", "a.onnx", "-o", "out.onnx")
+    assert (result.exit_code, message in result.stderr) == (76, True), result.stderr
+    assert not Path("out.onnx").exists()
+
+
+def test_the_page_has_the_limits_of_an_analysis() -> None:
+    rows = table()
+    seconds, memory = rows["seconds of an analysis"], rows["memory of an analysis"]
+    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of processor time", "76", "none"]
+    assert memory == [f"{ANALYSIS_BYTES >> 30} GiB, or 4 times the model", "76", "none"]
 
 
 def test_the_page_has_every_limit_that_is_tested_and_no_other() -> None:
-    assert list(table()) == list(LIMITS)
+    assert set(table()) == LIMITS.keys() | ANALYSIS.keys()
