@@ -70,9 +70,10 @@ class Difference:
     def _add(self, scope: Scope, position: int) -> None:
         self.changed[scope].add(position)
         self.around[scope].add(position)
-        for each in scope.chain():
-            if each.owner is not None:
-                self.around[each.owner.scope].add(each.owner.position)
+        owner = scope.owner
+        while owner is not None:
+            self.around[owner.scope].add(owner.position)
+            owner = owner.scope.owner
 
     def _is_same_node(self, scope: Scope, position: int) -> bool:
         node, twin = scope.graph.node[position], self.counterpart(scope, position)

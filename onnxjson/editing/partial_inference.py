@@ -244,6 +244,8 @@ def _complaints(messages: Iterable[str]) -> dict[str, str]:
 
 def complaint(found: InferredPart, ref: NodeRef) -> str | None:
     """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
+    if not found.complaints and ref.node.op_type not in _COMPARED:
+        return None
 
     def dims(name: str) -> Dims | None:
         scope = Index.defining_scope(ref.scope, name)
@@ -253,8 +255,7 @@ def complaint(found: InferredPart, ref: NodeRef) -> str | None:
         inferred = found.types.get(scope.address, {}).get(name)
         return tuple(constant.dims) if constant is not None else dims_of(inferred)
 
-    text = found.complaints.get(ref.address) if found.complaints else None
-    return text or size_conflict(ref.scope, ref.node, dims)
+    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
 
 
 def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) -> str | None:

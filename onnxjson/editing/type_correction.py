@@ -128,10 +128,11 @@ class _Correction:
             positions = first_followers(self.new, pending, size) - done
             done |= positions
             complaints.update(self.settle(main, positions))
+            live = self.live[main]
             for position in positions:
-                for name in self.live[main].intersection(main.graph.node[position].output):
-                    users = self.new.consuming_nodes(main, name)
-                    pending.update([each for each in users if each is not None])
+                for name in main.graph.node[position].output:
+                    if name in live:
+                        pending.update([each for each in self.new.consuming_nodes(main, name) if each is not None])
             pending -= done
             size *= _GROWTH
         model = rebuild(self.new, self._restated)
@@ -259,17 +260,20 @@ class _Step:
         """Determine the types of the results of a node."""
         node = scope.graph.node[position]
         is_live = position in self._difference.changed[scope] or self._is_live(scope, node.input)
-        for child in [each for each in scope.children if each.owner is not None and each.owner.position == position]:
+        for child in scope.children:
+            if child.owner is None or child.owner.position != position:
+                continue
             self._open_inputs(child, scope, node)
             for place in range(len(child.graph.node)):
                 self._follow(child, place)
             is_live = is_live or self._is_live(child, child.output_names)
         if not is_live or any([name and scope.producers[name][0] != position for name in node.output]):
             return
-        self._followed.append(NodeRef(scope, position))
+        ref = NodeRef(scope, position)
+        self._followed.append(ref)
         for name in node.output:
             if name:
-                self._decide(NodeRef(scope, position), name)
+                self._decide(ref, name)
         if self._difference.new.model.functions and self._is_live(scope, node.input):
             self.calls.add(operator_key(node))
 
@@ -320,11 +324,10 @@ class _Step:
                     self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
         is_same = self._is_same(scope, name, found, stated)
-        is_open = found is None or not is_complete(found)
         if not is_same:
             self.types[scope][name] = found
-            self.is_open = self.is_open or is_open
-            if is_open:
+            if found is None or not is_complete(found):
+                self.is_open = True
                 self.causes[scope, name] = self._cause(ref)
         if not is_same or found is None or may_be_shape(found) or name in self._difference.stated[scope]:
             self.live[scope].add(name)

@@ -111,7 +111,6 @@ def has_sizes(known: Type) -> bool:
     return is_complete(known) and dims is not None and all([isinstance(each, int) for each in dims])
 
 
-@lru_cache(REMEMBERED)
 def may_be_shape(known: Type) -> bool:
     """Whether a value of a type may be a shape, or something else with which the inference computes."""
     tensor = known.tensor_type

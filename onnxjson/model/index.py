@@ -209,17 +209,18 @@ class Index:
         users = (scope, *self._captures.get((scope, name), ()))
         return tuple([Use(user, *place) for user in users for place in user.uses(name)])
 
-    def consuming_nodes(self, scope: Scope, name: str) -> Iterator[int | None]:
-        """Yield the positions of the nodes of `scope` that consume a value of it, themselves or in a subgraph.
+    def consuming_nodes(self, scope: Scope, name: str) -> list[int | None]:
+        """Return the positions of the nodes of `scope` that consume a value of it, themselves or in a subgraph.
 
         None represents an output of the graph; one position may appear several times.
         """
-        yield from [place for place, _ in scope.uses(name)]
+        found = [place for place, _ in scope.uses(name)]
         for user in self._captures.get((scope, name), ()) if self._captures else ():
             within, position = user, -1
             while within is not scope and (owner := within.owner) is not None:
                 within, position = owner.scope, owner.position
-            yield from [position] * len(user.uses(name))
+            found += [position] * len(user.uses(name))
+        return found
 
     @staticmethod
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
