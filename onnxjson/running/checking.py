@@ -39,7 +39,7 @@ from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
-from onnxjson.storage.weights import check_blobs
+from onnxjson.storage.weights import check_blobs, missing
 
 if TYPE_CHECKING:
     from onnxjson.running.worker import Worker
@@ -173,7 +173,7 @@ def of_model(path: Path, loaded: Loaded, *, most: int | None = None) -> list[Fin
 
 def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:
     """Findings about the blobs that a text names, with their positions; `loaded` has them unbound."""
-    if loaded.format != "json":
+    if loaded.format != "json" or not missing(loaded.model):
         return []
     return located(path, loaded, list(check_blobs(loaded.model, files.real_folder(path))))
 
