@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
 from onnxjson.rendering.tables import Line, Span, plain
@@ -10,6 +11,7 @@ from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen, found_lines
 from onnxjson_tui.shell.keyed import EXPLAINS
 from onnxjson_tui.widgets.lines import Bar, LineList
 from tests.tui.benches import Bench, run, run_small
+from tests.tui.screenshots import keys
 from tests.tui.sessions import saved
 
 
@@ -36,6 +38,18 @@ def test_keys_that_can_follow_are_listed_for_those_who_wait(tmp_path: Path) -> N
         await found.press("a")
         assert not bar.visible
         assert found.session.places.marks == {"a": "/graph/node/0"}
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+@pytest.mark.parametrize("typed", ["f op:Nothing", ": nonsense enter", "/ nothing"])
+def test_what_was_said_about_a_text_goes_with_it(tmp_path: Path, typed: str) -> None:
+    async def flow(found: Bench) -> None:
+        key, text, *more = typed.split(" ")
+        await found.press(key, *keys(text), *more)
+        assert "no " in found.footer or "unknown" in found.footer
+        await found.press("escape")
+        assert found.footer.startswith("e edit"), found.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
