@@ -44,7 +44,7 @@ def _explained(tool: Callable[..., str]) -> Callable[..., str]:
     def call(*arguments: object, **named: object) -> str:
         try:
             return tool(*arguments, **named)
-        except OnnxJsonError as error:
-            return answer("Refused.", {"error": str(error), "code": error.exit_code})
+        except (OnnxJsonError, OSError, ValueError) as error:
+            return answer("Refused.", {"error": str(error), "code": getattr(error, "exit_code", 65)})
 
     return call

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from onnxjson.checking.cost import cost_of
-from onnxjson.diffing.difference import diff
+from onnxjson.diffing.difference import Diff, diff
 from onnxjson.editing.applying import run
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
@@ -130,20 +130,19 @@ class Tools:
         words, shown = paged(list(found), "finding", page)
         return answer(words, shown)
 
-    def diff(self, before: str, after: str) -> str:
+    def diff(self, before: str, after: str, page: int = 1) -> str:
         """Compare two models by structure: what was fused, inserted, removed, rewired or changed, and how much."""
-        return answer("What changed.", json.loads(diff(before, after).to_json()))
+        return answer(*_changes(diff(before, after), page))
 
-    def plan_edit(self, model: str, edits: list[dict[str, Any]]) -> str:
+    def plan_edit(self, model: str, edits: list[dict[str, Any]], page: int = 1) -> str:
         """Return the patch of edits, without changing anything. An edit is as in a script:
         {"edit": "set-attribute", "node": "op:Softmax", "attribute": "axis", "value": 1}.
         """
         before, after, notes = _edited(model, edits)
-        patch = Patch.between(before, after)
-        changed = diff(before, after)
+        words, changes = _changes(diff(before, after), page)
+        of_patch, patch = paged(Patch.between(before, after).dumps().splitlines(), "line", page)
         return answer(
-            f"{counted(len(list(changed.events)), 'change')}; nothing is written.",
-            {"notes": notes, "changes": json.loads(changed.to_json()), "patch": patch.dumps().splitlines()},
+            f"{words} Patch: {of_patch} Nothing is written.", {"notes": notes, "changes": changes, "patch": patch}
         )
 
     def apply(self, model: str, edits: list[dict[str, Any]], output: str) -> str:
@@ -163,7 +162,7 @@ class Tools:
             files.save(trace.last, path, None)
         return answer("Done." if path is None else "Done and saved.", _steps(trace))
 
-    def trace(self, model: str, passes: list[str] | None = None, node: str = "") -> str:
+    def trace(self, model: str, passes: list[str] | None = None, node: str = "", page: int = 1) -> str:
         """Tell what each pass changed: of passes that run now, or of a folder that `optimize --trace` wrote (`model`).
         `node`: a selector of nodes before or after; also tell where they came from, or what became of them.
         """
@@ -174,7 +173,9 @@ class Tools:
              "is": summary(each), "nodes": each.story.nodes, "by": [part_text(trace, by) for by in each.story.touches]}
             for each in found
         ]  # fmt: skip
-        return answer(f"{counted(len(trace.steps), 'step')}.", {"steps": _steps(trace), "nodes": nodes})
+        words, nodes = paged(nodes, "node", page)
+        words = f" {words}" if node else ""
+        return answer(f"{counted(len(trace.steps), 'step')}.{words}", {"steps": _steps(trace), "nodes": nodes})
 
     def verify(self, before: str, after: str) -> str:
         """Compare the outputs of two models on random inputs, with onnxruntime in a guarded process."""
@@ -199,6 +200,14 @@ class Tools:
 
 def _load(model: str) -> files.Loaded:
     return files.load(Path(model), weights_from=None, bind=False, conflicted=True)
+
+
+def _changes(found: Diff, page: int) -> tuple[str, dict[str, Any]]:
+    """Return how many places changed, and the changes at those of one page."""
+    data = json.loads(found.to_json())
+    places = [{**each, "members": [member]} for each in data["events"] for member in each["members"]]
+    words, data["events"] = paged(places, "change", page)
+    return words, data
 
 
 def _steps(trace: Trace) -> list[dict[str, Any]]:
