@@ -100,7 +100,9 @@ def find_command(
     else:
         view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
         number = sum(len(each.matches) for each in found)
-        output.talk(f"{counted(len({each.path for each in found}), 'model')}: {number:,} match{'es' * (number != 1)}")
+        if found:
+            searched = counted(len({each.path for each in found}), "model")
+            output.talk(f"{searched}: {number:,} match{'es' * (number != 1)}")
     ctx.exit(code or (0 if any(each.matches for each in found) else 1))
 
 

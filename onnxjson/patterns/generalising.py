@@ -63,6 +63,7 @@ def generalise(before: Model, after: Model, pattern: str) -> Generalised:
         raise SelectorError(f"{match.root.address} does not match {named}; name the inputs in the pattern")
     made = _Made(old, new, scope, again[0], named)
     replacement = str(made.replacement(_end(match, output, old, scope)))
+    named = named._replace(root=_with_names(named.root, iter(made.names)))  # type: ignore[arg-type]
     found = find(after, named, overlapping=True, index=new)
     edited = [each.root.node.output[parsed.root.output] for each in found if not made.nodes.isdisjoint(each.nodes)]
     others = " ".join(["op:*", *[f"!{spelled('output', name)}" for name in dict.fromkeys(edited)]]) if edited else ""
@@ -88,6 +89,13 @@ def _end(match: Match, output: str, old: Index, scope: Scope) -> str:
         if user is not None and use.slot < len(user.input):
             return user.input[use.slot]
     return output
+
+
+def _with_names(value: ValuePattern, names: Iterator[str]) -> ValuePattern:
+    if not isinstance(value, Call):
+        return value
+    name, inputs = next(names), value.inputs
+    return value._replace(name=name, inputs=inputs and tuple([_with_names(each, names) for each in inputs]))
 
 
 class _Names:
@@ -130,6 +138,7 @@ class _Made(Cut):
         super().__init__(index, self._is_inside)
         self.nodes: set[NodeRef] = set()
         self._scope = scope
+        self._taken = pattern.names
         self._before = match.root.scope
         self._calls = {ref.node.output: (call, ref.node) for call, ref in zip(pattern.calls, match.calls, strict=True)}
         self._own = {name for ref in match.nodes for name in ref.node.output}
@@ -137,6 +146,13 @@ class _Made(Cut):
             if isinstance(bound, Value) and bound.scope is not None and bound.name not in self._own:
                 self._names[Value(index.scope(bound.scope.address), bound.name)] = name
         self._known = set(self._names)
+        self.names = [call.name for call in pattern.calls]
+        """The name of the output of each call of the pattern; empty where the replacement does not use it."""
+        self._stays: dict[str, int] = {}
+        for place, ref in sorted(list(enumerate(match.calls))[1:], key=lambda each: each[1].position):
+            is_same = ref.scope is self._before and ref != match.root and _node(scope, ref.node) == ref.node
+            if is_same and self._own.intersection(ref.node.input) <= self._stays.keys():
+                self._stays[ref.node.output[pattern.calls[place].output]] = place
         before = Literals(old, TOLERANCE)
         for value, literal in before.of_match(pattern.calls, match.calls):
             now = Value(None if value.scope is None else index.scope(value.scope.address), value.name)
@@ -150,6 +166,13 @@ class _Made(Cut):
         for value in self._names.keys() - self._known:
             raise SelectorError(f'the edited place uses "{visible(value.name)}", which the pattern does not name')
         return made
+
+    def _value(self, user: NodeRef, name: str) -> ValuePattern:
+        if user.scope is not self._scope or name not in self._stays:
+            return super()._value(user, name)
+        place = self._stays[name]
+        self.names[place] = self.names[place] or free_name("v", {*self._taken, *self.names})
+        return Bound(self.names[place])
 
     def _is_inside(self, ref: NodeRef) -> bool:
         names = set(ref.node.output)

@@ -17,6 +17,7 @@ Names and regular expressions are looked for among node names, then output tenso
 in the two ways, the user has to choose. Nothing found is always an error that suggests similar names.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -67,6 +68,8 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
         return (_node_at(index, element.address),)
     search = _Search(index, parsed)
     found = search.nodes()
+    if not found and re.fullmatch(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+", selector):
+        return select_nodes(model, index, f"@{selector}", one=one)  # an address as messages write it
     if not found:
         raise search.nothing()
     if one and len(found) > 1:

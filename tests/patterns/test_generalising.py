@@ -38,7 +38,9 @@ def operators(model: Model) -> str:
 
 def test_another_operator_inside_a_match_uses_the_constants_that_are_there() -> None:
     found, after = generalised(GELU, edits.ReplaceNode(node="e", op_type="Tanh"))
-    assert found.replacement == "Mul(Mul(Add(1, Tanh(Div($x, 1.41421))), $x), 0.5)"
+    assert found.pattern == "Mul(Mul($x, Add(Erf(Div($x, 1.41421) as $v), 1)), 0.5)"
+    assert found.replacement == "Mul(Mul(Add(1, Tanh($v)), $x), 0.5)"
+    assert "d2" in [name for node in after.graph.node for name in node.output]  # type: ignore[union-attr]
     assert operators(after) == "Div Tanh Add Mul Mul Softmax Div Tanh Add Mul Mul Softmax MatMul"
     assert [name for node in after.graph.node for name in node.input].count("root") == 2  # type: ignore[union-attr]
 
@@ -67,6 +69,13 @@ def test_edits_of_one_match(pattern: str, edit: Edit, named: str | None, replace
     assert not [each for each in onnxjson.check(after) if each.severity == "error"]
     assert after.graph is not None
     assert after.graph.output[0].name == "y"
+
+
+def test_what_is_not_edited_stays_with_its_names() -> None:
+    _, after = generalised(GELU, edits.Rewire(node="first", input=1, tensor="one"))
+    assert after.graph is not None
+    assert [node.input for node in after.graph.node if node.name == "second"] == [("m2", "one")]
+    assert {"d2", "e2", "a2", "m2"} <= {name for node in after.graph.node for name in node.output}
 
 
 def test_an_edited_place_that_still_matches_is_left_as_it_is() -> None:

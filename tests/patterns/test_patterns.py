@@ -279,6 +279,9 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert run("find", path, "Softmax($x)", "--count").stdout == "2\n"
     assert run("find", path, path, "Tanh", "--count").stdout == f"{path}:0\n{path}:0\n"
     assert run("find", path, "Tanh").exit_code == 1
+    missing = run("find", path, "missing.onnx", "Tanh")
+    assert (missing.exit_code, "1 model: 0 matches" in missing.stderr) == (66, True)
+    assert "match" not in run("find", "missing.onnx", "Tanh").stderr
     why = run("find", path, "--why", "Softmax(Tanh($x))")
     assert why.exit_code == 1
     assert "the pattern needs Tanh" in why.stdout

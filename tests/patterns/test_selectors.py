@@ -205,6 +205,12 @@ def test_one_node_is_one_node() -> None:
         select_nodes(MODEL, INDEX, "op:Conv", one=True)
 
 
+def test_address_as_messages_write_it_is_a_selector() -> None:
+    assert select_nodes(MODEL, INDEX, "/graph/node/0") == select_nodes(MODEL, INDEX, "@/graph/node/0")
+    with pytest.raises(SelectorError, match="has 9 members"):
+        select_nodes(MODEL, INDEX, "/graph/node/99")
+
+
 def test_dtype_without_types_says_so() -> None:
     model = Model(graph=Graph(node=(Node(op_type="Relu", output=("y",)),)))
     with pytest.raises(SelectorError, match="does not state the types"):
