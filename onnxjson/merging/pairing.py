@@ -4,7 +4,7 @@ The matcher compares structure, and uses names only between equal candidates. `g
 sides descend from the base, so an unchanged name is evidence if nearly all names of a side are unchanged.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from onnxjson.diffing.matching.alignment import UNMATCHED, Alignment, GraphPair, pair_by_names, pair_outputs
@@ -46,16 +46,16 @@ class GraphMatch:
         if is_trusted:
             theirs = self.target.defined_names
             for name in self.base.defined_names:
-                if name in theirs:
+                if name not in self.values and name in theirs:
                     self._add(name, name)
             self._pair_constants()
         self._pair_replaced()
 
     def _pair_replaced(self) -> None:
         """Pair nodes without a counterpart that produce the same values: one replaces the other."""
-        for position, there in enumerate(self.target_of):
+        for position in [place for place, there in enumerate(self.target_of) if there < 0]:
             outputs = self.base.graph.node[position].output
-            producer = self.target.producers.get(self.values.get(outputs[0], "")) if there < 0 and outputs else None
+            producer = self.target.producers.get(self.values.get(outputs[0], "")) if outputs else None
             if producer is None or self.base_of[producer[0]] >= 0:
                 continue
             its = self.target.graph.node[producer[0]].output
@@ -176,12 +176,11 @@ class GraphMatch:
 
 def graph_matches(alignment: Alignment) -> list[GraphMatch]:
     """Return the corrected pairs of the graphs of an alignment."""
+    graphs = alignment.graphs
     # Equal constants are paired arbitrarily, so their names are not evidence.
-    pairs = [
-        (name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_computed(pair, name)
-    ]
-    is_trusted = sum(name != other for name, other in pairs) <= max(_FEW, _DISTRUST * len(pairs))
-    matches = [GraphMatch(pair, is_trusted) for pair in alignment.graphs]
+    renamed = sum([_computed(pair, [name for name, other in pair.values.items() if name != other]) for pair in graphs])
+    is_trusted = renamed <= _FEW or renamed <= _DISTRUST * sum([_computed(pair, pair.values) for pair in graphs])
+    matches = [GraphMatch(pair, is_trusted) for pair in graphs]
     known = {match.base.address for match in matches}
     targets = alignment.target.by_address
     for match in matches:
@@ -201,9 +200,10 @@ def _inner_pairs(match: GraphMatch, known: Collection[str], targets: Mapping[str
             yield pair
 
 
-def _is_computed(pair: GraphPair, name: str) -> bool:
-    producer = pair.base.producers.get(name)
-    return producer is not None and not is_constant_node(pair.base.graph.node[producer[0]])
+def _computed(pair: GraphPair, names: Iterable[str]) -> int:
+    """Return the number of values of the base that nodes compute."""
+    nodes, producers = pair.base.graph.node, pair.base.producers
+    return sum([name in producers and not is_constant_node(nodes[producers[name][0]]) for name in names])
 
 
 def _produced_by(scope: Scope, partners: list[int]) -> dict[str, None]:

@@ -115,12 +115,12 @@ class Side:
             pair = back.get(scope.address)
             known = {} if pair is None else {other: name for name, other in pair.values.items()}
             mapping: dict[str, str] = {}
-            for name in scope.defined_names:
+            for name in [each for each in scope.defined_names if known.get(each) != each]:
                 new = known.get(name)
                 if new is None and name in taken:
                     new = f"{name}{_MARK}"
                     self.fresh[new] = name
-                if new is not None and new != name:
+                if new is not None:
                     mapping[name] = new
             if mapping:
                 names[scope] = mapping
