@@ -110,7 +110,7 @@ def _read_change(path: Path) -> Patch | Script | PythonScript:
     if not looks_like_text(head):
         raise DecodeError(f"{path} is not a change: it is not JSON; {_ORDER}")
     name = _format(head)
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         if name.startswith(_PATCH):
             return read_patch(Patch, source)
         if name.startswith(_SCRIPT):

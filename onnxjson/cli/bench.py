@@ -121,7 +121,7 @@ def bench_command(
 
 def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
     """Raise unless all files can be read and written."""
-    for path in paths:
+    for path in output.numbered(paths):
         if paths.count(path) > 1:
             raise click.UsageError(f"{output.quoted(str(path))} is named twice")
     for path in destinations:
@@ -142,8 +142,8 @@ def _variants(preset: str | None, variants: Sequence[Variant]) -> list[Variant]:
 
 def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     models = []
-    for path in paths:
-        with output.working(f"reading {path}"):
+    for path in output.numbered(paths):
+        with output.reading(path):
             models.append(files.load(path).model)
             output.tell_memory(models[-1:], f"running {path}")
     known = {name for model in models for name in all_inputs(model)}

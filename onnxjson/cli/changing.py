@@ -129,7 +129,7 @@ Change = Callable[[Path, Loaded], Changed]
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
     """Change every model, also after a failure of one; call `after` with each written file. Return the exit code."""
     code, found = 0, list[dict[str, object]]()
-    for path in request.paths:
+    for path in output.numbered(request.paths):
         try:
             found.append(_one(request, path, change, after))
         except OnnxJsonError as error:
@@ -157,7 +157,7 @@ def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> dict[str, object]:
     """Change one model; return what was done."""
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=output.SHOWN)
     weights = None if request.weights_from is None else files.load(request.weights_from).model
@@ -208,7 +208,7 @@ def _write_in_place(path: Path, loaded: Loaded, model: Model) -> Path | None:
         output.talk(f"nothing changed in {path}")
         return None
     weights: WeightsMode = "keep" if loaded.format == "json" else "inline"
-    with checking.of_failed_writing(path, loaded), output.working(f"writing {path}"):
+    with checking.of_failed_writing(path, loaded), output.writing(path, model):
         files.save(model, path, loaded.format, weights=weights, expect=loaded.identity, backup=True)
     output.talk(f"changed {path} ({output.size(path)}); to undo: onnxjson undo-save {shlex.quote(str(path))}")
     return path
@@ -232,7 +232,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     moves = external_data.Moves(internalize=brings, externalize=externalize, with_external=request.with_external)
     moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
     with checking.of_failed_writing(path, loaded), moved as ready:
-        with output.working(f"writing {place}"):
+        with output.writing(place, ready):
             files.save(ready, place, form, weights=weights)
         output.wrote(place)
     return place

@@ -92,7 +92,7 @@ def check_command(
     found: list[Finding] = []
     code = checked = 0
     with checking.new_worker() if deep else nullcontext() as worker:
-        for path in paths:
+        for path in output.numbered(paths):
             try:
                 with output.working(f"checking {path}"):
                     of_file, loaded = checking.read_file(path, worker, drop_orphans=drop_orphans)

@@ -61,7 +61,7 @@ def convert_command(
     onnxjson convert m.onnx --weights blobs      # keeps the weights in m.blobs/
     onnxjson convert m.onnx.json --weights-from m.onnx -o new.onnx
     """
-    with output.working(f"reading {source}"):
+    with output.reading(source):
         loaded = files.load(source, drop_orphans=drop_orphans, weights_from=weights_from)
     place = _place(source, loaded, destination, target, weights_from)
     form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
@@ -70,6 +70,8 @@ def convert_command(
     if blobs is not None and weights != "blobs":
         raise click.UsageError("--blobs names the folder of --weights blobs; use both")
     _warn(source, loaded, form, lossy=lossy)
+    if form == "protojson":
+        output.tell_memory([loaded.model], "writing proto-JSON", copies=3, inside=True)
     if place is None:
         with checking.of_failed_writing(source, loaded):
             model = external_data.internalize_for_stdout(loaded.model, source, moves)
@@ -79,7 +81,7 @@ def convert_command(
         return
     moved = external_data.moved(loaded.model, source, place, form, moves, data_name=f"{stem(place.name)}.data")
     with checking.of_failed_writing(source, loaded), moved as model:
-        with output.working(f"writing {place}"):
+        with output.writing(place, model):
             may_replace = place == destination
             files.save(model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
         output.wrote(place)
@@ -161,7 +163,7 @@ def fmt_command(
     if only_check and prunes:
         raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")
     code, found = 0, list[dict[str, object]]()
-    for path in paths:
+    for path in output.numbered(paths):
         try:
             is_changed = _format(path, **given)
             found.append({"model": str(path), "changed": is_changed, "written": is_changed and not only_check})
@@ -181,7 +183,7 @@ def fmt_command(
 
 def _format(path: Path, *, only_check: bool, sorts: bool, drop_orphans: bool) -> bool:
     """Format one file, or only check it; return whether it was not canonical."""
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
     if loaded.format != "json":
         kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
@@ -192,7 +194,7 @@ def _format(path: Path, *, only_check: bool, sorts: bool, drop_orphans: bool) ->
         return False
     output.findings(loaded.warnings, limit=output.SHOWN)
     if not only_check:
-        with output.working(f"writing {path}"):
+        with output.writing(path, loaded.model):
             files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
         output.talk(f"formatted {path}")
     return True

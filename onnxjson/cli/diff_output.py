@@ -71,7 +71,7 @@ def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]
 
 
 def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
-    with output.working(f"comparing {one.name} and {other.name}"):
+    with output.working(f"comparing {one.name} and {other.name}", lambda: output.weight_bytes(one.model, other.model)):
         diff = difference.diff_models(
             one.model,
             other.model,
@@ -153,7 +153,8 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
     from onnxjson.patching.patch_text import write_patch
     from onnxjson.storage.saving import save_file
 
-    with output.working("making the patch"):
+    times = 7 if options.factors else 1
+    with output.working("making the patch", lambda: times * output.weight_bytes(one.model, other.model)):
         patch = diff.patch.with_hashes(one.model, other.model)
         patch = patch.with_factors(one.model) if options.factors and patch else patch
         patch = patch.with_external(one.model, one.path, other.model, other.path)
@@ -161,5 +162,6 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
     if destination is None:
         write_patch(patch, output.stdout().write)
         return
-    save_file(destination, lambda sink: write_patch(patch, sink.write))
+    with output.working(f"writing {destination}"):
+        save_file(destination, lambda sink: write_patch(patch, sink.write))
     output.wrote(destination)

@@ -101,7 +101,7 @@ def edit_command(
     """
     editor = processes.chosen_editor()
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         editing = Editing(path, drop_orphans=drop_orphans)
     addresses = _addresses(editing, selector)
     if resumed is None:

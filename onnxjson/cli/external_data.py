@@ -92,7 +92,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         if os.path.realpath(data_file) == os.path.realpath(place):
             raise click.UsageError(f"{data_file} would be both the model and its data; choose another --data-file")
         threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
-        with output.working(f"writing {data_file}"):
+        with output.working(f"writing {data_file}", writes=lambda: output.weight_bytes(changed)):
             result = external_files.externalize(changed, data_file, threshold=threshold, shard_size=moves.shard_size)
         with ExitStack() as stack:
             for each in result.new_files:
@@ -143,7 +143,7 @@ def _check_size(model: Model, place: Path, form: Format, moves: Moves) -> None:
 def _copy(model: Model, source: Path, place: Path, moves: Moves) -> None:
     if not moves.with_external or place.parent.resolve() == source.parent.resolve():
         return
-    with output.working(f"copying weights to {place.parent}"):
+    with output.working(f"copying weights to {place.parent}", writes=lambda: output.weight_bytes(model)):
         copied = external_files.copy_files(
             model,
             source.parent,

@@ -88,7 +88,7 @@ def find_command(
     """
     paths, wanted, node = _sort_out(words, why, rules)
     code, found = 0, list[_Found]()
-    for path in paths:
+    for path in output.numbered(paths):
         try:
             with output.working(f"searching {path}"):
                 found += _search(path, wanted, node, overlapping=overlapping, tolerance=relative)
@@ -115,7 +115,7 @@ def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -
         raise click.UsageError(f"--fusion is one of {', '.join(FUSIONS)}, not {output.quoted(fusion)}")
     wanted = [rule for rule in read_rules(SHIPPED) if rule.id.startswith(starts)]
     found: list[_Found] = []
-    for path in paths:
+    for path in output.numbered(paths):
         with output.working(f"searching {path}"):
             found += _search(path, wanted, _ALL, overlapping=True, tolerance=TOLERANCE)
     view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))

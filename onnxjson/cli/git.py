@@ -128,9 +128,9 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
     onnxjson git check-inline m.onnx.json --limit 1M
     """
     code = 0
-    for path in paths:
+    for path in output.numbered(paths):
         try:
-            with output.working(f"reading {path}"):
+            with output.reading(path):
                 found = _inline_weights(path, limit)
         except OnnxJsonError as error:
             code = output.leave_or_report(path, error) or code

@@ -47,7 +47,7 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
         sides = [stack.enter_context(open_side(path, bind=True)).model for path in (base, ours, theirs)]
         with output.working("merging"):
             merged = merge(*sides)
-        with output.working(f"writing {destination}"):
+        with output.writing(destination, merged.model):
             save(merged.model, merged.conflicts, destination, files.format_for(destination))
     if merged.is_clean:
         output.wrote(destination)
@@ -121,7 +121,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
     """
     if choice is None:
         raise click.UsageError("choose a side: --ours, --theirs or --base")
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         loaded = files.load(path, bind=False, conflicted=True)
     if not loaded.conflicts:
         raise SelectorError(f"{path} has no conflicts")
@@ -130,7 +130,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
     form = files.format_for(path)
     if form != "json" and not left:
         model = files.bind_digests(model, folder=path.resolve().parent, weights_from=None)
-    with checking.of_failed_writing(path, loaded), output.working(f"writing {path}"):
+    with checking.of_failed_writing(path, loaded), output.writing(path, model):
         save(model, left, path, form, expect=loaded.identity, backup=True)
     left_ids = {conflict.id for conflict in left}
     resolved = headline([conflict for conflict in loaded.conflicts if conflict.id not in left_ids])
@@ -161,7 +161,7 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     if len(paths) not in (1, 4):
         raise click.UsageError("name the file with conflicts, or base, ours, theirs and the file")
     path = paths[-1]
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         resolution = open_session(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
     if resolution.conflicts and output.is_terminal(sys.stdin) and output.is_terminal(sys.stdout):
         importlib.import_module(_SCREEN).resolve(resolution)

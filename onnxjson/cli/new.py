@@ -199,7 +199,7 @@ def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder
     """
     if bool(cuts) == (size is not None):
         raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=output.SHOWN)
     with output.working(f"splitting {path}"):

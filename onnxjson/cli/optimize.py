@@ -167,6 +167,10 @@ class _Change:
             model = files.bind_digests(model, folder=None, weights_from=self.weights_from)
         inside = InternalizedModel(model, path.parent, allow_sparse=self.allow_sparse)
         after = inside.model
+        # A big model is read whole by passes that need values; of a smaller one, each process has copies.
+        stages = len(self.steps) if self.check is not None or self.trace_folder is not None else 0
+        reads = any([step.subject.constants == "files" for step in self.steps])
+        output.tell_memory([inside.model], f"optimizing {path}", copies=int(reads) if inside.is_big else 3 + stages)
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[PassResult] = []
@@ -199,7 +203,7 @@ class _Change:
     def _run(self, model: Model, folder: Path) -> Iterator[PassResult]:
         """Yield the results, showing the pass that is running."""
         everything = self.pipeline.run(model, self.steps, folder)
-        for step in self.steps:
+        for step in output.numbered(self.steps):
             with output.working(f"running {visible(str(step))}"):
                 made = next(everything, None)
             if made is not None:

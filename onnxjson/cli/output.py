@@ -14,6 +14,7 @@ A failure becomes one line on standard error and an exit code.
     73   cannot create               130  interrupted
 """
 
+import functools
 import io
 import itertools
 import os
@@ -22,9 +23,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
 
 import click
 
@@ -187,16 +188,41 @@ def abandon_stdout() -> None:
     os.close(null)
 
 
+class _Work:
+    """What is in progress, the bytes moved when it began, and how many it reads and writes."""
+
+    def __init__(self, text: str, *totals: Callable[[], int] | None) -> None:
+        self.text = line(text)
+        self.before = _moved_bytes()
+        self._count = totals
+
+    @functools.cached_property
+    def totals(self) -> list[int]:
+        """Bytes that will be read and written, about; 0 if that is unknown."""
+        return [0 if count is None else count() for count in self._count]
+
+    def moved(self, size: Callable[[int], str]) -> str:
+        """How much was read and written, of how much."""
+        found = ""
+        for now, then, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
+            if now - then >= _MANY_BYTES:
+                found += f", {size(now - then)}{f' of {size(total)}' if now - then < total else ''} {what}"
+        return found
+
+
 @contextmanager
-def working(text: str) -> Iterator[Callable[[str], None]]:
+def working(
+    text: str, reads: Callable[[], int] | None = None, writes: Callable[[], int] | None = None
+) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    Yields a function that replaces the text; any thread may call it. Within another one, the inner text is shown.
+    `reads` and `writes` count the bytes of all of it. Yields a function that replaces the text; any thread may call it.
+    Within another one, the inner text is shown.
     """
-    current = [line(text)]
+    current = _Work(text, reads, writes)
 
     def update(other: str) -> None:
-        current[0] = line(other)
+        current.text = line(other)
 
     if not is_terminal(sys.stderr) or is_quiet() or os.environ.get("TERM") == "dumb":
         yield update
@@ -215,23 +241,60 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
         _in_progress[:] = [each for each in _in_progress if each is not current]
 
 
-_in_progress: Final[list[list[str]]] = []
-"""The text of each `working`, the inner ones last; one line shows the last."""
+_in_progress: Final[list[_Work]] = []
+"""Each `working`, the inner ones last; one line shows the last."""
+
+_counters: Final[list[str]] = []
+"""Which of several files, passes ... is worked on."""
+
+_Item = TypeVar("_Item")
+
+
+def numbered(items: Sequence[_Item]) -> Iterator[_Item]:
+    """Yield the items; what is in progress meanwhile begins with which of them it is, if they are several."""
+    place = len(_counters)
+    try:
+        for number, item in enumerate(items, 1):
+            _counters[place:] = [f"{number:,} of {len(items):,}: "] if len(items) > 1 else []
+            yield item
+    finally:
+        del _counters[place:]
+
+
+def reading(path: Path) -> AbstractContextManager[Callable[[str], None]]:
+    """Show that a file is read; see `working`."""
+    return working(f"reading {path}", reads=lambda: path.stat().st_size if path.is_file() else 0)
+
+
+def writing(path: Path, model: "Model") -> AbstractContextManager[Callable[[str], None]]:
+    """Show that a model is written; see `working`."""
+    thirds = 3 if path.suffix == ".onnx" else 4  # of base64
+    return working(f"writing {path}", writes=lambda: weight_bytes(model, inside=True) * thirds // 3)
+
+
+def weight_bytes(*models: "Model", inside: bool = False) -> int:
+    """Bytes of the weights of models, or only of those `inside`, not in other files."""
+    from onnxjson.model.tensors import is_external
+    from onnxjson.model.walking import stored_bytes, tensors_of
+
+    tensors = [each for model in models for each in tensors_of(model)]
+    return sum([stored_bytes(each) for each in tensors if not (inside and is_external(each))])
 
 
 def _show_after_a_second(done: threading.Event) -> None:
     from onnxjson.rendering import tables
 
-    started, before = time.monotonic(), _moved_bytes()
+    started = time.monotonic()
     if done.wait(PATIENCE):
         return
     for frame in itertools.cycle("-\\|/"):
         with _drawing:
-            counts = zip(_moved_bytes(), before, ("read", "written"), strict=False)
-            moved = [f", {tables.size(now - then)} {what}" for now, then, what in counts if now - then >= _MANY_BYTES]
-            far = f" ({time.monotonic() - started:.0f} s{''.join(moved)})"
+            work = _in_progress[-1]
+            far = f" ({time.monotonic() - started:.0f} s{work.moved(tables.size)})"
             width = shutil.get_terminal_size().columns - len("- x") - len(far)
-            text = tables.cut(_in_progress[-1][0], width).replace(ELLIPSIS, "~")  # the Linux console has no ellipsis
+            text = tables.cut("".join(_counters) + work.text, width).replace(
+                ELLIPSIS, "~"
+            )  # the Linux console has no ellipsis
             text += far
             _shown[:] = [text]
             sys.stderr.write(f"{_CLEAR}{frame} {text}")
@@ -250,12 +313,11 @@ def _moved_bytes() -> tuple[int, ...]:
         return ()
 
 
-def tell_memory(models: "Sequence[Model]", what: str) -> None:
-    """Warn, before they are run at once, of models whose weights need more memory than the machine has."""
-    from onnxjson.model.walking import stored_bytes, tensors_of
+def tell_memory(models: "Sequence[Model]", what: str, copies: int = 1, *, inside: bool = False) -> None:
+    """Warn, before work with some copies of all weights of models, if these need more memory than the machine has."""
     from onnxjson.rendering import tables
 
-    needed = sum([stored_bytes(tensor) for model in models for tensor in tensors_of(model)])
+    needed = copies * weight_bytes(*models, inside=inside)
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > there:
         warn(f"{what} needs at least {tables.size(needed)} of memory, and this machine has {tables.size(there)}")

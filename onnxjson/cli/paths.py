@@ -100,7 +100,7 @@ def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
             with open_revision(str(path), str(path)) as side:
                 yield side
             return
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         try:
             model = files.load(path, bind=bind).model
         except (MissingInputError, UntrustedError):

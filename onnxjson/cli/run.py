@@ -109,7 +109,7 @@ def run_command(
 def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResult:
     """Run a model; `runs` has the numbers of timed, warm-up and profiled runs by name."""
     input_options = feeding.with_one_size()
-    with output.working(f"reading {path}"):
+    with output.reading(path):
         model = files.load(path).model
         sets = given_sets(model, feeding.inputs) or [DataSet(f"seed {feeding.seed}", {}, {})]
     output.tell_memory([model], f"running {path}")

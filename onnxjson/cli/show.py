@@ -113,8 +113,8 @@ def show_command(
     if dims and not (with_cost or with_shapes or is_page):
         raise click.UsageError("--dim is for --cost, --shapes and pages")
     opened = []
-    for path in paths:
-        with output.working(f"reading {path}"):
+    for path in output.numbered(paths):
+        with output.reading(path):
             opened.append(_open(path, weights_from))
     if is_page:
         with output.working(f"drawing {paths[0]}"):

@@ -106,7 +106,7 @@ def _encoded(
     if (values is None) == (source is None):
         raise click.UsageError("give the values as JSON, - to read them from standard input, or --from FILE")
     if source is not None and (source.suffix in _NUMPY_ENDINGS or ".npz:" in source.name):
-        with output.working(f"reading {source}"):
+        with output.reading(source):
             return from_array(read_array(source), kind, name=name, lossy=lossy)
     if kind is None:
         raise click.UsageError("give the dtype of the values, such as --type float32[2,3] or --type int64")
@@ -179,7 +179,7 @@ def get(
     onnxjson tensor get m.onnx '*' -o weights/
     onnxjson tensor get m.onnx @/graph/node/0/attribute/pads --json
     """
-    with output.working(f"reading {model}"):
+    with output.reading(model):
         loaded = files.load(model, weights_from=weights_from)
     if destination is not None and str(destination) != STDOUT:
         refuse_sources(destination, model, loaded.model, weights_from)

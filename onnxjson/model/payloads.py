@@ -51,8 +51,8 @@ class SourceFile:
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        # Closed explicitly: Python warns about files that it has to close itself.
-        with suppress(AttributeError, OSError):
+        # Closed explicitly: Python prints a warning of files that it has to close itself, and of Ctrl-C meanwhile.
+        with suppress(AttributeError, OSError, KeyboardInterrupt):
             self._file.close()
 
     def fileno(self) -> int:

@@ -3,11 +3,14 @@
 import io
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from numpy import zeros
 
 from onnxjson.cli import output
 from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
+from onnxjson.model.tensors import from_numpy
 
 
 class _Screen(io.StringIO):
@@ -54,6 +57,8 @@ def test_a_line_of_progress_says_how_long_and_how_many_bytes(monkeypatch: pytest
     monkeypatch.setenv("TERM", "xterm")
     with output.working("writing w.data"):
         _wait_for("writing w.data (0 s, 2.0 GB read)", screen)
+    with output.working("writing w.data", reads=lambda: 10**11, writes=lambda: 5):
+        _wait_for("writing w.data (0 s, 2.0 GB of 100.0 GB read)", screen)
     monkeypatch.undo()
     assert len(output._moved_bytes()) in (0, 2)  # Linux counts them
 
@@ -66,5 +71,31 @@ def test_what_needs_more_memory_than_there_is_is_said_before(
     tensor = Tensor(name="w", dims=(1 << 50,), data_type=1, data_location=1, external_data=entries)
     output.tell_memory([Model(graph=Graph(initializer=(tensor,)))], "running m.onnx")
     assert "warning: running m.onnx needs at least 4.5 PB of memory" in capsys.readouterr().err
+    output.tell_memory([Model(graph=Graph(initializer=(from_numpy(zeros(1 << 20)),)))], "optimizing", copies=1 << 30)
+    assert "warning: optimizing needs at least 9.0 PB of memory" in capsys.readouterr().err
     output.tell_memory([Model(graph=Graph())], "running m.onnx")
     assert not capsys.readouterr().err
+
+
+def test_several_files_and_passes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = _Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(output, "PATIENCE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    for name in output.numbered(["a", "b"]):
+        for step in output.numbered(["prune", "onnxsim", "dedup"]):
+            with output.working(f"running {step} on {name}"):
+                _wait_for(f"running {step} on {name}", screen)
+    assert "2 of 2: 3 of 3: running dedup on b" in screen.getvalue()
+    for _ in output.numbered(["a"]):
+        with output.working("running alone"):
+            start = _wait_for("running alone", screen)
+    assert "of 1" not in screen.getvalue()[start - 20 :]
+
+
+def test_a_file_and_weights_are_measured(tmp_path: Path) -> None:
+    model = Model(graph=Graph(initializer=(from_numpy(zeros(300, "float32")),)))
+    (tmp_path / "m.onnx").write_bytes(b"12345")
+    assert output.weight_bytes(model, model) == 2400
+    with output.reading(tmp_path / "m.onnx"), output.writing(tmp_path / "m.onnx.json", model) as update:
+        update("still writing")
