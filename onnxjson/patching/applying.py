@@ -14,7 +14,7 @@ from onnxjson.model.errors import PatchError
 from onnxjson.model.messages import FIELDS, Kind
 from onnxjson.model.payloads import Payload
 from onnxjson.patching import changes as c
-from onnxjson.patching.factors import Factored
+from onnxjson.patching.factors import computed_from
 
 R = TypeVar("R", bound=Record)
 
@@ -27,7 +27,7 @@ def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
         if type(change) is c.Replace:
             if value is not change.old and value != change.old:
                 raise _field_mismatch(type(record), name, change.old, value, address)
-            found[name] = change.new.on(value) if isinstance(change.new, Factored) else change.new
+            found[name] = computed_from(change.new, value)
             continue
         plan = c.plans(type(record))[name]
         if type(change) is c.Members:

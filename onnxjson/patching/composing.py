@@ -9,7 +9,7 @@ from onnxjson.model.errors import PatchError
 from onnxjson.patching import changes as c
 from onnxjson.patching.applying import apply_fields, inapplicable, invert_fields, length_mismatch, mismatch
 from onnxjson.patching.deriving import difference
-from onnxjson.patching.factors import Factored
+from onnxjson.patching.factors import computed_from
 
 R = TypeVar("R", bound=Record)
 
@@ -38,9 +38,7 @@ def _both(plan: c.FieldPlan | None, before: c.Change, after: c.Change, address: 
     if type(before) is c.Replace and type(after) is c.Replace:
         if before.new is not after.old and before.new != after.old:
             raise mismatch(address, after.old, before.new)
-        old, new = before.old, after.new
-        old = old.on(after.old) if isinstance(old, Factored) else old
-        return _replacement(old, new.on(before.new) if isinstance(new, Factored) else new)
+        return _replacement(computed_from(before.old, after.old), computed_from(after.new, before.new))
     if type(before) is c.Replace and type(after) is c.Fields:
         if before.new is None:
             raise inapplicable(address, "there is nothing to change")

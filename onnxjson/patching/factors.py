@@ -4,27 +4,32 @@ The arithmetic has the same result on every machine: in float64, one product and
 of the rank, rounded once at the end. What differs from the exact bytes is stored, so that they return exactly.
 """
 
+import gzip
 import hashlib
+import io
 import zlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import msgspec
 
 from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.model.addresses import attribute_segments
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Tensor
-from onnxjson.model.dtypes import BITS
+from onnxjson.model.dtypes import BITS, DATA_TYPES
 from onnxjson.model.elements import element_count
-from onnxjson.model.errors import DecodeError, PatchError
+from onnxjson.model.errors import DecodeError, LimitError, PatchError
 from onnxjson.model.limits import PATCH_RANK
-from onnxjson.model.payloads import CHUNK, LAZY_FROM, Data, Digest, Payload, even_pieces, pieces, whole
-from onnxjson.model.tensors import needed_bytes
+from onnxjson.model.payloads import LAZY_FROM, Data, Digest, Payload, even_pieces, whole
+from onnxjson.model.tensors import needed_bytes, numpy_dtype
+from onnxjson.model.types import format_data_type, format_tensor_type, parse_tensor_type
 from onnxjson.patching.changes import Fields, Members, Replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FLOATS: Final = {"float32": 1, "float16": 10, "bfloat16": 16}
+FLOATS: Final = [DATA_TYPES[name] for name in ("float32", "float16", "bfloat16")]
 """Dtypes of weights that are stored as factors."""
 
 LEAST_GAIN: Final = 4
@@ -32,59 +37,76 @@ LEAST_GAIN: Final = 4
 
 _DIRECTIONS: Final = PATCH_RANK + 8
 """More directions than singular values make those exact."""
-_BFLOAT16: Final = FLOATS["bfloat16"]
+_GZIP: Final = 31
 _NOISE: Final = 1.2
 """The singular values of rounding errors are at most this multiple of what random matrices have."""
+
+Sign = Literal["+", "-"]
+_Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 Pairs = Callable[[], "Iterator[tuple[NDArray[Any], NDArray[Any]]]"]
 """Function that reads a matrix before and after, in flat pieces of equal size."""
 
 
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a weight is computed from another one, as a patch states it; all bytes are named by their SHA-256."""
+
+    type: str
+    """Dtype, rows and columns, such as ``float16[4096,4096]``."""
+    base: _Sha256
+    left: _Sha256
+    right: _Sha256
+    corrections: _Sha256
+    sign: Sign = "+"
+    """Whether the product is added to the base or subtracted."""
+
+
 class Factored(Payload):
     """The bytes of a weight, computed from `base`, the bytes of another weight, and checked at each use."""
 
-    __slots__ = ("base", "corrections", "data_type", "left", "right", "shape", "sign")
+    __slots__ = ("base", "corrections", "data_type", "left", "right", "shape", "sign", "type")
 
-    def __init__(
-        self,
-        sha256: str,
-        data_type: int,
-        shape: tuple[int, int],
-        base: Data,
-        factors: tuple[Data, Data, Data],
-        sign: int,
-    ) -> None:
-        super().__init__(shape[0] * shape[1] * BITS[data_type] // 8)
+    def __init__(self, sha256: str, type_: str, base: Data | str, factors: Sequence[Data], sign: Sign) -> None:
+        """Prepare the weight of a type; of the base, the SHA-256 is enough. LimitError for factors that do not fit."""
+        self.type = type_
+        self.data_type, shape = parse_tensor_type(type_)
+        rank = len(factors[0]) // (4 * shape[0]) if len(shape) == 2 and all(shape) else 0
+        if self.data_type not in FLOATS or not 1 <= rank <= PATCH_RANK:
+            kinds = ", ".join(map(format_data_type, FLOATS))
+            raise LimitError(f"a weight of factors is a matrix of {kinds}, and its rank is 1 to {PATCH_RANK}")
+        if [len(each) for each in factors[:2]] != [4 * rank * size for size in shape]:
+            raise LimitError(f"the factors do not fit {type_}")
+        super().__init__(shape[0] * shape[1] * BITS[self.data_type] // 8)
         self._sha256 = sha256
-        self.data_type = data_type
         self.shape = shape
-        self.base = base
+        self.base = Digest(base, self.length) if isinstance(base, str) else base
         self.left, self.right, self.corrections = factors
         self.sign = sign
-        """1 if the product is added to the base, -1 if it is subtracted."""
 
-    def on(self, value: Any) -> "Factored":
-        """Return the same weight, computed from the bytes of `value` if these are those of the base."""
-        base = self.base.on(value) if isinstance(self.base, Factored) else self.base
-        if isinstance(base, Digest) and isinstance(value, bytes | Payload) and value == base:
-            base = value
-        return Factored(
-            self.sha256, self.data_type, self.shape, base, (self.left, self.right, self.corrections), self.sign
-        )
+    @property
+    def stated(self) -> Change | None:
+        """What a patch states of it; None if the bytes of its base are known, so that it has its own bytes."""
+        if not isinstance(self.base, Digest):
+            return None
+        base, left, right, corrections = map(sha256_of, (self.base, self.left, self.right, self.corrections))
+        return Change(self.type, base, left, right, corrections, self.sign)
 
     def chunks(self) -> Iterator[bytes]:
         """See `Payload.chunks`; raises DecodeError if the result does not have the declared hash."""
         import numpy
 
-        corrections, found = _Inflated(self.corrections), hashlib.sha256()
-        for computed in self.computed():
-            size = computed.itemsize
-            planes = numpy.frombuffer(corrections.take(computed.nbytes), numpy.uint8).reshape(size, -1)
-            steps = numpy.ascontiguousarray(planes.T).view(computed.dtype).reshape(-1)
-            data = (computed + ((steps >> 1) ^ (0 - (steps & 1)))).tobytes()
-            found.update(data)
-            yield data
-        if found.hexdigest() != self.sha256 or corrections.take(1, exact=False):
+        found = hashlib.sha256()
+        with gzip.open(io.BytesIO(whole(self.corrections))) as corrections:
+            for computed in self.computed():
+                try:
+                    planes = numpy.frombuffer(corrections.read(computed.nbytes), numpy.uint8)
+                    steps = planes.reshape(computed.itemsize, -1).T.copy().view(computed.dtype).reshape(-1)
+                    data = (computed + ((steps >> 1) ^ (0 - (steps & 1)))).tobytes()
+                except (EOFError, OSError, ValueError, zlib.error) as error:
+                    raise DecodeError(f"the corrections of the factors cannot be read: {error}") from error
+                found.update(data)
+                yield data
+        if found.hexdigest() != self.sha256:
             raise DecodeError(f"the factors of the patch do not result in the bytes with the sha256 {self.sha256}")
 
     def computed(self) -> "Iterator[NDArray[Any]]":
@@ -96,90 +118,32 @@ class Factored(Payload):
         right = numpy.frombuffer(whole(self.right), "<f4").reshape(-1, columns)
         if not (numpy.isfinite(left).all() and numpy.isfinite(right).all()):
             raise DecodeError(f"a factor of the bytes with the sha256 {self.sha256} has a number that is not finite")
-        start, word = 0, f"<u{BITS[self.data_type] // 8}"
-        for piece in _blocks(self.base):
-            bits = numpy.frombuffer(piece, word)
-            first, last = start // columns, (start + bits.size - 1) // columns
-            skipped = start - first * columns
-            # Some columns of one row, else whole rows.
-            low, high = (skipped, skipped + bits.size) if first == last else (0, columns)
-            change = numpy.zeros((last + 1 - first, high - low))
-            for each in range(right.shape[0]):
-                change += (left[first : last + 1, each, None].astype(numpy.float64) * self.sign) * right[each, low:high]
-            flat = change.reshape(-1)[skipped - low :][: bits.size]
+        start, dtype = 0, numpy_dtype(self.data_type)
+        for piece in even_pieces(self.base):
+            before = numpy.frombuffer(piece, dtype)
+            rows = slice(start // columns, (start + before.size - 1) // columns + 1)
+            change = numpy.zeros((rows.stop - rows.start, columns))
             with numpy.errstate(all="ignore"):
-                result = _floats(bits, self.data_type) + flat
+                for each in range(right.shape[0]):
+                    change += left[rows, each, None].astype(numpy.float64) * right[each]
+                flat = change.reshape(-1)[start - rows.start * columns :][: before.size]
+                result = before.astype(numpy.float64) + (flat if self.sign == "+" else -flat)
+                result = result.astype(numpy.float32) if self.data_type == FLOATS[2] else result
                 # The bits of a NaN depend on the machine.
-                yield numpy.where(numpy.isnan(result), bits, _rounded(result, self.data_type))
-            start += bits.size
-
-
-class _Inflated:
-    """Compressed bytes, decompressed as far as they are needed."""
-
-    def __init__(self, data: Data) -> None:
-        self._pieces = pieces(data)
-        self._stream = zlib.decompressobj()
-
-    def take(self, count: int, *, exact: bool = True) -> bytes:
-        """Return the next bytes."""
-        found = b""
-        try:
-            while len(found) < count:
-                piece = self._stream.unconsumed_tail or next(self._pieces, b"")
-                part = self._stream.decompress(piece, count - len(found))
-                if not (piece or part) or (self._stream.eof and not part):
-                    break
-                found += part
-        except zlib.error as error:
-            raise DecodeError(f"the corrections of factors cannot be decompressed: {error}") from error
-        if exact and len(found) != count:
-            raise DecodeError("the corrections of factors end too early")
-        return found
-
-
-def _blocks(data: Data) -> Iterator[bytes]:
-    """The bytes in pieces of exactly `CHUNK`, the last one shorter."""
-    rest = b""
-    for piece in even_pieces(data):
-        rest += piece
-        if len(rest) >= CHUNK:
-            yield rest[:CHUNK]
-            rest = rest[CHUNK:]
-    if rest:
-        yield rest
-
-
-def _floats(bits: "NDArray[Any]", data_type: int) -> "NDArray[Any]":
-    """Return elements as float64, from their bits."""
-    import numpy
-
-    if data_type == _BFLOAT16:
-        bits = bits.astype(numpy.uint32) << 16
-    with numpy.errstate(invalid="ignore"):  # signalling NaNs
-        return bits.view(f"<f{bits.itemsize}").astype(numpy.float64)
-
-
-def _rounded(values: "NDArray[Any]", data_type: int) -> "NDArray[Any]":
-    """Return the bits of the nearest elements; bfloat16 is rounded from float32."""
-    import numpy
-
-    if data_type != _BFLOAT16:
-        size = BITS[data_type] // 8
-        return values.astype(f"<f{size}").view(f"<u{size}")
-    wide = values.astype(numpy.float32).view(numpy.uint32)
-    return ((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16).astype("<u2")
+                yield numpy.where(numpy.isnan(result), before, result.astype(dtype)).view(f"<u{dtype.itemsize}")
+            start += before.size
 
 
 def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tuple[Factored, Factored]:
-    """Return `new` computed from `old`, and `old` from `new`; PatchError, with the reason, if that is too big."""
+    """Return `old` computed from `new`, and `new` from `old`; PatchError, with the reason, if that is too big."""
     import numpy
 
+    dtype = numpy_dtype(data_type)
+
     def pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
-        for before, after in zip(_blocks(old), _blocks(new), strict=True):
-            values = [
-                _floats(numpy.frombuffer(each, f"<u{BITS[data_type] // 8}"), data_type) for each in (before, after)
-            ]
+        for before, after in zip(even_pieces(old), even_pieces(new), strict=True):
+            with numpy.errstate(invalid="ignore"):  # signalling NaNs
+                values = [numpy.frombuffer(each, dtype).astype(numpy.float64) for each in (before, after)]
             finite = numpy.isfinite(values[0]) & numpy.isfinite(values[1])
             yield numpy.where(finite, values[0], 0), numpy.where(finite, values[1], 0)
 
@@ -193,9 +157,10 @@ def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tu
     left = (basis @ ours[:, :rank] * root).astype("<f4").tobytes()
     right = (root[:, None] * theirs[:rank]).astype("<f4").tobytes()
     found, most = [], (len(old) + len(new)) // LEAST_GAIN - len(left) - len(right)
-    for goal, base, sign in ((new, old, 1), (old, new, -1)):
-        plain = Factored(sha256_of(goal), data_type, shape, base, (left, right, b""), sign)
-        corrections = _corrections(goal, plain, most)
+    kind = format_tensor_type(data_type, shape) or ""
+    cases: list[tuple[Data, Data, Sign]] = [(old, new, "-"), (new, old, "+")]
+    for goal, base, sign in cases:
+        corrections = _corrections(goal, Factored(sha256_of(goal), kind, base, (left, right, b""), sign), most)
         if corrections is None:
             share = 100 - 100 * rest[rank] / energy if rank < len(rest) and energy else 100
             raise PatchError(
@@ -203,54 +168,62 @@ def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tu
                 f"more than a quarter of the {len(old) + len(new):,} bytes before and after"
             )
         most -= len(corrections)
-        base = Digest(sha256_of(base), len(base))
-        found.append(Factored(plain.sha256, data_type, shape, base, (left, right, corrections), sign))
+        found.append(Factored(sha256_of(goal), kind, sha256_of(base), (left, right, corrections), sign))
     return found[0], found[1]
 
 
-def with_factors(record: Any, fields: Fields, address: str = "") -> tuple[Fields, int]:
-    """Return the changes of a record with those of weights as factors, and how many these are.
+def computed_from(data: Any, value: Any) -> Any:
+    """Return `data`, computed from the bytes of `value` if it is a weight of factors with these as its base."""
+    if not isinstance(data, Factored):
+        return data
+    base = computed_from(data.base, value)
+    base = value if isinstance(base, Digest) and isinstance(value, bytes | Payload) and value == base else base
+    return Factored(data.sha256, data.type, base, (data.left, data.right, data.corrections), data.sign)
+
+
+def with_factors(record: Any, fields: Fields, stored: list[str], address: str = "") -> Fields:
+    """Return the changes of a record with those of weights as factors; add the addresses of these to `stored`.
 
     Raises:
         PatchError: the rank of a change is too high.
     """
-    changes, count = dict(fields.changes), 0
+    changes = dict(fields.changes)
     for name, change in fields.changes.items():
         value, below = getattr(record, name), f"{address}/{name}"
         if isinstance(change, Fields):
-            changes[name], found = with_factors(value, change, below)
-            count += found
+            changes[name] = with_factors(value, change, stored, below)
         elif isinstance(change, Members):
             names = attribute_segments(value) if value and isinstance(value[0], Attribute) else []
-            inner = {}
-            for key, each in change.changes.items():
-                member = value[key if isinstance(key, int) else names.index(key)]
-                inner[key], found = with_factors(member, each, f"{below}/{key}")
-                count += found
+            inner = {
+                key: with_factors(
+                    value[names.index(key) if isinstance(key, str) else key], each, stored, f"{below}/{key}"
+                )
+                for key, each in change.changes.items()
+            }
             changes[name] = Members(change.sequence, change.removed, inner)
         elif isinstance(record, Tensor) and name == "raw_data" and _is_weight(record, change):
             shape = record.dims[0], element_count(record.dims[1:])
             try:
-                new, old = factored(record.data_type or 0, shape, change.old, change.new)
+                changes[name] = Replace(*factored(record.data_type or 0, shape, change.old, change.new))
             except PatchError as error:
                 what = f'the change of "{visible(record.name or "")}" ({len(change.old):,} bytes)'
                 raise PatchError(f"{visible(below, 200)}: {what} cannot be stored as factors: {error}", below) from None
-            changes[name], count = Replace(old, new), count + 1
-    return Fields(changes), count
+            stored.append(below)
+    return Fields(changes)
 
 
 def _is_weight(tensor: Tensor, change: Replace) -> bool:
-    is_long = change.old is not None and len(change.old) >= LAZY_FROM and len(change.old) == needed_bytes(tensor)
-    has_rows = tensor.data_type in FLOATS.values() and len(tensor.dims) > 1
-    return is_long and has_rows and change.new is not None and len(change.new) == len(change.old)
+    lengths = [-1 if each is None else len(each) for each in (change.old, change.new)]
+    has_rows = tensor.data_type in FLOATS and len(tensor.dims) > 1
+    return has_rows and LAZY_FROM <= lengths[0] == lengths[1] == needed_bytes(tensor)
 
 
 def _corrections(goal: Data, plain: Factored, most: int) -> bytes | None:
     """Return the steps from computed elements to the right ones, compressed; None if they exceed `most` bytes."""
     import numpy
 
-    stream, found = zlib.compressobj(), bytearray()
-    for piece, computed in zip(_blocks(goal), plain.computed(), strict=True):
+    stream, found = zlib.compressobj(wbits=_GZIP), bytearray()
+    for piece, computed in zip(even_pieces(goal), plain.computed(), strict=True):
         steps = (numpy.frombuffer(piece, computed.dtype) - computed).view(f"<i{computed.itemsize}")
         folded = (steps << 1) ^ (steps >> (8 * steps.itemsize - 1))
         found += stream.compress(folded.view(numpy.uint8).reshape(-1, steps.itemsize).T.tobytes())

@@ -132,8 +132,9 @@ class Patch(PatchRecord, frozen=True):
             PatchError: the rank of a change is too high, so that factors are not 4 times smaller; or no weight changes.
             WeightsMissingError: only the sha256 of a changed weight is available.
         """
-        root, count = (None, 0) if self.root is None else with_factors(base, self.root)
-        if not count:
+        stored: list[str] = []
+        root = None if self.root is None else with_factors(base, self.root, stored)
+        if not stored:
             raise PatchError(
                 "no change can be stored as factors: float32, float16 and bfloat16 weights of two or more dimensions "
                 "can be that are in both models and in the model itself, not in external data"

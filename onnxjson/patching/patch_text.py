@@ -7,12 +7,12 @@ A patch that is read is untrusted input: it is checked for consistency and again
 a patch that passes can safely be applied, inverted and composed.
 """
 
-import json
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
 import pybase64
 
 from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines
@@ -25,14 +25,13 @@ from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.model import document as d
 from onnxjson.model.display import visible
-from onnxjson.model.dtypes import BITS
-from onnxjson.model.limits import PATCH_RANK
+from onnxjson.model.errors import LimitError
 from onnxjson.model.messages import Field
 from onnxjson.model.payloads import Data, Digest, Payload, SourceFile
-from onnxjson.model.types import TypeSyntaxError, format_tensor_type, parse_tensor_type
+from onnxjson.model.types import TypeSyntaxError
 from onnxjson.patching.building import Builder
 from onnxjson.patching.changes import ExternalFile, ListChange, PatchRecord, Sequence, Set, plans
-from onnxjson.patching.factors import FLOATS, Factored
+from onnxjson.patching.factors import Change, Factored
 from onnxjson.patching.listing import TypedOperation, typed_operations
 from onnxjson.storage.identity import open_source
 
@@ -175,25 +174,18 @@ class PatchWriter(TextWriter):
         """Return the SHA-256 of bytes, and add them to the table if they are available."""
         sha256 = sha256_of(data)
         if not isinstance(data, Digest) and len(data) and sha256 not in self._elsewhere:
-            if isinstance(data, Factored) and isinstance(data.base, Digest):
+            if isinstance(data, Factored) and data.stated:
                 for each in (data.left, data.right, data.corrections):
                     self._put(each)
                 self.table.setdefault(sha256, data)
-            elif sha256 not in self.table or isinstance(self.table[sha256], Factored):
+            elif isinstance(self.table.get(sha256), Factored | None):
                 self.table[sha256] = data
         return sha256.encode()
 
     def _payload(self, item: tuple[str, Data]) -> None:
         sha256, data = item
-        if isinstance(data, Factored) and isinstance(data.base, Digest):
-            factors = [sha256_of(each) for each in (data.left, data.right, data.corrections)]
-            texts = {
-                "type": format_tensor_type(data.data_type, data.shape), "base": data.base.sha256,
-                **dict(zip(_FACTORS, factors, strict=True)),
-            }  # fmt: skip
-            if data.sign < 0:
-                texts["sign"] = "-"
-            self.out.append(b'"%b": %b' % (sha256.encode(), json.dumps(texts).encode()))
+        if isinstance(data, Factored) and (change := data.stated):
+            self.out.append(b'"%b": %b' % (sha256.encode(), msgspec.json.encode(change)))
             return
         self.out.append(b'"%b": {"base64": "' % sha256.encode())
         self.flush()
@@ -219,8 +211,6 @@ def _needs_own_line(value: Any) -> bool:
 _KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
 _OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
 _EXTERNAL_KEYS: Final = ("location", "sha256", "side")
-_FACTORS: Final = ("left", "right", "corrections")
-_FACTORED_KEYS: Final = ("type", "base", *_FACTORS)
 
 P = TypeVar("P", bound=PatchRecord)
 
@@ -326,7 +316,7 @@ def _read_hash(tree: dict[str, Tree], key: str, place: Place, context: Context) 
 
 def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, Data]:
     found: dict[str, Data] = {}
-    factored: list[tuple[str, dict[str, Tree], Place]] = []
+    factored: list[tuple[str, Tree, Place]] = []
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, "an object of payloads by their sha256")
         return found
@@ -353,38 +343,17 @@ def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, D
     return {**found, **{key: data for key, data in weights if data is not None}}
 
 
-def _read_factored(
-    sha256: str, tree: dict[str, Tree], place: Place, context: Context, known: Mapping[str, Data]
-) -> Factored | None:
+def _read_factored(sha256: str, tree: Tree, place: Place, context: Context, known: Mapping[str, Data]) -> Data | None:
     """Read a weight that is computed from another one."""
-    texts = {key: value for key, value in tree.items() if isinstance(value, str)}
-    if {*texts, "sign"} != {*_FACTORED_KEYS, "sign"} or len(texts) != len(tree) or texts.get("sign", "-") != "-":
-        context.wrong_type(tree, place, f'an object with {", ".join(_FACTORED_KEYS)}, and "sign": "-" or no sign')
-        return None
     try:
-        data_type, dims = parse_tensor_type(texts["type"])
-    except TypeSyntaxError as error:
-        context.error(place.at("type"), "bad-type", str(error))
-        return None
-    factors = [known.get(texts[key]) for key in _FACTORS]
-    sizes = [0 if data is None else len(data) for data in factors]
-    rank = sizes[0] // (4 * dims[0]) if len(dims) == 2 and all(dims) else 0
-    if data_type not in FLOATS.values() or not 1 <= rank <= PATCH_RANK:
-        message = f"a weight of factors is a matrix of {', '.join(FLOATS)}, and its rank is 1 to {PATCH_RANK}"
-        context.error(place, "bad-payload", message)
-        return None
-    left, right, corrections = factors
-    if left is None or right is None or corrections is None or sizes[:2] != [4 * rank * dim for dim in dims]:
-        context.error(
-            place, "bad-payload", f"{', '.join(_FACTORS)} are not in the table, or do not fit {texts['type']}"
-        )
-        return None
-    if not SHA256.fullmatch(texts["base"]):
-        context.wrong_type(texts["base"], place.at("base"), "a sha256, 64 digits and letters a to f")
-        return None
-    shape = dims[0], dims[1]
-    base = Digest(texts["base"], shape[0] * shape[1] * BITS[data_type] // 8)
-    return Factored(sha256, data_type, shape, base, (left, right, corrections), -1 if "sign" in texts else 1)
+        change = msgspec.convert(tree, Change)
+        factors = [known[each] for each in (change.left, change.right, change.corrections)]
+        return Factored(sha256, change.type, change.base, factors, change.sign)
+    except KeyError as error:
+        context.error(place, "bad-payload", f"the table does not have {error}", "add it to the payloads")
+    except (msgspec.ValidationError, TypeSyntaxError, LimitError) as error:
+        context.error(place, "bad-payload", visible(str(error), 200))
+    return None
 
 
 def _read_external(tree: Tree, place: Place, context: Context) -> ExternalFile | None:

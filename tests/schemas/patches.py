@@ -75,7 +75,7 @@ def _own_definitions(document: Schema) -> Schema:
                 {
                     "type": {"type": "string", "pattern": r"^ *(float32|float16|bfloat16) *\[ *\d+ *, *\d+ *\] *$"},
                     **dict.fromkeys(("base", "left", "right", "corrections"), _SHA256),
-                    "sign": {"const": "-"},
+                    "sign": {"enum": ["+", "-"]},
                 },
                 required=["type", "base", "left", "right", "corrections"],
             ),
