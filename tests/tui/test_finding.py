@@ -159,6 +159,9 @@ def test_search_takes_a_pattern(tmp_path: Path) -> None:
         await found.type("Add($a, LeakyRelu)")
         assert position(found) == 3
         assert "match 1 of 1" in found.footer
+        await found.press("/")
+        await found.type("Add($a, ")
+        assert "no node matches Add($a, ; pattern:1:9: expected" in found.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 

@@ -114,7 +114,8 @@ def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
 
     def elsewhere(ref: NodeRef | None) -> None:
         if ref is None:
-            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}", "bad")
+            mistake = f"; {what.mistake}" if what.mistake else ""
+            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}{mistake}", "bad")
         elif bench.go(ref.address):
             bench.say(f"{what.shown}: first match in another graph; ctrl+o goes back")
 

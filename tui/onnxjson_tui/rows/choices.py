@@ -105,6 +105,8 @@ class Wanted(NamedTuple):
     text: str
     kind: Literal["text", "pattern", "operator", "match"]
     """A substring of the shown text of a node, a regular expression, an operator, or a pattern of operators."""
+    mistake: str = ""
+    """Why a text that looks like a pattern of operators is none."""
 
     @property
     def shown(self) -> str:
@@ -123,8 +125,8 @@ def wanted(typed: str) -> Wanted:
     if PATTERN.search(typed):
         try:
             parse(typed)
-        except OnnxJsonError:
-            return Wanted(typed, "text")  # perhaps not yet complete
+        except OnnxJsonError as error:
+            return Wanted(typed, "text", str(error))  # perhaps not yet complete
         return Wanted(typed, "match")
     return Wanted(typed, "text")
 
