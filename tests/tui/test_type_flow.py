@@ -32,6 +32,16 @@ def test_the_list_shows_types_and_the_breaking_node_while_a_value_is_typed(tmp_p
     run_small(saved(tmp_path / "m.onnx", model_of(CHAIN)), flow)
 
 
+def test_types_have_the_place_of_numbers(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(*":numbers", "space", *"random", "enter")
+        await until(found, lambda: "numbers of" in found.text)
+        await found.press("e", "enter", *"[0,1,2]")
+        await until(found, lambda: "-> [1,16,64]" in found.text)
+
+    run_small(saved(tmp_path / "m.onnx", model_of(CHAIN)), flow)
+
+
 def test_a_form_shows_the_same_and_nothing_stays_after_it(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press(*":edit-form", "space", *"set-attribute", "enter")

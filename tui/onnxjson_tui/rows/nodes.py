@@ -257,7 +257,9 @@ class NodeLines:
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
         change = places.flow.get(address, ("", False))
         if change[0]:
-            both = columns.name + (columns.output + 1 if columns.output else 0)
+            # The numbers of the node do not hold for the edit, and their place is needed.
+            both = columns.name + (columns.output + 1 if columns.output else 0) + COLUMN * len(titles)
+            titles = []
             output = max(min(cells(change[0]), both - _LEAST_NAME - 1), columns.output)
             columns = columns._replace(output=output, name=max(both - output - 1, 0))
         is_selected, severity = address in places.selected, places.flagged.get(address)
