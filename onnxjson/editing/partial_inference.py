@@ -8,7 +8,6 @@ shapes. A part of 20 nodes of a big model takes 5 ms. `size_conflict` compares w
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +16,16 @@ from msgspec.structs import replace
 from onnxjson.codecs import serde
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
-from onnxjson.editing.type_relations import REMEMBERED, Dims, dims_of, is_complete, may_be_shape, without_shape
+from onnxjson.editing.type_relations import (
+    Dims,
+    dims_of,
+    is_complete,
+    may_be_shape,
+    without_invented_names,
+    without_shape,
+)
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, INVENTED, substitute, with_dimension
+from onnxjson.model.dimensions import IDENTIFIER, substitute, with_dimension
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
     Dimension,
@@ -215,17 +221,8 @@ def _by_address(model: Model) -> dict[str, dict[str, Type]]:
         address = scope.address
         if scope.owner is not None:
             address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)
-        found[address] = {name: _without_invented(each) for name, each in scope.types.items()}
+        found[address] = {name: without_invented_names(each) for name, each in scope.types.items()}
     return found
-
-
-@lru_cache(REMEMBERED)
-def _without_invented(inferred: Type) -> Type:
-    def known(dimension: Dimension) -> Dimension:
-        invented = (dimension.dim_param or "").startswith(INVENTED)
-        return replace(dimension, dim_param=None) if invented else dimension
-
-    return replace_records(inferred, Dimension, known)
 
 
 def _complaints(messages: Iterable[str]) -> dict[str, str]:

@@ -32,7 +32,7 @@ def dims_of(value: Type | None) -> Dims | None:
 @lru_cache(REMEMBERED)
 def refine_type(stated: Type, inferred: Type) -> Type | None:
     """Fill gaps of a stated type with the inferred one; None if they contradict each other."""
-    one, other = tensor_of(stated), tensor_of(inferred)
+    one, other = tensor_of(stated), tensor_of(without_invented_names(inferred))
     if one is None or other is None:
         kinds = [_kind(each) for each in (stated, inferred)]
         return stated if kinds[0] == kinds[1] or not all(kinds) else None
@@ -41,7 +41,7 @@ def refine_type(stated: Type, inferred: Type) -> Type | None:
     shape = one.shape
     if other.shape is not None:
         if shape is None:
-            shape = _without_invented(other.shape)
+            shape = other.shape
         elif len(shape.dim) != len(other.shape.dim):
             return None
         else:
@@ -64,22 +64,20 @@ def _dimension(stated: Dimension, inferred: Dimension) -> Dimension | None:
         return stated
     if inferred.dim_value is not None:
         return replace(stated, dim_value=inferred.dim_value, dim_param=None)
-    if inferred.dim_param and not inferred.dim_param.startswith(INVENTED):
+    if inferred.dim_param:
         return replace(stated, dim_param=inferred.dim_param)
     return stated
 
 
+@lru_cache(REMEMBERED)
 def without_invented_names(inferred: Type) -> Type:
     """Return a type without the dimension names that the shape inference invents."""
-    tensor = inferred.tensor_type
-    if tensor is None or tensor.shape is None:
-        return inferred
-    return with_shape(inferred, _without_invented(tensor.shape))
 
+    def known(dimension: Dimension) -> Dimension:
+        invented = (dimension.dim_param or "").startswith(INVENTED)
+        return replace(dimension, dim_param=None) if invented else dimension
 
-def _without_invented(shape: TensorShape) -> TensorShape:
-    dims = [Dimension() if (each.dim_param or "").startswith(INVENTED) else each for each in shape.dim]
-    return replace(shape, dim=tuple(dims))
+    return replace_records(inferred, Dimension, known)
 
 
 def tensor_of(value: Type) -> TensorType | SparseTensorType | None:

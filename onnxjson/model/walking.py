@@ -59,9 +59,10 @@ def _fertile(members: Sequence[Record], kind: type[Record], barren: dict[int, bo
         if inner:
             is_barren = barren.get(id(inner))
             if is_barren is None:
-                leading = fields_leading_to(type(inner[0]), kind)
+                leading = [name for name, _ in fields_leading_to(type(inner[0]), kind)]
                 is_kind = isinstance(inner[0], kind)
-                is_barren = barren[id(inner)] = not (is_kind or any([_children(each, leading) for each in inner]))
+                has = any([getattr(each, name) for each in inner for name in leading])
+                is_barren = barren[id(inner)] = not (is_kind or has)
             if not is_barren:
                 found.append(member)
     return found
@@ -134,17 +135,6 @@ def _with_updates(record: Record, names: Sequence[str], done: dict[int, Any]) ->
         if new is not value:
             updates[name] = new
     return msgspec.structs.replace(record, **updates) if updates else record
-
-
-def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record]:
-    found: list[Record] = []
-    for name, repeated in fields:
-        value = getattr(record, name)
-        if repeated:
-            found += value
-        elif value is not None:
-            found.append(value)
-    return found
 
 
 def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:

@@ -20,9 +20,6 @@ Pairs = Mapping[str, Listing[tuple[int, int]]]
 
 _NO_PAIRS: Final[Pairs] = {}
 
-_OF_TYPES: Final = 1024
-"""Number of changes of types that are remembered: most values of a model have one of few types."""
-
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
     """Return the changes that turn one record into another of the same message; None if they are equal."""
@@ -33,7 +30,7 @@ def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs
     return _changed_fields(base, target, address, pairs)
 
 
-@lru_cache(_OF_TYPES)
+@lru_cache(1024)  # most values of a model have one of few types
 def _difference_of_types(base: d.Type, target: d.Type) -> Fields | None:
     return _changed_fields(base, target, "", _NO_PAIRS)
 
