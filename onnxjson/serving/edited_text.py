@@ -7,6 +7,8 @@ answers about the text from what can be read of it.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace as replace_field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,7 +26,7 @@ from onnxjson.editing.declaration import Edit
 from onnxjson.editing.names import NameKind, Rename
 from onnxjson.editing.partial_inference import Part
 from onnxjson.model.dimensions import dimension_names
-from onnxjson.model.document import Function, Model, Node, Type, ValueInfo
+from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
@@ -35,6 +37,7 @@ from onnxjson.rendering.node import documentation_fields, documentation_lines, n
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
 from onnxjson.running.checking import of_text, placed, read_text
 from onnxjson.serving.text_names import Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
+from onnxjson.storage import files
 from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
 
@@ -50,6 +53,9 @@ _FIRST_VALUES: Final = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0],
 
 Types = dict[str, dict[str, Type]]
 """Types by address of a graph and name of a value."""
+
+_TEXT_OF_BINARY: Final = ".text.onnx.json"
+"""What the extension for Visual Studio Code adds to the path of a binary model for its text."""
 
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
@@ -75,6 +81,8 @@ class EditedText:
 
     def __init__(self, text: str, path: Path, previous: "EditedText | None" = None, *, is_read: bool = True) -> None:
         self.path = path
+        self.file = path.with_name(path.name.removesuffix(_TEXT_OF_BINARY))
+        """The file of the model: the path, or the binary whose text this is."""
         self._found: list[Finding] = []
         if len(text) > LARGEST:
             message = f"the text has more than {LARGEST >> 20:,} MiB, so the language server does not read it"
@@ -277,7 +285,13 @@ class EditedText:
         home = home or next((each for each in self.index.scopes if each.defines(name)), None)
         if home is None:
             return []
-        view = view_tensor(self.index, value_ref(home, name), self.path.name, Resolver(self.path.parent), most=8)
+        ref = value_ref(home, name)
+        if self.file != self.path and isinstance(ref.tensor, Tensor):
+            with suppress(OnnxJsonError):  # Then only its sha256 is known.
+                alone = Model(graph=Graph(initializer=(ref.tensor,)))
+                bound = files.bind_digests(alone, folder=None, weights_from=self.file).graph
+                ref = replace_field(ref, tensor=bound.initializer[0] if bound else None)
+        view = view_tensor(self.index, ref, self.path.name, Resolver(self.path.parent), most=8)
         return tensor_lines(view, _WIDTH)
 
     def node_written_at(self, offset: int) -> Node:

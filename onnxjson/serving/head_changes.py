@@ -11,9 +11,6 @@ from onnxjson.model.errors import Finding, MissingInputError
 from onnxjson.running.checking import placed
 from onnxjson.serving.edited_text import EditedText
 
-TEXT_OF_BINARY: Final = ".text.onnx.json"
-"""What an editor adds to the path of a binary model for its text."""
-
 _MOST: Final = 1_000
 _GRAPH: Final = "/graph"
 
@@ -26,7 +23,7 @@ def changes_since_head(text: EditedText) -> list[dict[str, object]]:
     """
     if not text.is_valid or text.model is None:
         return []
-    path = text.path.with_name(text.path.name.removesuffix(TEXT_OF_BINARY))
+    path = text.file
     try:
         with open_revision(f"HEAD:./{path.name}", path.parent) as head:
             events = diff(head.loaded.model, text.model).events

@@ -143,7 +143,7 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
 
     found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
     if not text.is_valid and scope is not None:  # What follows a half-typed list is not at its place.
-        found.append(Named(name, "value", 0, 0, ()) for name in islice((*scope.initializers, *scope.inputs), MOST))
+        found.append(Named(name, "value", 0, 0, ()) for name in islice(chain(scope.initializers, scope.inputs), MOST))
     for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[:MOST]:
         detail = None if scope is None else value_type(scope, each.name)
         yield Offer(each.name, "value", visible(detail or "", 80))

@@ -6,6 +6,7 @@ asked at the cursor; what is asked about the whole text waits. Types are inferre
 """
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -125,9 +126,14 @@ class OpenTexts:
         source, version = document.source, document.version
 
         def read() -> EditedText:
+            gc.unfreeze()  # what is left of earlier versions is collected
             text = EditedText(source, path_of_uri(document.uri), known.read, is_read=is_read)
             if not known.ended.is_set() and text.names(known.ended.is_set):
                 _ = text.places, [text.alphabet(graph) for graph in text.defined]
+                if text.index.main is not None:
+                    _ = text.index.main.producers, text.index.main.types
+            if _is_long(document):
+                gc.freeze()  # visiting the names of 40 MB takes more than a second, in which no keystroke is answered
             return text
 
         text = await asyncio.to_thread(read)

@@ -17,7 +17,7 @@ class TypedText(EditedText):
     """
 
     def __init__(self, text: str, read: EditedText, change: Changed) -> None:
-        self.text, self.path, self.model, self.index = text, read.path, read.model, read.index
+        self.text, self.path, self.file, self.model, self.index = text, read.path, read.file, read.model, read.index
         self.is_valid, self.is_other = False, read.is_other
         self._read, self._change = read, change
 

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -339,3 +340,19 @@ def test_changes_since_head_are_found_by_structure(tmp_path: Path) -> None:
         ]
 
     play(tmp_path / "m.onnx.json", session, text)
+
+
+def test_weights_of_a_binary_are_described_in_its_text(tmp_path: Path) -> None:
+    text_of(tmp_path)
+    model = onnx.load(tmp_path / "m.onnx")
+    big = onnx.numpy_helper.from_array(np.arange(200, dtype=np.float32), "big")
+    model.graph.initializer.append(big)
+    onnx.save(model, tmp_path / "m.onnx")
+    text = onnxjson.dumps(onnxjson.load(tmp_path / "m.onnx"), weights="digest")
+
+    async def session(editor: Session) -> None:
+        lines = (await result(editor, "hover", '"big"', 1))["contents"]["value"].splitlines()
+        assert "  maximum  199" in lines
+
+    assert "sha256" in text
+    play(tmp_path / "m.onnx.text.onnx.json", session, text)
