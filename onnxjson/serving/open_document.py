@@ -12,6 +12,10 @@ _UNITS: Final = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("
 """How the protocol names what columns count; the codec, and its bytes of one."""
 
 
+_LONG_LINE: Final = 2_000
+"""Characters of a line from which on its columns are not counted each time."""
+
+
 class Changed(NamedTuple):
     """What differs between an earlier version of a text and this one."""
 
@@ -34,12 +38,13 @@ class OpenDocument(TextDocument):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._starts = _line_starts(self.source)
+        self._extra: np.ndarray[Any, np.dtype[np.int64]] | None = None
         self.changed: Changed | None = None
         """What changed since the version that was read."""
 
     def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
         """Replace a range, or everything."""
-        old, text = self.source, change.text
+        old, text, self._extra = self.source, change.text, None
         if not isinstance(change, types.TextDocumentContentChangePartial):
             self._source, self._starts = text, _line_starts(text)
             before = len(old) if self.changed is None else self.changed.old_end + len(old) - self.changed.new_end
@@ -79,10 +84,26 @@ class OpenDocument(TextDocument):
     def position_at(self, offset: int) -> types.Position:
         """The position of an offset."""
         line = self._line(offset)
-        before = self.source[self._starts[line] : offset]
+        start = int(self._starts[line])
+        if self.source.isascii():
+            return types.Position(line, offset - start)
+        if offset - start > _LONG_LINE:
+            first, last = self._wide().searchsorted([start, offset])
+            return types.Position(line, offset - start + int(last - first))
+        before = self.source[start:offset]
         codec, width = self._codec()
-        units = len(before) if before.isascii() else len(before.encode(codec, "surrogatepass")) // width
-        return types.Position(line, units)
+        return types.Position(line, len(before.encode(codec, "surrogatepass")) // width)
+
+    def _wide(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """The offset of each character with several units of columns, once for each further unit."""
+        if self._extra is None:
+            import numpy as np
+
+            points = np.frombuffer(self.source.encode("utf-32-le", "surrogatepass"), np.uint32)
+            above = {"utf-8": (0x7F, 0x7FF, 0xFFFF), "utf-16-le": (0xFFFF,)}.get(self._codec()[0], ())
+            found = [np.flatnonzero(points > each) for each in above]
+            self._extra = np.sort(np.concatenate([*found, np.zeros(0, np.int64)]))
+        return self._extra
 
     def offset_of(self, line: int, column: int) -> int:
         r"""The offset of a line and column of a finding, from 1; there only \n ends a line. 0 without them."""

@@ -126,8 +126,9 @@ class OfWholeText(Answers):
         found = list[lsp.FoldingRange]()
         for start, end in islice(brackets(text.text), _MOST_TOKENS):
             first, last = (self.texts.position(uri, each).line for each in (start, end))
-            begin_of_line = text.text.rfind("\n", 0, end) + 1
-            last -= not text.text[begin_of_line:end].strip(" \t]}")
+            if last > first:  # what is on one line can be very long
+                begin_of_line = text.text.rfind("\n", 0, end) + 1
+                last -= not text.text[begin_of_line:end].strip(" \t]}")
             if last > first:
                 found.append(lsp.FoldingRange(first, last))
         return found

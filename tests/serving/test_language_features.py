@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
+from lsprotocol import types
 from onnx import TensorProto, helper
+from pygls.workspace import PositionCodec
 
 import onnxjson
 from onnxjson.serving.edited_text import EditedText
+from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.outline import outline
 from tests.serving.test_editing_sessions import Session, play
 from tests.serving.test_language_server import text_of
@@ -92,8 +96,6 @@ def test_outlines_of_very_many_nodes_are_cut() -> None:
 
 
 def type_of_capabilities() -> Any:
-    from lsprotocol import types
-
     return types.TextDocumentClientCapabilities
 
 
@@ -356,3 +358,24 @@ def test_weights_of_a_binary_are_described_in_its_text(tmp_path: Path) -> None:
 
     assert "sha256" in text
     play(tmp_path / "m.onnx.text.onnx.json", session, text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_columns_of_very_long_lines_are_exact(encoding: str) -> None:
+    text = "ab\n" + "x\u00e9\u20ac\U0001f600" * 2_000
+    codec = PositionCodec(types.PositionEncodingKind(encoding))
+    document = OpenDocument("file:///m", text, position_codec=codec)
+    width = {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
+    for offset in (2, 3, 7, 4_000, 7_001, len(text)):
+        before = text[:offset].rpartition("\n")[2]
+        units = len(before.encode("utf-8" if width == 1 else f"{encoding}-le")) // width
+        assert document.position_at(offset) == types.Position(text[:offset].count("\n"), units)
+    counted = document._wide()
+    document.position_at(len(text))
+    assert document._wide() is counted  # once for each version, not for each place
+    document.apply_change(
+        types.TextDocumentContentChangePartial(types.Range(types.Position(1, 0), types.Position(1, 1)), "")
+    )
+    assert document.position_at(7_000) == OpenDocument("file:///m", document.source, position_codec=codec).position_at(
+        7_000
+    )
