@@ -76,6 +76,17 @@ class ComputedSizes:
         self.before.setdefault(scope, {}).setdefault(position, []).append(node)
         return made
 
+    def repeated_at(self, place: NodeInput, axis: int, rank: int, batch: int | None) -> str:
+        """Return the name of the value at a node input, repeated along an axis, which is counted from the end."""
+        scope, position, slot = place
+        name = scope.graph.node[position].input[slot]
+        repeats: list[int | Axis] = [1] * rank
+        repeats[axis] = (BATCH,) if batch is None else batch
+        made = self._fresh(f"{name}_rows")
+        node = Node(op_type="Tile", input=(name, self.shape(repeats)), output=(made,))
+        self.before.setdefault(scope, {}).setdefault(position, []).append(node)
+        return made
+
     def _first(self, name: str, axes: Sequence[int]) -> list[str]:
         ends = self.shape([(BATCH,)] * len(axes))
         return [name, self._constant([0] * len(axes)), ends, self._constant(axes)]

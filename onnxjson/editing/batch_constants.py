@@ -81,6 +81,9 @@ class ConstantChanges:
         for place, shape in requests.shapes.items():
             if computed is not None:
                 self._connect(place, computed.shape([each for each in shape if each is not None]))
+        for place, (axis, rank) in requests.repeated.items():
+            if computed is not None:
+                self._connect(place, computed.repeated_at(place, axis, rank, batch[1]))
         for place, (axis, rank, step) in requests.samples.items():
             if computed is not None:
                 self._connect(place, computed.samples(place, axis, rank, step))

@@ -98,12 +98,13 @@ def _batch_normalized(call: Call) -> Outputs:
     return _samples_first(call)[:1]
 
 
-def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
+def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 0) -> list[Axis]:
     """Return the axes of inputs that are broadcast to one shape.
 
     Args:
         call: the node.
         given: axes, each with the slot of its input; -1 for axes that cannot be stretched.
+        behind: number of axes of the inputs after these.
     """
     rank = max([len(axes) for _, axes in given], default=0)
     result: list[Axis] = []
@@ -120,7 +121,7 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
             if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
                 sizes = [resized(each, "batch") or "of unknown size" for each in (axis, batched[0])]
                 raise BlockedError(f"{OTHER_AXIS}: it is {sizes[0]}, not {sizes[1]}")
-            call.stretch(slot, place, batched[0])
+            call.stretch(slot, place - behind, batched[0])
         result.append(batched[0])
     return result
 
@@ -138,19 +139,10 @@ def _product(one: int, other: int) -> NodeRule:
         if not first or not second:
             raise BlockedError(UNKNOWN_SHAPE)
         call.refuse_mixing([first[-1], second[-2 if len(second) > 1 else 0]])
-        _check_stacks(first[:-2], second[:-2])
-        stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
+        stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])], behind=2)
         return [[*stacks, *first[-2:-1], *(second[-1:] if len(second) > 1 else ())]]
 
     return rule
-
-
-def _check_stacks(first: Axes, second: Axes) -> None:
-    """Raise unless stacks of matrices are compatible as they are: constants cannot get more rows here."""
-    for one, other in ((first, second), (second, first)):
-        for place in range(1, min(len(one), len(other)) + 1):
-            if has_batch(one[-place]) and other[-place] and not has_batch(other[-place]):
-                raise BlockedError(OTHER_AXIS)
 
 
 def _gemm(call: Call) -> Outputs:

@@ -1,5 +1,6 @@
 """Rules for the batch of operators that select elements: parts of axes, and elements at indices; see `batch_rules`."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.editing.batch_axes import (
@@ -14,9 +15,11 @@ from onnxjson.editing.batch_axes import (
     size,
 )
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs
+from onnxjson.model.index import NodeRef
 
 _FAR: Final = 1 << 31
 """Ends of a Slice from this number on mean the end of the axis."""
+_UNPAIRED: Final = "samples and their indices do not match"
 _SELECTS: Final = "it selects some of the samples"
 
 
@@ -78,6 +81,7 @@ def _gather(call: Call) -> Outputs:
         indices = _of_all_samples(call, indices, [size(axes[axis], call.batch) or 0])
     elif not _may_select(call, indices):
         refuse_batch([axes[axis]], _SELECTS)
+        _stretch_counted(call, indices, range(axis, axis + 1))
     return [[*axes[:axis], *indices, *axes[axis + 1 :]]]
 
 
@@ -96,11 +100,12 @@ def _gather_nd(call: Call) -> Outputs:
         raise BlockedError(UNKNOWN_SHAPE)
     chosen = axes[together : together + count]
     if [*map(has_batch, axes[:together])] != [*map(has_batch, indices[:together])]:
-        raise BlockedError("samples and their indices do not match")
+        raise BlockedError(_UNPAIRED)
     if not together and chosen[:1] == ((BATCH,),) and not call.tracer.mixes:
         indices, chosen = _of_all_samples(call, indices, [1] + [0] * (count - 1)), chosen[1:]
     if not _may_select(call, indices):
         refuse_batch(chosen, _SELECTS)
+        _stretch_counted(call, indices, range(together, together + len(chosen)))
     return [[*indices[:-1], *axes[together + count :]]]
 
 
@@ -113,10 +118,69 @@ def _of_all_samples(call: Call, indices: Axes, step: list[int]) -> Axes:
     where = next(iter([*given, *[place for place in range(rank) if not indices[place]]]), rank)
     if where >= rank or (given and indices[where] != (BATCH,)) or len(given) > 1 or not step[0]:
         raise BlockedError("its indices have no axis for the samples")
+    if _own_steps(call, call.node.input[1], {}) == step:
+        return indices
     if any([scope.kind == "function" for scope in call.scope.chain()]):
         raise BlockedError("indices of samples must be computed, which a function cannot do")
     call.tracer.requests.samples[call.place(1)] = (where, len(indices), step)
     return (*indices[:where], (BATCH,), *indices[where + 1 :])
+
+
+def _own_steps(call: Call, name: str, known: dict[str, list[int]]) -> list[int]:
+    """Return by how much the numbers of the samples already change each coordinate of indices.
+
+    Raises:
+        BlockedError: it is not known.
+    """
+    if name not in known:
+        known[name] = [0]
+        if name in call.scope.producers:
+            source = Call(call.tracer, NodeRef(call.scope, call.scope.producers[name][0]))
+            known[name] = _steps_of(source, known)
+    return known[name]
+
+
+def _steps_of(call: Call, known: dict[str, list[int]]) -> list[int]:
+    operator = call.node.op_type or ""
+    if operator == "Range":
+        return [int(any(map(has_batch, call.tracer.axes(call.scope, call.node.output[0]) or ())))]
+    if operator not in _STEPPING:
+        return [0]
+    found = [_own_steps(call, each, known) for each in call.node.input[: _STEPPING[operator]]]
+    if operator == "Concat":
+        return [step for steps in found for step in steps]
+    if operator == "Add":
+        return [sum(each) for each in zip(*found, strict=False)]
+    if operator == "Mul" and any(map(any, found)):
+        factors = {
+            each.value for slot, steps in enumerate(found) if not any(steps) for each in call.elements(slot) or ()
+        }
+        factor = next(iter(factors), None)
+        if len(factors) != 1 or not isinstance(factor, int):
+            raise BlockedError("its indices count the samples in a way that cannot be followed")
+        return [step * factor for step in next(filter(any, found))]
+    return found[0]
+
+
+_STEPPING: Final = {
+    **dict.fromkeys(("Unsqueeze", "Squeeze", "Reshape", "Flatten", "Cast", "Expand", "Identity", "Transpose"), 1),
+    "Add": 2,
+    "Mul": 2,
+    "Concat": None,
+}
+"""Operators through which numbers of samples are followed -> how many inputs."""
+
+
+def _stretch_counted(call: Call, indices: Axes, places: Sequence[int]) -> None:
+    """Give data rows for all samples if indices count the samples, but the data does not have them."""
+    if call.tracer.mixes or not any(map(has_batch, indices)):
+        return
+    axes = call.needed(0)
+    for place, step in zip(places, _own_steps(call, call.node.input[1], {}), strict=False):
+        if step and step != size(axes[place], call.batch):
+            raise BlockedError("its indices count the samples, but its data does not have them")
+        if step:
+            call.give_rows(0, place - len(axes), (BATCH, *axes[place]))
 
 
 def _elements_at(result: int) -> NodeRule:
@@ -127,9 +191,16 @@ def _elements_at(result: int) -> NodeRule:
         axis = call.number("axis", 0) % len(axes)
         if call.tracer.mixes and result == 1 and not has_batch(axes[axis]):
             return [indices]
-        if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
-            raise BlockedError("samples and their indices do not match")
-        return [call.needed(result)]
+        if has_batch(axes[axis]) or has_batch(indices[axis]):
+            raise BlockedError(_UNPAIRED)
+        found = list(call.needed(result))
+        for place, pair in enumerate(zip(axes, indices, strict=True)):
+            if has_batch(pair[0]) != has_batch(pair[1]):
+                if result == 0 or size(pair[0], call.batch) != size(pair[1], call.batch):
+                    raise BlockedError(_UNPAIRED)
+                found[place] = pair[has_batch(pair[1])]
+                call.give_rows(int(has_batch(pair[0])), place - len(axes), found[place])
+        return [found]
 
     return rule
 

@@ -67,6 +67,8 @@ class Requests:
     samples: dict[NodeInput, tuple[int, int, list[int]]] = field(default_factory=dict)
     """Indices that must count the samples, too, by node input: the axis of the samples, the number of axes, and what is
     added for each sample: elements of a sample, or coordinates, of which the first is the sample."""
+    repeated: dict[NodeInput, tuple[int, int]] = field(default_factory=dict)
+    """Node inputs whose value is repeated for each sample -> the axis, counted from the end, and the rank."""
     dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 
@@ -271,7 +273,10 @@ class Call:
                 if elements is not None and known is not None and len(known) == len(elements):
                     source.set_number(shape_at, axis_at % len(elements), new, f"a size of {what}")
                     return
-        raise BlockedError(f"{what} does not follow it")
+        if self.batch != 1:
+            raise BlockedError(f"{what} does not follow it")
+        self.new_size(axis, what)
+        self.tracer.requests.repeated[self.place(slot)] = (axis_at, len(self.needed(slot)))
 
 
 Outputs = Sequence[Sequence[Axis | None] | None]

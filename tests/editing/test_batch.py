@@ -217,6 +217,43 @@ def test_sizes_are_computed_where_no_number_can_follow_a_name(shape: str, body: 
         _require_rows(before, after, samples)
 
 
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize(
+    ("shape", "result", "body"),
+    [
+        # A mask without the batch, of which indices that count the samples select: the mask of DETR.
+        ("1,4,2", "1,4,2", """<int64 zero = {0}, int64 one = {1}, float[1,4] mask = {1,2,3,4}, int64 four = {4},
+         int64[1] last = {1}>
+        { s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) u = Unsqueeze(r, last) p = Mul(u, four)
+          m = Gather(s, one) k = Range(zero, m, one) at = Add(p, k) a = Neg(mask) flat = Flatten <axis = 2> (a)
+          g = Gather(flat, at) y = Add(x, g) }"""),
+        ("1,4,2", "1,4,2", """<int64 zero = {0}, int64 one = {1}, float[1,4] mask = {1,2,3,4}, int64[1] last = {1},
+         int64[2] both = {1,2}, int64[1,1] column = {2}>
+        { s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) u = Unsqueeze(r, last) z = Mul(u, zero)
+          c = Add(z, column) at = Concat <axis = 1> (u, c) a = Neg(mask) g = GatherND(a, at) h = Unsqueeze(g, both)
+          y = Add(x, h) }"""),
+        # Types of tokens at their positions: the embedding of RoBERTa.
+        ("1,4,2", "1,4", """<float[1,8] rows = {1,2,3,4,5,6,7,8}, int64[1] l = {2}>
+        { m = ArgMax <axis = 2, keepdims = 0> (x) a = Neg(rows) g = GatherElements <axis = 1> (a, m)
+          f = ReduceSum <keepdims = 0> (x, l) y = Add(f, g) }"""),
+        # Heads of all samples, with keys and indices that all samples share: the attention of DeBERTa.
+        ("1,4,4", "1,2,2,4", """<int64[3] heads = {2,2,4}, float[1,4,4] keys = {1,2,3,4,5,6,7,8,8,7,6,5,4,3,2,1},
+         int64[3] two = {2,1,1}, int64[4] back = {1,2,2,4}>
+        { h = Reshape(x, heads) a = Neg(keys) b = Tile(a, two) q = MatMul(h, b) y = Reshape(q, back) }"""),
+        ("1,4,4", "1,2,2,2", """<int64[3] heads = {-1,2,4}, int64[2,2,2] at = {0,1,3,2,1,1,2,0},
+         int64[4] back = {1,2,2,2}>
+        { h = Reshape(x, heads) i = Identity(at) q = GatherElements <axis = 2> (h, i) y = Reshape(q, back) }"""),
+    ],
+)  # fmt: skip
+def test_what_all_samples_share_is_repeated_where_it_meets_all_of_them(
+    shape: str, result: str, body: str, size: int | str
+) -> None:
+    before = model_of(f"g (float[{shape}] x) => (float[{result}] y) {body}")
+    after = apply(before, SetBatchSize(size=size))
+    require_valid(after)
+    _require_rows(before, after, 3)
+
+
 def test_heads_of_all_samples_are_stacked_as_attention_of_pytorch_does() -> None:
     before = model_of(
         """g (float[1,6,8] x) => (float[1,6,8] y)
