@@ -93,3 +93,24 @@ def test_weights_in_a_file_of_another_folder_are_not_taken(tmp_path: Path) -> No
     require_weights(mine, here, other)
     with pytest.raises(EditError, match="external file of the other model"):
         require_weights(mine, Side("m.onnx", other, tmp_path / "there" / "m.onnx"), other)
+
+
+def test_lines_at_the_bottom_are_broken_for_another_width(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, EDIT)
+        await found.press("c", "enter")
+        for opened in (finished, panes):
+            await opened(found)
+            await settled(found)
+            wide = found.lines[-8:]
+            await found.pilot.resize_terminal(60, 24)
+            await settled(found)
+            narrow = found.lines[-8:]
+            await found.pilot.press("k", "j")
+            await settled(found)
+            assert found.lines[-8:] == narrow != wide
+            await found.pilot.resize_terminal(80, 24)
+            await settled(found)
+            assert found.lines[-8:] == wide
+
+    run_small(saved(tmp_path / "m.onnx"), flow)

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from msgspec.structs import replace
-from textual import getters
+from textual import events, getters
 from textual.app import ComposeResult
 
 from onnxjson.diffing.events import Event, Member
@@ -137,6 +137,12 @@ class DifferenceScreen(KeyedScreen[Any]):
         if row.kind != "event":
             return "go there"
         return "fold" if row.event in self.shown.opened else "unfold"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Break the lines at the bottom for another width."""
+        super().on_resize(event)
+        if self.compared is not None:
+            self.call_after_refresh(self.show_details)
 
     def show_details(self) -> None:
         """Show details of the row under the cursor."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from textual import getters
+from textual import events, getters
 from textual.app import ComposeResult
 
 from onnxjson.diffing.difference import Diff
@@ -160,6 +160,12 @@ class PanesScreen(KeyedScreen[Result]):
         """Show another row when the cursor rests."""
         if event.lines is self.rows:
             self.after_rest(self.show_details)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Break the lines at the bottom for another width."""
+        super().on_resize(event)
+        if self.panes is not None:
+            self.call_after_refresh(self.show_details)
 
     def show_details(self) -> None:
         """Show the changes of the row under the cursor, and its lines that differ."""
