@@ -1,6 +1,5 @@
 """Where a text in an editor differs from its model in HEAD, by structure."""
 
-from itertools import islice
 from typing import Final
 
 from onnxjson.diffing.difference import diff
@@ -23,9 +22,8 @@ def changes_since_head(text: EditedText) -> list[dict[str, object]]:
     """
     if not text.is_valid or text.model is None:
         return []
-    path = text.file
     try:
-        with open_revision(f"HEAD:./{path.name}", path.parent) as head:
+        with open_revision(f"HEAD:./{text.file.name}", text.file.parent) as head:
             events = diff(head.loaded.model, text.model).events
     except MissingInputError:  # no repository, or the file is not in HEAD
         return []
@@ -38,17 +36,10 @@ def _of_member(text: EditedText, event: Event, member: Member) -> list[Finding]:
     """The changes of one place; names of very many elements at the places of those names."""
     kind = "changed" if member.base and member.target else "added" if member.target else "removed"
     if event.kind == "renamed" and member.target == (_GRAPH,):
-        named = [(each, text.places.get(each.target or "", ())) for each in member.details]
-        return [
-            Finding(severity="warning", code=kind, message=f"was {detail.base}", address=_address(places[0].path))
-            for detail, places in named
-            if places
-        ]
-    were = [f"{each.what} was {each.base}" for each in member.details if each.base is not None]
-    message = "; ".join(were) or f"{event.kind}: {event.pattern}"
-    places = list(islice(member.target, _MOST)) or [_GRAPH]
-    return [Finding(severity="warning", code=kind, message=message, address=each) for each in places]
-
-
-def _address(path: tuple[object, ...]) -> str:
-    return "".join(f"/{part}" for part in path)
+        found = [(f"was {each.base}", "".join(f"/{part}" for part in places[0].path))
+                 for each in member.details if (places := text.places.get(each.target or ""))]  # fmt: skip
+    else:
+        were = [f"{each.what} was {each.base}" for each in member.details if each.base is not None]
+        message = "; ".join(were) or f"{event.kind}: {event.pattern}"
+        found = [(message, each) for each in member.target[:_MOST] or (_GRAPH,)]
+    return [Finding(severity="warning", code=kind, message=message, address=address) for message, address in found]

@@ -193,9 +193,7 @@ def lenses(text: EditedText) -> list[tuple[int, str]]:
 
 def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:
     """Names with a part, of the models in folders; a file that cannot be read has none."""
-    paths = (Path(top, name) for folder in folders for top, inner, names in os.walk(folder)
-             for name in (*_without_hidden(inner), *names) if name.endswith((".onnx.json", ".onnx")))  # fmt: skip
-    for path in islice(paths, _MOST_FILES):
+    for path in islice(_models_in(folders), _MOST_FILES):
         with suppress(OSError, OnnxJsonError):
             status = path.stat()
             found = _symbols_of(path, status.st_mtime_ns, status.st_size) if status.st_size <= LARGEST else ()
@@ -205,10 +203,10 @@ def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInform
                     yield lsp.SymbolInformation(where, visible(name, 200), _SYMBOLS[kind])
 
 
-def _without_hidden(folders: list[str]) -> tuple[str, ...]:
-    """Keep `os.walk` out of hidden folders."""
-    folders[:] = [each for each in folders if not each.startswith(".")]
-    return ()
+def _models_in(folders: Sequence[Path]) -> Iterator[Path]:
+    for top, inner, names in (each for folder in folders for each in os.walk(folder)):
+        inner[:] = [each for each in inner if not each.startswith(".")]
+        yield from (Path(top, name) for name in names if name.endswith((".onnx.json", ".onnx")))
 
 
 @lru_cache(_MOST_FILES)
