@@ -86,7 +86,7 @@ JOBS: Final = (
     Job("7 the batch size", 3, 3, "i3“N”⟨ctrl+s⟩", _shows("undo 1"), "mobile_ts.onnx"),
     Job("8 difference, undo two, redo", 5, 5, "⟨f6⟩⟨f8⟩uu⟨ctrl+r⟩", _shows("undo 1/2", "redone"), begin=_TWO_EDITS),
     Job("9 save as", 2, 2, ":“save-as copy.onnx”⏎", _shows("read back and compared: copy.onnx")),
-    Job("10 run a pass, apply it", 5, 4, "p⏎⏎a", _shows("196 nodes", "undo 1"), "mobile_ts.onnx"),
+    Job("10 run a pass, prove it, apply it", 5, 5, "p⏎⏎pa", _shows("196 nodes", "undo 1"), "mobile_ts.onnx"),
     Job("10 compare with a file", 4, 3, "c1“other.onnx”⏎", _shows("other.onnx", "changes"), "mobile_ts.onnx"),
     Job("11 export the edits", 2, 2, "⟨ctrl+e⟩⏎", _same_elsewhere, begin=_TWO_EDITS),
     Job("12 check, go to the problem", 2, 2, "⟨f5⟩⏎", _at(2), "broken.onnx"),
