@@ -249,7 +249,7 @@ def _times(what: str, goal: float, other: Figures, ours: Figures, *, slowest: bo
     elif other.runs:
         clock = max(run.seconds for run in ours.runs) if slowest else ours.seconds
         cpu = max(run.cpu_seconds for run in ours.runs) if slowest else ours.cpu_seconds
-        beside = f"{other.seconds:.2f} / {clock:.2f} s; {ours.peak_bytes / 1e6:.0f} / {other.peak_bytes / 1e6:.0f} MB"
+        beside = f"{other.seconds:.2f} / {clock:.2f} s; {other.peak_bytes / 1e6:.0f} / {ours.peak_bytes / 1e6:.0f} MB"
         yield Goal(what, goal, other.seconds / clock, other.cpu_seconds / cpu, beside, at_least=True)
 
 
