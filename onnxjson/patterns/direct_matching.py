@@ -5,7 +5,7 @@ are ordered by what produces them. Where both orders fit, the first match counts
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from onnxjson.model.document import Attribute
@@ -70,9 +70,9 @@ class DirectMatcher:
         self._attribute_fits = attribute_fits
         self._is_optional = is_optional
         self._step = step
-        self._producers: dict[Scope, Mapping[str, tuple[int, int]]] = {}
-        self._compiled: dict[tuple[Scope, Call], _Take] = {}
-        self._outputs: dict[tuple[Scope, tuple[Operator, ...], int], dict[str, int]] = {}
+        self._producers = cache(_producers)
+        self._in: Callable[[Scope, Call], _Take] = cache(self._call)
+        self._made = cache(self._outputs)
         self.nodes: list[NodeRef] = []
         """What the latest walk found."""
         self.bindings: Bindings = {}
@@ -93,15 +93,8 @@ class DirectMatcher:
                 if is_match or self.is_open:
                     yield NodeRef(scope, position), is_match
 
-    def _in(self, scope: Scope, call: Call) -> _Take:
-        """Return the walk of a call in one graph."""
-        if (scope, call) not in self._compiled:
-            if scope not in self._producers:
-                self._producers[scope] = _producers(scope)
-            self._compiled[scope, call] = self._call(scope, call)
-        return self._compiled[scope, call]
-
     def _call(self, scope: Scope, call: Call) -> _Take:
+        """Return the walk of a call in one graph."""
         attributes, is_open, attribute_fits = call.attributes, call.is_open, self._attribute_fits
         inputs = None if call.inputs is None else [self._input(scope, each) for each in call.inputs]
         called, output, nodes = call.name, call.output, scope.graph.node
@@ -156,7 +149,7 @@ class DirectMatcher:
         return self._inner(scope, want)
 
     def _bound(self, scope: Scope, want: Bound) -> _Take:
-        wanted, is_constant, literals, producers = want.name, want.is_constant, self._literals, self._producers[scope]
+        wanted, is_constant, literals, producers = want.name, want.is_constant, self._literals, self._producers(scope)
         bind = self.bindings.setdefault
 
         def take(name: str) -> bool:
@@ -183,41 +176,36 @@ class DirectMatcher:
         return find
 
     def _constant(self, scope: Scope) -> _Find:
-        producers, nodes = self._producers[scope], scope.graph.node
+        producers, nodes = self._producers(scope), scope.graph.node
         passing = positions_calling(scope, (Operator("Constant"), Operator("Identity")))
         passed = {name for position in passing for name in nodes[position].output}
         return lambda name: name if name and (name not in producers or name in passed) else None
 
     def _inner(self, scope: Scope, want: Call) -> _Input:
-        at, find = self._in(scope, want), self._made(scope, want).get
+        at, find = self._in(scope, want), self._made(scope, want.operators, want.output).get
         if scope.outer is None:
             return _Input(find, at)
-        producers = self._producers[scope]
+        producers = self._producers(scope)
 
         def find_around(name: str) -> NodeRef | int | None:
             if name in producers:
                 return find(name)
             ref = self._index.producer(scope, name)
-            return ref if ref and self._made(ref.scope, want).get(name) == ref.position else None
+            return ref if ref and self._made(ref.scope, want.operators, want.output).get(name) == ref.position else None
 
         def take(found: NodeRef | int) -> bool:
             return at(found) if isinstance(found, int) else self._in(found.scope, want)(found.position)
 
         return _Input(find_around, take)
 
-    def _made(self, scope: Scope, call: Call) -> dict[str, int]:
+    def _outputs(self, scope: Scope, operators: tuple[Operator, ...], slot: int) -> dict[str, int]:
         """Return the values that may be this output of a call, judged from their nodes alone, with these nodes."""
-        key = scope, call.operators, call.output
-        if key not in self._outputs:
-            if scope not in self._producers:
-                self._producers[scope] = _producers(scope)
-            nodes, producers, slot = scope.graph.node, self._producers[scope], call.output
-            self._outputs[key] = {
-                names[slot]: position
-                for position in positions_calling(scope, call.operators)
-                if len(names := nodes[position].output) > slot and producers.get(names[slot]) == (position, slot)
-            }
-        return self._outputs[key]
+        nodes, producers = scope.graph.node, self._producers(scope)
+        return {
+            names[slot]: position
+            for position in positions_calling(scope, operators)
+            if len(names := nodes[position].output) > slot and producers.get(names[slot]) == (position, slot)
+        }
 
     def _in_any_order(self, inputs: Sequence[_Input]) -> Callable[[Sequence[str]], bool]:
         """Return the walk into the two inputs of a commutative node, in the order that their producers leave."""
