@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Graph, Model, Tensor, Type
+from onnxjson.model.document import Graph, Model, Node, Tensor, Type
 from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPES, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError, LimitError
@@ -230,6 +230,10 @@ class Inputs:
         if data_type in random_values.INDEX_TYPES:
             for side, name in enumerate(each.names):
                 nodes = self._scopes[side].graph.node if name is not None else ()
+                length = _attended_length(name, nodes)
+                if length is not None and past is not None and self.shapes.cache is not None:
+                    new = self.shapes.dimensions.size_of(self.shapes.cache.new, draw.sizes)
+                    return numpy.full(dims, past + (new or 1) + length, numpy_dtype(data_type))
                 role = random_values.role_of(name or "", nodes, self._axis_size(side, draw.sizes))
                 if past is not None and "position" in each.name.lower():
                     places = past + numpy.arange(dims[-1] if dims else 1).reshape(dims[-1:])
@@ -286,6 +290,14 @@ def _bits(declared: Type) -> float:
     inner = innermost(declared)
     data_type = 0 if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type or 0
     return math.inf if data_type == STRING else BITS.get(data_type, 0)
+
+
+def _attended_length(name: str | None, nodes: Sequence[Node]) -> int | None:
+    """Return what GroupQueryAttention adds to past and new tokens for its input with their number; None for others."""
+    for node in nodes:
+        if node.op_type == "GroupQueryAttention" and name and name in node.input[5:7]:
+            return 0 if name in node.input[6:7] else -1
+    return None
 
 
 def _mask(dims: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson import EvaluationError, Model, Tolerance, Verification, verify
-from onnxjson.model.tensors import from_numpy
+from onnxjson.model.document import Tensor
+from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
@@ -342,3 +343,19 @@ def test_a_cache_its_mask_and_positions_fit_each_other(name: str, tmp_path: Path
         other = tmp_path / "other.onnx"
         onnx.save(genai_decoder(scale=1.3), other)
         assert not verify(path, other, dims={"past": 16}).equal
+
+
+def test_lengths_of_attention_that_are_inputs_fit_the_cache(tmp_path: Path) -> None:
+    made = genai_decoder(1)
+    computed = {"tokens", "last", "seqlens_k", "mask_shape", "mask_length", "total"}
+    nodes = [node for node in made.graph.node if node.output[0] not in computed]
+    inputs = [each for each in made.graph.input if each.name != "attention_mask"]
+    inputs.append(helper.make_tensor_value_info("seqlens_k", TensorProto.INT32, ["batch_size"]))
+    inputs.append(helper.make_tensor_value_info("total", TensorProto.INT32, []))
+    graph = helper.make_graph(nodes, "g", inputs, made.graph.output, made.graph.initializer)
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=made.opset_import, ir_version=10), path)
+    found = onnxjson.run(path, dims={"past": 16, "sequence_length": 3})
+    given = found.cases[0].inputs
+    lengths = {name: to_numpy(value).tolist() for name, value in given.items() if isinstance(value, Tensor)}
+    assert (lengths["seqlens_k"], lengths["total"]) == ([18], 19)
