@@ -66,7 +66,7 @@ def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tasks.NodeTime]
 
 _OFF: Final = "off"
 
-_STARTS_SECONDS: Final = 1.5
+_STARTS_SECONDS: Final = 1.0
 """Seconds after which sessions are opened no more: the times of slow starts differ little."""
 
 _BLOCKS: Final = 5
