@@ -5,6 +5,7 @@ model, and `git add` stores all sides with it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,6 +231,15 @@ class ResolutionSession:
     def remaining(self) -> int:
         """Number of conflicts without a choice."""
         return len(self.conflicts) - len(self.choices)
+
+    def sides(self) -> tuple[dict[Choice, Model], Sequence[Conflict]]:
+        """Return the model that each side would make of all conflicts, if it can, and the conflicts in that of ours."""
+        model, conflicts = self._start
+        found: dict[Choice, Model] = {}
+        for side in SIDES:
+            with suppress(ConflictError):
+                found[side] = resolve(model, conflicts, side)[0]
+        return found, conflicts
 
     def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it
         """Resolve a conflict with the value of one side, even if another side was chosen before.

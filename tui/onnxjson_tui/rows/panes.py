@@ -1,6 +1,6 @@
-"""Rows of two models side by side: nodes that correspond share a row, the others have a gap at their side."""
+"""Rows of models side by side: nodes that correspond share a row, models without such a node have a gap."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
@@ -19,15 +19,14 @@ from onnxjson_tui.rows.nodes import NodeRows, node_spans
 NOTHING: Final = -1  # position of a node that a side does not have
 _CONTEXT: Final = 3  # unchanged rows around a change that are not folded
 _LEAST: Final = 4  # unchanged rows that are folded to one
-_GAPS: Final[dict[Glyphs, str]] = {"unicode": "╌", "ascii": "-"}
+GAPS: Final[dict[Glyphs, str]] = {"unicode": "╌", "ascii": "-"}
 
 
 class PaneRow(NamedTuple):
-    """One row: a pair of nodes, one node, a change of something else, a title, or folded rows."""
+    """One row: nodes that correspond, a change of something else, a title, or folded rows."""
 
-    graph: int = NOTHING  # number of the pair of graphs; none for changes of the model
-    left: int = NOTHING
-    right: int = NOTHING
+    graph: int = NOTHING  # number of the graphs that correspond; none for changes of the model
+    nodes: tuple[int, ...] = ()  # by model, the position of the node; empty for other rows
     places: tuple[Place, ...] = ()  # the changes of the row
     text: str = ""
 
@@ -48,7 +47,7 @@ class Panes(NamedTuple):
             sides = [NodeRows(each, range(len(each.graph.node)), glyphs=glyphs) for each in (pair.base, pair.target)]
             assert all([each.widths for each in sides])
             nodes.append((sides[0], sides[1]))
-        return cls(found, _rows(found), nodes, _GAPS[glyphs])
+        return cls(found, _rows(found), nodes, GAPS[glyphs])
 
 
 def _rows(found: Diff) -> list[PaneRow]:
@@ -62,7 +61,7 @@ def _rows(found: Diff) -> list[PaneRow]:
             places: set[Place] = set()
             for side, scope, position in ((0, pair.base, left), (1, pair.target, right)):
                 places |= sides[side].get(f"{scope.address}/node/{position}", set())
-            graphs.append(PaneRow(number, left, right, tuple(sorted(places))))
+            graphs.append(PaneRow(number, (left, right), tuple(sorted(places))))
     known = {place for row in graphs for place in row.places}
     every = ((event, member) for event, each in enumerate(found.events) for member in range(len(each.members)))
     return [*[PaneRow(places=(place,)) for place in every if place not in known], *graphs]
@@ -95,11 +94,11 @@ def _is_changed(row: PaneRow, events: Collection[int]) -> bool:
     return any(event in events for event, _ in row.places)
 
 
-def _folded(rows: Sequence[PaneRow], events: Collection[int]) -> Iterator[PaneRow]:
-    """Yield the rows with long runs of those folded that some events did not change."""
+def folded_rows(rows: Sequence[PaneRow], differs: Callable[[PaneRow], bool]) -> Iterator[PaneRow]:
+    """Yield the rows with long runs of those folded that do not differ."""
     near = bytearray(len(rows))
     for number, row in enumerate(rows):
-        is_changed = _is_changed(row, events)
+        is_changed = differs(row)
         if is_changed or row.text:
             reach = _CONTEXT if is_changed else 0
             start, stop = max(number - reach, 0), min(number + reach + 1, len(rows))
@@ -126,7 +125,7 @@ class PaneRows:
         loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
-        self.rows = list(_folded(rows, loud)) if folded else rows
+        self.rows = list(folded_rows(rows, lambda row: _is_changed(row, loud))) if folded else rows
         self.starts = [
             number
             for number, row in enumerate(self.rows)
@@ -139,11 +138,11 @@ class PaneRows:
 
     def addresses(self, row: PaneRow) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the addresses of what a row shows of each model."""
-        if row.left < 0 and row.right < 0:
+        if not row.nodes:
             member = self.members(row)[0][1] if row.places else Member((), ())
             return member.base, member.target
         pair = self.diff.alignment.graphs[row.graph]
-        sides = (pair.base, row.left), (pair.target, row.right)
+        sides = zip((pair.base, pair.target), row.nodes, strict=True)
         base, target = [(f"{scope.address}/node/{at}",) if at >= 0 else () for scope, at in sides]
         return base, target
 
@@ -156,8 +155,8 @@ class PaneRows:
         """Return the sign between the panes, and the style of changed rows."""
         if not row.places:
             return " ", "plain"
-        if (row.left < 0) != (row.right < 0):
-            return ("+", "added") if row.left < 0 else ("-", "removed")
+        if NOTHING in row.nodes:
+            return ("+", "added") if row.nodes[0] < 0 else ("-", "removed")
         effects = {EFFECTS[event.kind] for event, _ in self.members(row)}
         effect = effects.pop() if len(effects) == 1 else "changed"
         return (SIGNS[effect], effect) if effect in ("quiet", "rewritten") else (SIGNS["changed"], "changed")
@@ -170,25 +169,23 @@ class PaneRows:
         half = (width - 3) // 2
         sign, style = self.style(row)
         middle = Span(f" {sign} ", style)
-        if row.left < 0 and row.right < 0:
+        if not row.nodes:
             event, member = self.members(row)[0]
             texts = [padded(text, half) for text in _texts(event, member, half)]
             return Span(texts[0], style), middle, Span(texts[1], style)
-        left, right = [
-            self._node(row.graph, side, position, half, style) for side, position in enumerate((row.left, row.right))
-        ]
+        sides = zip(self._nodes[row.graph], row.nodes, strict=True)
+        left, right = [node_cell(rows, position, half, style, self._gap) for rows, position in sides]
         return (*left, middle, *right)
 
-    def _node(self, graph: int, side: int, position: int, width: int, style: Style) -> Line:
-        if position < 0:
-            return (Span(self._gap * width, "quiet"),)
-        rows = self._nodes[graph][side]
-        columns = rows.columns(width)
-        name = rows.short_name(position, columns.name) if columns.name else ""
-        spans = (Span(f"{position:>{columns.digits}} "), *node_spans(rows.row(position), name, columns))
-        if style != "plain":
-            return tuple([Span(span.text, style) for span in spans])
-        return spans
+
+def node_cell(rows: NodeRows, position: int, width: int, style: Style, gap: str) -> Line:
+    """Return a node in one column, in the colours of lists or in one style; a gap where a model has no such node."""
+    if position < 0:
+        return (Span(gap * width, "quiet"),)
+    columns = rows.columns(width)
+    name = rows.short_name(position, columns.name) if columns.name else ""
+    spans = (Span(f"{position:>{columns.digits}} "), *node_spans(rows.row(position), name, columns))
+    return spans if style == "plain" else tuple([Span(span.text, style) for span in spans])
 
 
 def _texts(event: Event, member: Member, width: int) -> tuple[str, str]:

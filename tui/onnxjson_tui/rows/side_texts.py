@@ -18,7 +18,7 @@ _MOST_LINES: Final = 2_000  # maximum lines of one side that are compared
 BESIDE: Final = 100  # minimum width for the three sides next to each other
 
 _KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
-_NOTHING: Final = "(nothing here)"
+NOTHING_HERE: Final = "(nothing here)"
 
 Mark = Literal[" ", "-", "+", "~"]
 
@@ -148,6 +148,19 @@ class ConflictRows:
     def __len__(self) -> int:
         return len(self._session.conflicts)
 
+    @property
+    def order(self) -> Sequence[int]:
+        """The numbers of the conflicts in the order of their rows."""
+        return range(len(self))
+
+    def conflict_at(self, row: int) -> int | None:
+        """Return the number of the conflict of a row."""
+        return row if row < len(self) else None
+
+    def row_of(self, conflict: int) -> int:
+        """Return the row of a conflict."""
+        return conflict
+
     def line(self, number: int, width: int) -> Line:
         """Return a mark, the chosen side, and the place."""
         shown = self._session.conflicts[number]
@@ -203,7 +216,7 @@ def _marked_lines(slot: ConflictSlot, side: Choice) -> list[tuple[str, bool]]:
     """Return the lines of a side, each with whether it differs from the base."""
     mine, base = slot.values[side], slot.values["base"]
     if mine is None:
-        return [(_NOTHING, base is not None)]
+        return [(NOTHING_HERE, base is not None)]
     left = len(mine) - _MOST_LINES
     if left > 0:
         mine = (*mine[:_MOST_LINES], f"... and {left:,} more lines")

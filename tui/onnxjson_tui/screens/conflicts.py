@@ -1,5 +1,6 @@
-"""The conflicts of a merge: the list above, the three sides of one below, and keys that choose a side."""
+"""The conflicts of a merge: a list or the models side by side above, the sides of one below, keys that choose."""
 
+from functools import partial
 from typing import ClassVar
 
 from textual import getters
@@ -9,7 +10,8 @@ from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.rendering.tables import Line, Span, shortened
+from onnxjson.rendering.tables import Line, Span, cells, shortened
+from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows, column_width
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
@@ -28,6 +30,10 @@ class ConflictsScreen(KeyedScreen[None]):
         screen_key(("u",), "undo the last choice", "_undo", "undo"),
         screen_key(("x", "delete"), "undo the choice for this conflict", "_forget"),
         screen_key(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
+        screen_key(("N", "[ c", "{"), "previous unresolved conflict", lambda screen, _: screen.to_open(-1)),
+        screen_key(("v",), "the base and both sides next to each other, or the list", "_turn", "side by side"),
+        screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False)),
+        screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
         OTHER_LIST,
         screen_key(("w", "ctrl+s"), "save", "_save", "save"),
         *FIRST_AND_LAST,
@@ -40,6 +46,7 @@ class ConflictsScreen(KeyedScreen[None]):
         super().__init__(terminal)
         self.resolution = resolution
         self._order: list[str] = []  # ids of resolved conflicts, in the order of the choices
+        self._panes: MergePanes | None = None
 
     def body(self) -> ComposeResult:
         """The conflicts, then the three sides."""
@@ -48,23 +55,64 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def on_mount(self) -> None:
         """Show the first conflict."""
-        self.conflicts.styles.height = min(len(self.resolution.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
+        self._show(ConflictRows(self.resolution))
         self.call_after_refresh(self.show_details)
 
     conflicts = getters.query_one("#conflicts", LineList)  # the list of conflicts
     sides = getters.query_one("#sides", LineList)  # the three sides of the conflict under the cursor
 
     @property
+    def rows(self) -> ConflictRows | MergeRows:
+        """The list of conflicts, or the rows of the models."""
+        found = self.conflicts.rows
+        assert isinstance(found, (ConflictRows, MergeRows))
+        return found
+
+    @property
     def here(self) -> ShownConflict | None:
         """The conflict under the cursor."""
-        found = self.resolution.conflicts
-        return found[min(self.conflicts.cursor, len(found) - 1)] if found else None
+        number = self.rows.conflict_at(self.conflicts.cursor)
+        return None if number is None else self.resolution.conflicts[number]
+
+    def _show(self, rows: ConflictRows | MergeRows) -> None:
+        """Show other rows above, with the cursor on the same conflict."""
+        here = self.rows.conflict_at(self.conflicts.cursor)
+        part = 2 if isinstance(rows, ConflictRows) else 3
+        self.conflicts.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
+        self.conflicts.show(rows, rows.row_of(here if here is not None else next(iter(rows.order), 0)))
+        self.draw_bars()
+        self.show_details()
+
+    def _turn(self, arguments: Arguments) -> None:
+        if isinstance(self.rows, MergeRows):
+            self._show(ConflictRows(self.resolution))
+        elif self._panes is not None:
+            self.fold(folded=True)
+        else:
+            work = partial(MergePanes.of, self.resolution, self.terminal.glyphs)
+
+            def aligned(panes: MergePanes) -> None:
+                self._panes = panes
+                self.fold(folded=True)
+
+            self.jobs.start("panes", "aligning the models", work, aligned, holds_keys=True)
+
+    def fold(self, *, folded: bool) -> None:
+        """Show the models side by side, equal rows folded or not."""
+        if self._panes is None:
+            self.say("v shows the models side by side")
+            return
+        self._show(MergeRows(self._panes, self.resolution, folded=folded))
 
     def show_details(self) -> None:
         """Show the three sides of the conflict under the cursor."""
         here = self.here
-        if here is not None and self.is_mounted:
-            width = max(self.sides.size.width - 1, 20)
+        if not self.is_mounted:
+            return
+        width = max(self.sides.size.width - 1, 20)
+        if here is None:
+            self.sides.show(TextRows([(Span("no conflict in this row; n goes to the next one", "quiet"),)]), 0)
+        else:
             self.sides.show(TextRows(place_rows(here, self.resolution.choices.get(here.id), width)), 0)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
@@ -77,8 +125,20 @@ class ConflictsScreen(KeyedScreen[None]):
         resolution = self.resolution
         left = resolution.remaining
         text = f"{counted(left, 'conflict')} of {len(resolution.conflicts):,} left" if left else "no conflict is left"
-        name = shortened(visible(str(resolution.path), 1000), max(self.size.width - len(text) - 6, 10))
-        return (Span(f" {name}", "title"), Span(" *" if resolution.is_changed else "", "changed")), f"{text} "
+        path, changed = visible(str(resolution.path), 1000), Span(" *" if resolution.is_changed else "", "changed")
+        if isinstance(self.rows, MergeRows):
+            column = column_width(self.size.width - 1)
+            ours = Span(f"{'ours':<{column}} ", "title")
+            name = shortened(f"base of {path}", column - len(changed.text))
+            return (
+                Span(f"  {name}", "title"),
+                changed,
+                Span(" " * (column + 1 - cells(name + changed.text))),
+                ours,
+                Span("theirs", "title"),
+            ), f"{left:,} of {len(resolution.conflicts):,} left "
+        name = shortened(path, max(self.size.width - len(text) - 6, 10))
+        return (Span(f" {name}", "title"), changed), f"{text} "
 
     # Keys
 
@@ -95,7 +155,9 @@ class ConflictsScreen(KeyedScreen[None]):
         self._order = [*[each for each in self._order if each != here.id], here.id]
         self._drawn()
         self.say(f"{choice} for {conflict_title(here)}", "good")
-        self._to_next()
+        now = self.here  # another conflict of the same row
+        if now is None or now.id in self.resolution.choices:
+            self.to_open()
 
     def _undo(self, arguments: Arguments) -> None:
         if not self._order:
@@ -117,26 +179,25 @@ class ConflictsScreen(KeyedScreen[None]):
         self._order.remove(key)
         number = next(number for number, each in enumerate(self.resolution.conflicts) if each.id == key)
         self._drawn()
-        self.conflicts.move_to(number)
+        self.conflicts.move_to(self.rows.row_of(number))
         self.say(f"{conflict_title(self.resolution.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:
         self.conflicts.refresh()
         self.show_details()
 
-    def _to_next(self) -> None:
-        """Move the cursor to the next unresolved conflict, wrapping around at the end."""
-        found, here = self.resolution.conflicts, self.conflicts.cursor
-        for step in range(1, len(found)):
-            number = (here + step) % len(found)
-            if found[number].id not in self.resolution.choices:
-                self.conflicts.move_to(number)
-                return
+    def to_open(self, step: int = 1) -> None:
+        """Move the cursor to the next unresolved conflict, or the previous one, wrapping around at the end."""
+        rows, choices, here = self.rows, self.resolution.choices, self.conflicts.cursor
+        found = [rows.row_of(number) for number in rows.order if self.resolution.conflicts[number].id not in choices]
+        ahead = [row for row in found[::step] if (row - here) * step > 0]
+        if found:
+            self.conflicts.move_to((ahead or found[::step])[0])
 
     def _next_conflict(self, arguments: Arguments) -> None:
         if not self.resolution.remaining:
             self.say("no conflict is left; w saves", "good")
-        self._to_next()
+        self.to_open()
 
     async def _save(self, arguments: Arguments) -> None:
         if self.resolution.remaining:
