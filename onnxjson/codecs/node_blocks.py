@@ -36,6 +36,7 @@ from onnxjson.codecs.tensor_text import Weights
 from onnxjson.model.addresses import attribute_segments, escape, parse_address, resolve
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Model, Node, Record
+from onnxjson.model.errors import OnnxJsonError
 
 FORMAT: Final = "onnxjson-nodes/1"
 """The value of the key "format"."""
@@ -138,6 +139,18 @@ def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> d
     context = Context()
     context.has_digests = True
     return read_document(text, lambda tree, context: _read(tree, addresses, context), context, file=file)[0]
+
+
+def canonical_node(text: str, indent: int) -> str | None:
+    """Return the text of one node in canonical form, with weights as they are; None if it is not valid by itself."""
+    try:
+        found = read_blocks(f'{{"format": "{FORMAT}", "/": {text}}}'.encode(), ["/"])["/"]
+    except (OnnxJsonError, UnicodeError):
+        return None
+    parts: list[bytes] = []
+    for block in found:
+        TextWriter(parts.append, Weights("keep", has_digests=True)).node(block.node, indent)
+    return b"".join(parts).decode("utf-8", "surrogatepass") or None
 
 
 def _read(tree: Tree, addresses: Collection[str], context: Context) -> dict[str, tuple[Block, ...]] | None:

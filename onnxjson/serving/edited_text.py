@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from onnxjson.codecs.node_blocks import canonical_node
 from onnxjson.codecs.reading.exact_reader import path_of
 from onnxjson.codecs.reading.tree import Key, parse
 from onnxjson.codecs.text_file import read_bytes
@@ -44,6 +45,9 @@ from onnxjson.storage.external import Resolver
 _WIDTH: Final = 80
 _MOST_STEPS: Final = 20_000
 """Strings and brackets of a node that are read while it is written."""
+
+_NODE_INDENT: Final = 4
+"""Columns before a node of the main graph."""
 
 _MOST_INFERRED: Final = 20_000
 """Nodes of a graph whose types are inferred while it is edited."""
@@ -378,6 +382,27 @@ class EditedText:
     def formatted(self) -> list[Replacement]:
         """The replacements that make the text canonical; none while it is not valid."""
         return self.changed([])
+
+    def formatted_nodes(self, start: int, end: int) -> list[Replacement]:
+        """The replacements that make the nodes of a range canonical, each that is valid in a text that is not."""
+        found: list[Replacement] = []
+        home = self.path_at(start)[0][:3]
+        at, begin = self._before(start) - 1, -1
+        while at >= 0 and self.names()[at].path[:3] == home:
+            at -= 1
+        for first, last, path, _ in islice(self._walk_from(at), _MOST_STEPS):
+            if first > end and begin < 0:
+                break
+            if len(path) != 3 or path[:2] != ("graph", "node"):
+                continue
+            if self.text[first] == "{":
+                begin = first
+            elif self.text[first] == "}" and begin >= 0:
+                text = canonical_node(self.text[begin:last], _NODE_INDENT) if last > start else None
+                if text is not None and text != self.text[begin:last]:
+                    found.append(Replacement(begin, last, text))
+                begin = -1
+        return found
 
     def with_attribute(self, offset: int, name: str) -> list[Replacement]:
         """The replacements that add an attribute to the node at an offset, with a value of its type."""

@@ -60,12 +60,16 @@ class OfWholeText(Answers):
 
     @of_whole
     def formatting(self, text: EditedText, params: Any) -> Any:
-        """The canonical form, as `onnxjson fmt` writes it, of a range too; a text with errors is not changed."""
+        """The canonical form, as `onnxjson fmt` writes it; of a text with errors only the valid nodes of a range."""
         uri = params.text_document.uri
-        found = text.formatted()
-        if (asked := getattr(params, "range", None)) is not None:
-            start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
-            found = [each for each in found if each.start <= end and each.end >= start]
+        asked = getattr(params, "range", None)
+        if asked is None:
+            return self._edits(uri, text.formatted())
+        start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
+        if text.is_valid:
+            found = [each for each in text.formatted() if each.start <= end and each.end >= start]
+        else:
+            found = text.formatted_nodes(start, end)
         return self._edits(uri, found)
 
     @of_whole

@@ -145,6 +145,16 @@ def test_dimensions_are_renamed_and_ranges_formatted(tmp_path: Path) -> None:
         options = {"tabSize": 2, "insertSpaces": True}
         edits = await result(editor, "rangeFormatting", range={"start": start, "end": end}, options=options)
         assert applied(editor, edits) == good.replace('"Relu"', '"Relu" ')
+        # With a mistake elsewhere, the valid nodes of the range are formatted; with one inside, nothing changes.
+        broken = good.replace('"format"', '"fromat"').replace('"Relu"', '"Relu" ').replace('"Abs"', '"Abs" ')
+        for text, expected in (
+            (broken, broken.replace('"Abs" ', '"Abs"')),
+            (broken.replace('"Abs" ', '"Abs" "Abs"'), broken.replace('"Abs" ', '"Abs" "Abs"')),
+        ):
+            editor.replace(text)
+            start, end = (editor.place(editor.text.index('"Abs"') + each) for each in (0, 2))
+            edits = await result(editor, "rangeFormatting", range={"start": start, "end": end}, options=options)
+            assert applied(editor, edits) == expected
 
     play(tmp_path / "layers.onnx.json", session, layers(tmp_path))
 
