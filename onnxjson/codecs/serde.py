@@ -19,7 +19,7 @@ from onnxjson.model.payloads import LAZY_FROM, Data, SourceFile, whole
 if TYPE_CHECKING:
     import onnx
 
-_READ_BY_PROTOBUF: Final = range(8 << 20, 64 << 20)
+_READ_BY_PROTOBUF: Final = range(8 << 20, 24 << 20)
 """Sizes of files that protobuf reads faster than `parse`: it takes 0.15 s to load, and copies all weights."""
 
 

@@ -108,10 +108,10 @@ def test_the_limit_of_time_includes_the_making_of_values(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    inputs(tmp_path, 3_000)
+    inputs(tmp_path, 20_000)
     result = run(*command, "--timeout", "0.1")
     assert result.exit_code == 71
-    assert "random values for 3,000 inputs exceed the time limit (--timeout)" in result.stderr
+    assert "random values for 20,000 inputs exceed the time limit (--timeout)" in result.stderr
 
 
 def test_many_inputs_run_in_a_time_that_grows_with_their_number(
