@@ -77,7 +77,7 @@ LIMITS: dict[str, tuple[Callable[[], None], str, int, str]] = {
     "nodes after calls, in a run": (expanding, "run a.onnx", 76, "20,000 (--max-nodes); `onnxjson rewrite inline"),
     "nodes after calls, in an analysis": (expanding, "rewrite infer-shapes a.onnx -o out.onnx", 76, "(--max-nodes)"),
     "memory that a run allocates": (lambda: expansion(HERE, 30), "run a.onnx", 76, "--memory"),
-    "seconds of a run": (lambda: inputs(HERE, 3_000), "run a.onnx --timeout 0.1", 71, "--timeout"),
+    "seconds of a run": (lambda: inputs(HERE, 20_000), "run a.onnx --timeout 0.1", 71, "--timeout"),
     "bytes of a random input": (huge, "run a.onnx", 65, "--dim"),
     "holes of a data file": (outside("w.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--allow-sparse"),
     "links to a data file": (outside("link.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--trust-links"),
