@@ -154,7 +154,7 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
     from onnxjson.storage.saving import save_file
 
     times = 7 if options.factors else 1
-    with output.working("making the patch", lambda: times * output.weight_bytes(one.model, other.model)):
+    with output.working("creating the patch", lambda: times * output.weight_bytes(one.model, other.model)):
         patch = diff.patch.with_hashes(one.model, other.model)
         patch = patch.with_factors(one.model) if options.factors and patch else patch
         patch = patch.with_external(one.model, one.path, other.model, other.path)

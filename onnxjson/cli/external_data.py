@@ -111,7 +111,7 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
             stay = "tensor stays" if result.left == 1 else "tensors stay"
             output.talk(f"{result.left:,} big {stay} in the model: the data are not raw bytes of its type and shape")
         if outside := sum([is_external(tensor) for tensor in tensors_of(changed)]):
-            output.talk(f"{output.counted(outside, 'constant')} in other files already; --internalize moves them, too")
+            output.talk(f"{output.counted(outside, 'constant')} already in other files; --internalize moves them too")
     if not moves.with_external:
         for location in external_files.left_behind(changed, source, place):
             output.warn(

@@ -167,7 +167,7 @@ class _Change:
             model = files.bind_digests(model, folder=None, weights_from=self.weights_from)
         inside = InternalizedModel(model, path.parent, allow_sparse=self.allow_sparse)
         after = inside.model
-        # A big model is read whole by passes that need values; of a smaller one, each process has copies.
+        # Passes that need values read a big model completely; a smaller model is copied to each process.
         stages = len(self.steps) if self.check is not None or self.trace_folder is not None else 0
         reads = any([step.subject.constants == "files" for step in self.steps])
         output.tell_memory([inside.model], f"optimizing {path}", copies=int(reads) if inside.is_big else 3 + stages)

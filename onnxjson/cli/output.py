@@ -189,7 +189,7 @@ def abandon_stdout() -> None:
 
 
 class _Work:
-    """What is in progress, the bytes moved when it began, and how many it reads and writes."""
+    """Work in progress, the bytes moved before it began, and the bytes that it will read and write."""
 
     def __init__(self, text: str, *totals: Callable[[], int] | None) -> None:
         self.text = line(text)
@@ -198,11 +198,11 @@ class _Work:
 
     @functools.cached_property
     def totals(self) -> list[int]:
-        """Bytes that will be read and written, about; 0 if that is unknown."""
+        """Approximate bytes that will be read and written; 0 if unknown."""
         return [0 if count is None else count() for count in self._count]
 
     def moved(self, size: Callable[[int], str]) -> str:
-        """How much was read and written, of how much."""
+        """Return the bytes read and written so far, with the totals."""
         found = ""
         for now, then, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
             if now - then >= _MANY_BYTES:
@@ -216,8 +216,8 @@ def working(
 ) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    `reads` and `writes` count the bytes of all of it. Yields a function that replaces the text; any thread may call it.
-    Within another one, the inner text is shown.
+    `reads` and `writes` return the total bytes. Yields a function that replaces the text; any thread may call it. Of
+    nested calls, the innermost text is shown.
     """
     current = _Work(text, reads, writes)
 
@@ -242,16 +242,16 @@ def working(
 
 
 _in_progress: Final[list[_Work]] = []
-"""Each `working`, the inner ones last; one line shows the last."""
+"""Work in progress, innermost last; the last one is shown."""
 
 _counters: Final[list[str]] = []
-"""Which of several files, passes ... is worked on."""
+"""Prefixes with the number of the current file, pass and so on."""
 
 _Item = TypeVar("_Item")
 
 
 def numbered(items: Sequence[_Item]) -> Iterator[_Item]:
-    """Yield the items; what is in progress meanwhile begins with which of them it is, if they are several."""
+    """Yield the items; if there are several, the text of work in progress begins with the number of the item."""
     place = len(_counters)
     try:
         for number, item in enumerate(items, 1):
@@ -273,7 +273,7 @@ def writing(path: Path, model: "Model") -> AbstractContextManager[Callable[[str]
 
 
 def weight_bytes(*models: "Model", inside: bool = False) -> int:
-    """Bytes of the weights of models, or only of those `inside`, not in other files."""
+    """Return the bytes of the weights of models; with `inside`, without those in other files."""
     from onnxjson.model.tensors import is_external
     from onnxjson.model.walking import stored_bytes, tensors_of
 
@@ -314,7 +314,7 @@ def _moved_bytes() -> tuple[int, ...]:
 
 
 def tell_memory(models: "Sequence[Model]", what: str, copies: int = 1, *, inside: bool = False) -> None:
-    """Warn, before work with some copies of all weights of models, if these need more memory than the machine has."""
+    """Warn if a number of copies of the weights of models needs more memory than the machine has."""
     from onnxjson.rendering import tables
 
     needed = copies * weight_bytes(*models, inside=inside)

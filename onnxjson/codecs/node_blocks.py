@@ -142,7 +142,7 @@ def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> d
 
 
 def canonical_node(text: str, indent: int) -> str | None:
-    """Return the text of one node in canonical form, with weights as they are; None if it is not valid by itself."""
+    """Return the text of one node in canonical form, with unchanged weights; None if it is not valid by itself."""
     try:
         found = read_blocks(f'{{"format": "{FORMAT}", "/": {text}}}'.encode(), ["/"])["/"]
     except (OnnxJsonError, UnicodeError):

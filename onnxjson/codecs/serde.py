@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import onnx
 
 _READ_BY_PROTOBUF: Final = range(8 << 20, 24 << 20)
-"""Sizes of files that protobuf reads faster than `parse`: it takes 0.15 s to load, and copies all weights."""
+"""Sizes of files that protobuf reads faster than `parse`: protobuf needs 0.15 s to load, and copies all weights."""
 
 
 class Parsed(NamedTuple):
@@ -50,7 +50,7 @@ def parse(data: Buffer, source: SourceFile | None = None) -> Parsed:
 
 
 def require_readable(data: Buffer, source: SourceFile) -> None:
-    """Raise as `parse` does unless the bytes of a file are those of a model; protobuf checks it where it is faster."""
+    """Raise as `parse` does unless a file contains a model; protobuf checks that if it is faster."""
     if len(data) in _READ_BY_PROTOBUF:
         from google.protobuf.message import DecodeError
         from onnx import ModelProto

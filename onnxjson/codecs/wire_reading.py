@@ -29,7 +29,7 @@ _SHALLOW: Final = 128
 """A type of this many bytes has at most half as many levels, so above `_SHALLOW` / 4 levels it never nests too deep."""
 
 _MOST_SHARED: Final = 1 << 26
-"""Maximum bytes of a main graph that is compared with others: of more, the digest takes longer than it may save."""
+"""Maximum bytes of a main graph that is compared with others; computing the digest of a bigger one costs too much."""
 
 _shared_graphs: ContextVar[dict[bytes, d.Graph] | None] = ContextVar("shared_graphs", default=None)
 """Main graphs by their digests, within `sharing_graphs`."""
@@ -37,7 +37,7 @@ _shared_graphs: ContextVar[dict[bytes, d.Graph] | None] = ContextVar("shared_gra
 
 @contextmanager
 def sharing_graphs() -> Iterator[None]:
-    """Read main graphs of equal bytes as one object, which stays in the file that was read first."""
+    """Read main graphs with the same bytes as one object; its weights are read from the first file."""
     token = _shared_graphs.set({})
     try:
         yield
@@ -67,7 +67,7 @@ class WireReader(GenericReader):
             self._frequent[d.Graph] = partial(self._graph, graphs)
 
     def _graph(self, known: dict[bytes, d.Graph], position: int, end: int, depth: int) -> d.Graph:
-        """Read a graph; main graphs of equal bytes become one object."""
+        """Read a graph; main graphs with the same bytes become one object."""
         if depth > 1 or end - position > _MOST_SHARED:
             graph: d.Graph = self.message(d.Graph, position, end, depth)
             return graph

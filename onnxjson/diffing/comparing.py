@@ -197,7 +197,7 @@ class GraphComparison:
 
     @cached_property
     def near_consumers(self) -> list[dict[str, set[int | None]]]:
-        """By side, what consumes the values in `cuts` and the inputs of unmatched nodes; None for an output."""
+        """Consumers of the values in `cuts` and of the inputs of unmatched nodes, by side; None for a graph output."""
         found = []
         for side, scope in enumerate(self.scopes):
             names = {name for position in self.unmatched[side] for name in self.consumed(side, position)}

@@ -249,7 +249,7 @@ def diff_models(
 
 
 def _have_same_graphs(base: Model, target: Model) -> bool:
-    """Whether two models share their graph, and differ in descriptions of the whole at most."""
+    """Whether two models share their graph, and differ at most in the description of the model."""
     descriptions = {name: getattr(target, name) for name in (*INFO, "doc_string", "metadata_props")}
     return base.graph is target.graph and msgspec.structs.replace(base, **descriptions) == target
 

@@ -117,7 +117,7 @@ Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
 
 THROUGH_SCALES: Final = "through the scales"
 RANK: Final = "rank of the change"
-"""Details that state a change of weights in their own terms; they come first, and reports omit them last."""
+"""Details specific to weights; they come first, and reports omit them last."""
 
 
 class Detail(msgspec.Struct, frozen=True):

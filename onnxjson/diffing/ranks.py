@@ -1,4 +1,4 @@
-"""The rank of a change of a matrix: how many of its singular values explain it, as after training of adapters."""
+"""Rank of the change of a matrix: the number of singular values that explain it, such as for a trained adapter."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ def rank_details(shape: tuple[int, ...], pairs: Pairs) -> list[Detail]:
     enough = numpy.flatnonzero(shares[:PATCH_RANK] >= _SHARE)
     rank = int(enough[0]) + 1 if enough.size else min(PATCH_RANK, len(small))
     share = float(shares[rank - 1])
-    percent = 100.0 if share > 1 - 1e-9 else int(share * 1e4) / 100  # rounded down, so that only all is 100
+    percent = 100.0 if share > 1 - 1e-9 else int(share * 1e4) / 100  # rounded down, so that 100 means all
     words = "explains" if enough.size else "explains at least"
     cost = f"read twice, {4e-9 * rows * columns * len(small):.2g} GFLOP"
     return [Detail(RANK, None, f"{rank} {words} {percent:.4g} % ({cost})")]

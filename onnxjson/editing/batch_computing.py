@@ -77,7 +77,7 @@ class ComputedSizes:
         return made
 
     def repeated_at(self, place: NodeInput, axis: int, rank: int, batch: int | None) -> str:
-        """Return the name of the value at a node input, repeated along an axis, which is counted from the end."""
+        """Return the name of a node input that is repeated along an axis; the axis is counted from the end."""
         scope, position, slot = place
         name = scope.graph.node[position].input[slot]
         repeats: list[int | Axis] = [1] * rank

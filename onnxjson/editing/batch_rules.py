@@ -104,7 +104,7 @@ def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 
     Args:
         call: the node.
         given: axes, each with the slot of its input; -1 for axes that cannot be stretched.
-        behind: number of axes of the inputs after these.
+        behind: number of input axes after these.
     """
     rank = max([len(axes) for _, axes in given], default=0)
     result: list[Axis] = []

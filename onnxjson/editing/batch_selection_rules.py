@@ -127,10 +127,10 @@ def _of_all_samples(call: Call, indices: Axes, step: list[int]) -> Axes:
 
 
 def _own_steps(call: Call, name: str, known: dict[str, list[int]]) -> list[int]:
-    """Return by how much the numbers of the samples already change each coordinate of indices.
+    """Return the step from one sample to the next in each coordinate of indices.
 
     Raises:
-        BlockedError: it is not known.
+        BlockedError: a step is unknown.
     """
     if name not in known:
         known[name] = [0]
@@ -168,11 +168,11 @@ _STEPPING: Final = {
     "Mul": 2,
     "Concat": None,
 }
-"""Operators through which numbers of samples are followed -> how many inputs."""
+"""Operators through which sample numbers are followed -> number of inputs to follow."""
 
 
 def _stretch_counted(call: Call, indices: Axes, places: Sequence[int]) -> None:
-    """Give data rows for all samples if indices count the samples, but the data does not have them."""
+    """Add rows for all samples to the data if the indices count the samples but the data lacks them."""
     if call.tracer.mixes or not any(map(has_batch, indices)):
         return
     axes = call.needed(0)

@@ -68,7 +68,7 @@ class Requests:
     """Indices that must count the samples, too, by node input: the axis of the samples, the number of axes, and what is
     added for each sample: elements of a sample, or coordinates, of which the first is the sample."""
     repeated: dict[NodeInput, tuple[int, int]] = field(default_factory=dict)
-    """Node inputs whose value is repeated for each sample -> the axis, counted from the end, and the rank."""
+    """Node inputs whose value is repeated for each sample -> axis, counted from the end, and rank."""
     dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 

@@ -55,7 +55,7 @@ _HARMLESS: Final = re.compile("Data for input [0-9]+ already exists")
 """A message of the strict inference about subgraphs that are inferred twice."""
 
 _COMPARED: Final = ("Reshape", "Gemm", "Conv", "LSTM", "GRU", "RNN")
-"""Operators of `size_conflict`."""
+"""Operators that `size_conflict` checks."""
 
 Values = Mapping[str, Mapping[str, Type]]
 """Types by address of a graph and name of a value."""

@@ -51,7 +51,7 @@ class Corrected(NamedTuple):
 
 
 def correct_types(before: Model, index: Index, folder: Path | None) -> Corrected:
-    """Return the model of an index with the types that follow from its difference to `before`.
+    """Return the model of an index, with types corrected where they follow from its difference from `before`.
 
     Raises:
         EditError, UntrustedError: see `Part.infer`.

@@ -11,7 +11,7 @@ from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.walking import replace_records
 
 REMEMBERED: Final = 1024
-"""Number of types of which results are remembered: most values of a model have one of few types."""
+"""Number of types whose results are cached: most values of a model have one of a few types."""
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a value that may be a shape."""
@@ -104,7 +104,7 @@ def is_complete(known: Type) -> bool:
 
 @lru_cache(REMEMBERED)
 def has_sizes(known: Type) -> bool:
-    """Whether a type is that of a tensor, with a size for each dimension."""
+    """Whether a type is a tensor type with a size for each dimension."""
     dims = dims_of(known)
     return is_complete(known) and dims is not None and all([isinstance(each, int) for each in dims])
 

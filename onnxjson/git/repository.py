@@ -50,7 +50,7 @@ def open_revision(spec: str, folder: Path | None = None) -> Iterator[Checkout]:
 
     Args:
         spec: ``REV:path``, ``:path`` or ``:N:path``, paths as git reads them.
-        folder: where git reads them; by default the working directory.
+        folder: where git runs; by default the working directory.
 
     Raises:
         MissingInputError: git, the repository, the revision or the path is missing, or Git LFS did not fetch the file.

@@ -233,7 +233,7 @@ class ResolutionSession:
         return len(self.conflicts) - len(self.choices)
 
     def sides(self) -> tuple[dict[Choice, Model], Sequence[Conflict]]:
-        """Return the model that each side would make of all conflicts, if it can, and the conflicts in that of ours."""
+        """Return the model with all conflicts resolved by each side, where that is possible, and all conflicts."""
         model, conflicts = self._start
         found: dict[Choice, Model] = {}
         for side in SIDES:

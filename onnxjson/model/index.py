@@ -210,7 +210,7 @@ class Index:
         return tuple([Use(user, *place) for user in users for place in user.uses(name)])
 
     def consuming_nodes(self, scope: Scope, name: str) -> list[int | None]:
-        """Return the positions of the nodes of `scope` that consume a value of it, themselves or in a subgraph.
+        """Return the positions of the nodes in `scope` that consume one of its values, directly or in a subgraph.
 
         None represents an output of the graph; one position may appear several times.
         """

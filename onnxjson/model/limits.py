@@ -61,7 +61,7 @@ EXPRESSED_EDITS: Final = 1000
 """Edits of a script that is derived from two models."""
 
 PATCH_RANK: Final = 64
-"""Rank of the change of a weight that a patch stores as factors."""
+"""Maximum rank of the change of a weight that a patch stores as factors, and that `diff` reports."""
 
 CONFLICT_TEXT_BYTES: Final = 512 << 20
 """Bytes of a text that contains both sides of merge conflicts."""
@@ -88,10 +88,10 @@ EXPANDED_RUN_NODES: Final = 20_000
 """The same for a run: the time that onnxruntime needs to replace calls grows with the square of their number."""
 
 ANALYSIS_SECONDS: Final = 30.0
-"""Seconds of an analysis by onnx: its checker, inference of shapes, converter of versions or inliner."""
+"""Maximum seconds of an analysis by onnx: checker, shape inference, version converter or inliner."""
 
 ANALYSIS_PROCESSOR_SECONDS: Final = 20
-"""The same in seconds of processor time."""
+"""Maximum seconds of processor time of such an analysis."""
 
 ANALYSIS_BYTES: Final = 2 << 30
-"""Bytes of address space of an analysis by onnx, more for a model of over a quarter of them."""
+"""Maximum bytes of address space of such an analysis; for bigger models, 4 times the size of the model."""

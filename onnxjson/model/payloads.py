@@ -51,7 +51,7 @@ class SourceFile:
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        # Closed explicitly: Python prints a warning of files that it has to close itself, and of Ctrl-C meanwhile.
+        # Closed explicitly: Python prints a warning if it has to close a file itself, and for Ctrl-C while it does so.
         with suppress(AttributeError, OSError, KeyboardInterrupt):
             self._file.close()
 

@@ -152,7 +152,7 @@ class Scope:
 
     @cached_property
     def callers(self) -> "dict[str | None, array[int]]":
-        """Nodes: name of the operator that they call, in any domain -> their positions."""
+        """Name of an operator, in any domain -> positions of the nodes that call it."""
         callers: defaultdict[str | None, list[int]] = defaultdict(list)
         for position, node in enumerate(self.graph.node):
             callers[node.op_type].append(position)
@@ -220,7 +220,7 @@ class Scope:
             assert table is not None
 
     def take_over(self, before: "Scope") -> None:
-        """Reuse the tables of another scope that depend only on records which both graphs share."""
+        """Reuse the tables of another scope that depend only on records shared by both graphs."""
         known = vars(before)
         unlike: set[str] = {"consumers"}  # which `follow` changes in place
         tables = {("node",): ("producers",), **_NAMES_BY_FIELDS}

@@ -100,7 +100,7 @@ def replace_records(
 
 
 def _inner(current: Record | tuple[Record, ...], kinds: tuple[type[Record], ...], shared: bool) -> Sequence[Any]:
-    """Return what a record has that can lead to records of some kinds; of a list of other records, what these have."""
+    """Return the members of a record, or of the records in a list, that can contain records of some kinds."""
     members = (current,) if isinstance(current, Record) else current
     if members is current and (not shared or isinstance(members[0], kinds)):
         return members
@@ -110,7 +110,7 @@ def _inner(current: Record | tuple[Record, ...], kinds: tuple[type[Record], ...]
     held: Iterable[Any] = map(attrgetter(*names), members)
     if len(names) > 1:
         held = [each for values in held for each in values]
-    # Many records of a list share what they have, such as the types of values and the attributes of nodes.
+    # Many records of a list share their members, such as the types of values and the attributes of nodes.
     return [*{id(each): each for each in held if each is not None and each != ()}.values()]
 
 

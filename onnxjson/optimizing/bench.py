@@ -119,7 +119,7 @@ class Bench:
         self._stages: dict[tuple[int, tuple[str, ...]], Stage | OnnxJsonError] = {}
         self._sizes: dict[str, dict[str, int]] = {}
         self._drawn: list[tuple[bytes, dict[str, int]]] = []
-        """Values of the inputs of each unchanged model in timed runs, and the sizes of its open dimensions."""
+        """Input values of each unchanged model in timed runs, and sizes of its symbolic dimensions."""
         self._is_interrupted = False
 
     def __enter__(self) -> Self:

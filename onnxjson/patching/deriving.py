@@ -30,7 +30,7 @@ def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs
     return _changed_fields(base, target, address, pairs)
 
 
-@lru_cache(1024)  # most values of a model have one of few types
+@lru_cache(1024)  # most values of a model have one of a few types
 def _difference_of_types(base: d.Type, target: d.Type) -> Fields | None:
     return _changed_fields(base, target, "", _NO_PAIRS)
 

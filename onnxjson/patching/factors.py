@@ -1,7 +1,7 @@
-"""A low-rank change of a weight as two factors: other bytes + left x right, and the bits that rounding makes different.
+"""Store a low-rank change of a weight as two factors, base + left x right, and corrections of rounding errors.
 
-The arithmetic has the same result on every machine: in float64, one product and one sum after the other, in the order
-of the rank, rounded once at the end. What differs from the exact bytes is stored, so that they return exactly.
+The arithmetic has the same result on every machine: it uses float64, adds the products one by one in a fixed order, and
+rounds at the end. Differences from the exact bytes are stored, so that these can be restored.
 """
 
 import gzip
@@ -33,10 +33,10 @@ FLOATS: Final = [DATA_TYPES[name] for name in ("float32", "float16", "bfloat16")
 """Dtypes of weights that are stored as factors."""
 
 LEAST_GAIN: Final = 4
-"""How many times smaller the factors are than the bytes before and after."""
+"""Minimum ratio of the bytes before and after to the bytes of factors and corrections."""
 
 _DIRECTIONS: Final = PATCH_RANK + 8
-"""More directions than singular values make those exact."""
+"""Number of directions; it exceeds the maximum rank, so that the singular values are accurate."""
 _GZIP: Final = 31
 _NOISE: Final = 1.2
 """The singular values of rounding errors are at most this multiple of what random matrices have."""
@@ -49,7 +49,7 @@ Pairs = Callable[[], "Iterator[tuple[NDArray[Any], NDArray[Any]]]"]
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a weight is computed from another one, as a patch states it; all bytes are named by their SHA-256."""
+    """How a weight is computed from another one, as written in a patch; all bytes are identified by their SHA-256."""
 
     type: str
     """Dtype, rows and columns, such as ``float16[4096,4096]``."""
@@ -62,18 +62,18 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Factored(Payload):
-    """The bytes of a weight, computed from `base`, the bytes of another weight, and checked at each use."""
+    """The bytes of a weight, computed from those of another weight (`base`), and checked at each use."""
 
     __slots__ = ("base", "corrections", "data_type", "left", "right", "shape", "sign", "type")
 
     def __init__(self, sha256: str, type_: str, base: Data | str, factors: Sequence[Data], sign: Sign) -> None:
-        """Prepare the weight of a type; of the base, the SHA-256 is enough. LimitError for factors that do not fit."""
+        """Prepare a weight; `base` is its bytes or SHA-256. Raise LimitError for factors that do not fit the type."""
         self.type = type_
         self.data_type, shape = parse_tensor_type(type_)
         rank = len(factors[0]) // (4 * shape[0]) if len(shape) == 2 and all(shape) else 0
         if self.data_type not in FLOATS or not 1 <= rank <= PATCH_RANK:
             kinds = ", ".join(map(format_data_type, FLOATS))
-            raise LimitError(f"a weight of factors is a matrix of {kinds}, and its rank is 1 to {PATCH_RANK}")
+            raise LimitError(f"factors need a matrix of {kinds}, and a rank from 1 to {PATCH_RANK}")
         if [len(each) for each in factors[:2]] != [4 * rank * size for size in shape]:
             raise LimitError(f"the factors do not fit {type_}")
         super().__init__(shape[0] * shape[1] * BITS[self.data_type] // 8)
@@ -85,7 +85,7 @@ class Factored(Payload):
 
     @property
     def stated(self) -> Change | None:
-        """What a patch states of it; None if the bytes of its base are known, so that it has its own bytes."""
+        """The entry in a patch; None if the bytes of the base are known, so that those of the weight are stored."""
         if not isinstance(self.base, Digest):
             return None
         base, left, right, corrections = map(sha256_of, (self.base, self.left, self.right, self.corrections))
@@ -117,7 +117,7 @@ class Factored(Payload):
         left = numpy.frombuffer(whole(self.left), "<f4").reshape(self.shape[0], -1)
         right = numpy.frombuffer(whole(self.right), "<f4").reshape(-1, columns)
         if not (numpy.isfinite(left).all() and numpy.isfinite(right).all()):
-            raise DecodeError(f"a factor of the bytes with the sha256 {self.sha256} has a number that is not finite")
+            raise DecodeError(f"a factor of the bytes with the sha256 {self.sha256} has an infinite or NaN element")
         start, dtype = 0, numpy_dtype(self.data_type)
         for piece in even_pieces(self.base):
             before = numpy.frombuffer(piece, dtype)
@@ -135,7 +135,7 @@ class Factored(Payload):
 
 
 def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tuple[Factored, Factored]:
-    """Return `old` computed from `new`, and `new` from `old`; PatchError, with the reason, if that is too big."""
+    """Return `old` computed from `new`, and `new` from `old`; raise PatchError if factors are too big."""
     import numpy
 
     dtype = numpy_dtype(data_type)
@@ -164,8 +164,8 @@ def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tu
         if corrections is None:
             share = 100 - 100 * rest[rank] / energy if rank < len(rest) and energy else 100
             raise PatchError(
-                f"rank {rank} explains {share:.4g} % of it, and with the elements that remain different it would need "
-                f"more than a quarter of the {len(old) + len(new):,} bytes before and after"
+                f"rank {rank} explains {share:.4g} % of it; with corrections, the factors would need more than a "
+                f"quarter of the {len(old) + len(new):,} bytes before and after"
             )
         most -= len(corrections)
         found.append(Factored(sha256_of(goal), kind, sha256_of(base), (left, right, corrections), sign))
@@ -173,7 +173,7 @@ def factored(data_type: int, shape: tuple[int, int], old: Data, new: Data) -> tu
 
 
 def computed_from(data: Any, value: Any) -> Any:
-    """Return `data`, computed from the bytes of `value` if it is a weight of factors with these as its base."""
+    """Return `data`; if it is stored as factors of a change of `value`, computed from the bytes of `value`."""
     if not isinstance(data, Factored):
         return data
     base = computed_from(data.base, value)
@@ -182,7 +182,7 @@ def computed_from(data: Any, value: Any) -> Any:
 
 
 def with_factors(record: Any, fields: Fields, stored: list[str], address: str = "") -> Fields:
-    """Return the changes of a record with those of weights as factors; add the addresses of these to `stored`.
+    """Return the changes of a record, those of weights as factors; add the addresses of the weights to `stored`.
 
     Raises:
         PatchError: the rank of a change is too high.
@@ -219,7 +219,7 @@ def _is_weight(tensor: Tensor, change: Replace) -> bool:
 
 
 def _corrections(goal: Data, plain: Factored, most: int) -> bytes | None:
-    """Return the steps from computed elements to the right ones, compressed; None if they exceed `most` bytes."""
+    """Return the compressed corrections of computed elements; None if they exceed `most` bytes."""
     import numpy
 
     stream, found = zlib.compressobj(wbits=_GZIP), bytearray()
@@ -234,10 +234,10 @@ def _corrections(goal: Data, plain: Factored, most: int) -> bytes | None:
 
 
 def decomposed(shape: tuple[int, int], pairs: Pairs, rounds: int = 1) -> "tuple[NDArray[Any], NDArray[Any], float]":
-    """Return two matrices whose product is nearly the change of a matrix, the first orthogonal, and its sum of squares.
+    """Return two matrices, the first orthogonal, whose product approximates a change, and the change's sum of squares.
 
-    The change is read twice in each round, some rows at a time, and projected to a few directions, at first random ones
-    (Halko, Martinsson and Tropp, 2011); memory is that of the directions.
+    The change is read twice in each round, some rows at a time, and projected onto a few directions, which are random
+    in the first round (Halko, Martinsson and Tropp, 2011). Only the directions are in memory.
     """
     import numpy
 
@@ -257,7 +257,7 @@ def decomposed(shape: tuple[int, int], pairs: Pairs, rounds: int = 1) -> "tuple[
 
 
 def _rows(pairs: Pairs, columns: int) -> "Iterator[tuple[int, NDArray[Any]]]":
-    """Yield whole rows of the change with the number of the first."""
+    """Yield complete rows of the change with the number of the first row."""
     import numpy
 
     left: NDArray[Any] = numpy.zeros(0)

@@ -124,7 +124,7 @@ class Patch(PatchRecord, frozen=True):
         return msgspec.structs.replace(self, base=hashes[0], target=hashes[1])
 
     def with_factors(self, base: Model) -> "Patch":
-        """Return the same patch, in which changed weights are factors of a low-rank change, as of a merged adapter.
+        """Return the same patch with changed weights as factors of a low-rank change, such as a merged adapter.
 
         Such a patch applies and inverts exactly. Composed with another one, it cannot be stored.
 
@@ -136,8 +136,8 @@ class Patch(PatchRecord, frozen=True):
         root = None if self.root is None else with_factors(base, self.root, stored)
         if not stored:
             raise PatchError(
-                "no change can be stored as factors: float32, float16 and bfloat16 weights of two or more dimensions "
-                "can be that are in both models and in the model itself, not in external data"
+                "no change can be stored as factors: they need a float32, float16 or bfloat16 weight of two or more "
+                "dimensions and 4,096 bytes or more, at one address in both models, not in external data"
             )
         return msgspec.structs.replace(self, root=root)
 

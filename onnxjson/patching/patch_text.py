@@ -350,7 +350,7 @@ def _read_factored(sha256: str, tree: Tree, place: Place, context: Context, know
         factors = [known[each] for each in (change.left, change.right, change.corrections)]
         return Factored(sha256, change.type, change.base, factors, change.sign)
     except KeyError as error:
-        context.error(place, "bad-payload", f"the table does not have {error}", "add it to the payloads")
+        context.error(place, "bad-payload", f"there is no payload {error}", "add it to the payloads")
     except (msgspec.ValidationError, TypeSyntaxError, LimitError) as error:
         context.error(place, "bad-payload", visible(str(error), 200))
     return None

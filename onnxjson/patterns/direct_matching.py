@@ -25,7 +25,7 @@ _PLAIN: Final = (None, "", "ai.onnx")
 
 _ref: Final[Callable[[tuple[Scope, int]], NodeRef]] = partial(tuple.__new__, NodeRef)
 _value: Final[Callable[[tuple[Scope | None, str]], Value]] = partial(tuple.__new__, Value)
-"""Make records twice as fast as their classes do."""
+"""Create records twice as fast as their classes do."""
 
 
 class _Input(NamedTuple):
@@ -52,7 +52,7 @@ class DirectMatcher:
     Args:
         attribute_fits: tests an attribute and binds its name.
         is_optional: whether inputs of a node from a position on may be omitted.
-        step: called with the number of nodes of each walk that went back.
+        step: called with the number of nodes that a walk discards.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class DirectMatcher:
         self._in: Callable[[Scope, Call], _Take] = cache(self._call)
         self._made = cache(self._outputs)
         self.nodes: list[NodeRef] = []
-        """What the latest walk found."""
+        """Nodes that the latest walk found."""
         self.bindings: Bindings = {}
         self.is_open = False
         """Whether another walk might find something else."""
 
     def walks(self, scope: Scope, positions: Iterable[int]) -> Iterator[tuple[NodeRef, bool]]:
-        """Walk from each node to the inputs of the pattern; yield those that fit, or may fit in another walk."""
+        """Walk from each node to the inputs of the pattern; yield nodes that match, or may match in another walk."""
         at, output, nodes = self._in(scope, self._pattern), self._pattern.output, scope.graph.node
         clear_nodes, clear_bindings = self.nodes.clear, self.bindings.clear
         for position in positions:
@@ -199,7 +199,7 @@ class DirectMatcher:
         return _Input(find_around, take)
 
     def _outputs(self, scope: Scope, operators: tuple[Operator, ...], slot: int) -> dict[str, int]:
-        """Return the values that may be this output of a call, judged from their nodes alone, with these nodes."""
+        """Return the values that may be this output of a call, judged by their nodes alone, with these positions."""
         nodes, producers = scope.graph.node, self._producers(scope)
         return {
             names[slot]: position
@@ -208,7 +208,7 @@ class DirectMatcher:
         }
 
     def _in_any_order(self, inputs: Sequence[_Input]) -> Callable[[Sequence[str]], bool]:
-        """Return the walk into the two inputs of a commutative node, in the order that their producers leave."""
+        """Return the walk into the two inputs of a commutative node, in an order that their producers permit."""
         (find_one, take_one, _), (find_other, take_other, _) = inputs
         nodes, bindings = self.nodes, self.bindings
 

@@ -138,7 +138,7 @@ class Matcher:
         return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
 
     def places(self) -> Iterator[tuple[NodeRef, Iterable[State]]]:
-        """Yield nodes, and the matches whose last node each is, to be used before the next one; others have none.
+        """Yield nodes with the matches that end there; use the matches before the next node. Other nodes have none.
 
         Raises:
             LimitError: too many goals were followed; see `PATTERN_STEPS`.

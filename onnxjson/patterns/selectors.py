@@ -69,7 +69,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     search = _Search(index, parsed)
     found = search.nodes()
     if not found and re.fullmatch(r"/(graph|functions|training_info)/(.*/)?node/[0-9]+", selector):
-        return select_nodes(model, index, f"@{selector}", one=one)  # an address as messages write it
+        return select_nodes(model, index, f"@{selector}", one=one)  # an address as it is written in messages
     if not found:
         raise search.nothing()
     if one and len(found) > 1:
@@ -358,7 +358,7 @@ def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | S
 
 
 def value_ref(scope: Scope, name: str) -> TensorRef:
-    """The tensor that a graph defines by a name."""
+    """Return the tensor that a graph defines under a name."""
     constant = scope.initializer(name)
     if constant is not None:
         kind, positions = "initializer", scope.initializers

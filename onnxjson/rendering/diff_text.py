@@ -24,7 +24,7 @@ _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
 _MOST_MEMBERS: Final = 4
 _MOST_STATED: Final = 12
-"""Maximum number of weights whose change is stated in their own terms."""
+"""Maximum number of weights with details that are specific to weights."""
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _MOST_DETAIL_LINES: Final = 3

@@ -293,7 +293,7 @@ def _bits(declared: Type) -> float:
 
 
 def _attended_length(name: str | None, nodes: Sequence[Node]) -> int | None:
-    """Return what GroupQueryAttention adds to past and new tokens for its input with their number; None for others."""
+    """Return the offset of a length input of GroupQueryAttention from the number of tokens; None for other inputs."""
     for node in nodes:
         if node.op_type == "GroupQueryAttention" and name and name in node.input[5:7]:
             return 0 if name in node.input[6:7] else -1

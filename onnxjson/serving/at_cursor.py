@@ -218,7 +218,7 @@ class AtCursor(Answers):
             if place is not None:
                 for quoted, plain in re.findall(r'"([^"]+)"|\b(?!or\b)(\w+)', meant):
                     edit = self._edit(uri, [Replacement(*place, quoted or plain)])
-                    found.append(fix(f"Replace by {quoted or plain}", edit=edit))
+                    found.append(fix(f"Replace with {quoted or plain}", edit=edit))
         for title, fitting in fitting_edits(text, self.texts.offset(uri, params.range.start)):
             data = {"uri": uri, "edit": name_of(fitting), "given": non_default_parameters(fitting)}
             found.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.Refactor, data=data))
@@ -239,7 +239,7 @@ class AtCursor(Answers):
 
 
 def _written_wrong(text: str, message: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where the name is that a finding corrects: the string at its place, what it quotes there, or the key before."""
+    """Position of the wrong name of a finding: the string at its place, the text it quotes there, or the key before."""
     if text[start:end].startswith('"'):
         return start + 1, end - 1
     for wrong in re.findall('["`]([^"`]+)["`]', message):

@@ -50,16 +50,16 @@ _NODE_INDENT: Final = 4
 """Columns before a node of the main graph."""
 
 _MOST_INFERRED: Final = 20_000
-"""Nodes of a graph whose types are inferred while it is edited."""
+"""Maximum nodes of a graph whose types are inferred during editing."""
 
 _FIRST_VALUES: Final = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "", "STRINGS": [""]}
-"""What an attribute begins with that a node must have, by its type."""
+"""Initial value of a required attribute, by type."""
 
 Types = dict[str, dict[str, Type]]
-"""Types by address of a graph and name of a value."""
+"""Types by graph address and value name."""
 
 _TEXT_OF_BINARY: Final = ".text.onnx.json"
-"""What the extension for Visual Studio Code adds to the path of a binary model for its text."""
+"""Ending that the extension for Visual Studio Code adds to the path of a binary model for its text."""
 
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
@@ -108,7 +108,7 @@ class EditedText:
         """The model; that of the last valid version if this one is not valid."""
         known = None if previous is None or previous.model is not model else previous.index
         self.index: Index = known or _typed(Index(model or Model()), self.inferred)
-        """Its index, which has the inferred types too."""
+        """Index of the model, with the inferred types."""
         self._names: list[Named] | None = None
         self._alphabets: dict[tuple[Key, ...], list[int]] = {}
 
@@ -117,13 +117,13 @@ class EditedText:
         return of_text(self._data, self.model if self.is_valid else None, self._found)
 
     def infer(self) -> list[Finding]:
-        """Infer the types of values for later answers; return findings about nodes that cannot have their types."""
+        """Infer the types of values for later answers; return findings for nodes with conflicting types."""
         main = self.index.main
         if self.model is None or not self.is_valid or main is None or len(main.graph.node) > _MOST_INFERRED:
             return []
         try:
             found = Part(Index(self.model), range(len(main.graph.node)), {}).infer({}, {}, self.path.parent)
-        except OnnxJsonError:  # The inference of onnx crashes on some models that it does not expect.
+        except OnnxJsonError:  # The inference of onnx fails on some unusual models.
             return []
         self.inferred, self.index = found.types, _typed(Index(self.model), found.types)
         wrong = [
@@ -324,7 +324,7 @@ class EditedText:
         return {own[0] for start, end, own, is_key in block if is_key and len(own) == 1 and not start <= offset <= end}
 
     def _block(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
-        """Walk through the block around an offset that has a path; paths of strings and brackets begin there."""
+        """Yield strings and brackets of the block with a path around an offset; paths are relative to the block."""
         at, names = self._before(offset) - 1, self.names()
         while at >= 0 and is_within(names[at].path, home):
             at -= 1
@@ -384,7 +384,7 @@ class EditedText:
         return self.changed([])
 
     def formatted_nodes(self, start: int, end: int) -> list[Replacement]:
-        """The replacements that make the nodes of a range canonical, each that is valid in a text that is not."""
+        """The replacements that make the valid nodes of a range canonical, in a text with errors."""
         found: list[Replacement] = []
         home = self.path_at(start)[0][:3]
         at, begin = self._before(start) - 1, -1
@@ -442,7 +442,7 @@ class EditedText:
 
 
 def _typed(index: Index, types: Types) -> Index:
-    """An index of the model with inferred types of values that the model states no type of."""
+    """Return an index of the model with inferred types of values whose type the model does not state."""
 
     def add(scope: Scope, graph: Body) -> Body:
         known = () if isinstance(graph, Function) else types.get(scope.address, {}).items()

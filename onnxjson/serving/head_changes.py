@@ -15,7 +15,7 @@ _GRAPH: Final = "/graph"
 
 
 def changes_since_head(text: EditedText) -> list[dict[str, object]]:
-    """Return line (from 0), "added", "removed" or "changed", and a description of each change; none outside of git.
+    """Return line (from 0), "added", "removed" or "changed", and a description of each change; none without git.
 
     Raises:
         OnnxJsonError: git or the model in HEAD cannot be read.
@@ -25,7 +25,7 @@ def changes_since_head(text: EditedText) -> list[dict[str, object]]:
     try:
         with open_revision(f"HEAD:./{text.file.name}", text.file.parent) as head:
             events = diff(head.loaded.model, text.model).events
-    except MissingInputError:  # no repository, or the file is not in HEAD
+    except MissingInputError:  # no repository, or HEAD does not have the file
         return []
     found = [each for event in events for member in event.members for each in _of_member(text, event, member)]
     places = placed(text.text.encode("utf-8", "surrogatepass"), found[:_MOST])
@@ -33,7 +33,7 @@ def changes_since_head(text: EditedText) -> list[dict[str, object]]:
 
 
 def _of_member(text: EditedText, event: Event, member: Member) -> list[Finding]:
-    """The changes of one place; names of very many elements at the places of those names."""
+    """Return the changes of one place; a renaming of many values is reported at each name."""
     kind = "changed" if member.base and member.target else "added" if member.target else "removed"
     if event.kind == "renamed" and member.target == (_GRAPH,):
         found = [(f"was {each.base}", "".join(f"/{part}" for part in places[0].path))

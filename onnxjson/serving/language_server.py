@@ -112,7 +112,7 @@ class _Features(AtCursor, OfWholeText):
             return editing.text.decode()
 
     async def changes(self, uri: str) -> list[dict[str, object]]:
-        """What differs from the model in HEAD: line, kind, description."""
+        """Return the differences from the model in HEAD: line, kind, description."""
         text = await self.texts.whole(uri)
         with refusals():
             return await asyncio.to_thread(changes_since_head, text)

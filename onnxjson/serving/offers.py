@@ -28,7 +28,7 @@ MOST: Final = 200
 
 _REST_OF_WORD: Final = re.compile(r"\w*")
 _REST: Final = re.compile(r'(?:[^"\\\n]|\\.)*(?="\s*(?:[]},:]|$))', re.MULTILINE)
-"""What follows the cursor in a string that is closed."""
+"""Text after the cursor in a closed string."""
 
 _LAST: Final = "\U0010ffff"
 """The last character there is."""
@@ -80,7 +80,7 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
 
 
 def replaced(text: EditedText, offset: int, kind: str) -> tuple[int, int, Callable[[str], str]]:
-    """Return the characters around an offset that an offer of a kind replaces, and how its name is written there."""
+    """Return the range around an offset that an offer of a kind replaces, and a function that writes its name there."""
     begin, end = text.string_at(offset)
     whole = text.text
     is_string = whole[begin : begin + 1] == '"' and begin < offset <= end
@@ -133,7 +133,7 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
     def rank(named: Named) -> int:
         name = named.name
         if named.path[:-2] == path[:-2] and path[-2:-1] == ("input",):
-            return 3  # made by this node
+            return 3  # produced by this node
         if named.start > offset and "node" in named.path[-4:]:
             return 3  # made later
         if signature is None or dtype_of(name) is None or path[-2:-1] == ("output",):
@@ -142,7 +142,7 @@ def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> I
         return 0 if dtype_mistake(msgspec.structs.replace(node, input=inputs), signature, dtype_of) is None else 2
 
     found = [_nearest(text, graph, typed, offset) for graph in text.defined if is_within(home, graph)]
-    if not text.is_valid and scope is not None:  # What follows a half-typed list is not at its place.
+    if not text.is_valid and scope is not None:  # Text after an incomplete list has the wrong path.
         found.append(Named(name, "value", 0, 0, ()) for name in islice(chain(scope.initializers, scope.inputs), MOST))
     for each in sorted({each.name: each for each in chain.from_iterable(found)}.values(), key=rank)[:MOST]:
         detail = None if scope is None else value_type(scope, each.name)

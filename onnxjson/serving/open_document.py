@@ -13,7 +13,7 @@ _UNITS: Final = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("
 
 
 _LONG_LINE: Final = 2_000
-"""Characters of a line from which on its columns are not counted each time."""
+"""Characters of a line; in longer lines, columns are not counted again each time."""
 
 
 class Changed(NamedTuple):
@@ -95,7 +95,7 @@ class OpenDocument(TextDocument):
         return types.Position(line, len(before.encode(codec, "surrogatepass")) // width)
 
     def _wide(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """The offset of each character with several units of columns, once for each further unit."""
+        """Offsets of characters that are wider than one column unit, repeated for each additional unit."""
         if self._extra is None:
             import numpy as np
 

@@ -95,7 +95,7 @@ class OpenTexts:
             await self._infer(document, text, found)
 
     async def _infer(self, document: OpenDocument, text: EditedText, found: Sequence[Finding]) -> None:
-        """Find types and shapes in the guarded process, after those of an earlier version, and what is wrong there."""
+        """Infer types and shapes in the sandbox, after those of an earlier version; report conflicts."""
         if self._inferring is not None:
             await asyncio.wait([self._inferring])
         self._inferring = asyncio.create_task(asyncio.to_thread(text.infer))
@@ -126,7 +126,7 @@ class OpenTexts:
         source, version = document.source, document.version
 
         def read() -> EditedText:
-            gc.unfreeze()  # what is left of earlier versions is collected
+            gc.unfreeze()  # earlier versions can be collected
             text = EditedText(source, path_of_uri(document.uri), known.read, is_read=is_read)
             if not known.ended.is_set() and text.names(known.ended.is_set):
                 _ = text.places, [text.alphabet(graph) for graph in text.defined]

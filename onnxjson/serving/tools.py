@@ -203,7 +203,7 @@ def _load(model: str) -> files.Loaded:
 
 
 def _changes(found: Diff, page: int) -> tuple[str, dict[str, Any]]:
-    """Return how many places changed, and the changes at those of one page."""
+    """Return the number of changed places as text, and the changes of one page."""
     data = json.loads(found.to_json())
     places = [{**each, "members": [member]} for each in data["events"] for member in each["members"]]
     words, data["events"] = paged(places, "change", page)

@@ -60,7 +60,7 @@ class OfWholeText(Answers):
 
     @of_whole
     def formatting(self, text: EditedText, params: Any) -> Any:
-        """The canonical form, as `onnxjson fmt` writes it; of a text with errors only the valid nodes of a range."""
+        """The canonical form, as `onnxjson fmt` writes it; in a text with errors, only the valid nodes of a range."""
         uri = params.text_document.uri
         asked = getattr(params, "range", None)
         if asked is None:
@@ -130,7 +130,7 @@ class OfWholeText(Answers):
         found = list[lsp.FoldingRange]()
         for start, end in islice(brackets(text.text), _MOST_TOKENS):
             first, last = (self.texts.position(uri, each).line for each in (start, end))
-            if last > first:  # what is on one line can be very long
+            if last > first:  # one line can be very long
                 begin_of_line = text.text.rfind("\n", 0, end) + 1
                 last -= not text.text[begin_of_line:end].strip(" \t]}")
             if last > first:
@@ -159,7 +159,7 @@ class OfWholeText(Answers):
         return lsp.SemanticTokens(data)
 
     async def symbols_of_files(self, params: Any) -> Any:
-        """Names of the models in the folders of the editor that have a part."""
+        """Names that contain a text, in the models of the folders of the editor."""
         folders = [path_of_uri(each.uri) for each in self.server.workspace.folders.values()]
         return await asyncio.to_thread(lambda: list(islice(_symbols_in(folders, params.query), _MOST)))
 
@@ -196,7 +196,7 @@ def lenses(text: EditedText) -> list[tuple[int, str]]:
 
 
 def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:
-    """Names with a part, of the models in folders; a file that cannot be read has none."""
+    """Yield names that contain a text, in the models of folders; files that cannot be read are skipped."""
     for path in islice(_models_in(folders), _MOST_FILES):
         with suppress(OSError, OnnxJsonError):
             status = path.stat()
@@ -215,7 +215,7 @@ def _models_in(folders: Sequence[Path]) -> Iterator[Path]:
 
 @lru_cache(_MOST_FILES)
 def _symbols_of(path: Path, _modified: int, _size: int) -> tuple[tuple[str, str, lsp.Range], ...]:
-    """Names of nodes and values of a text with their places, and of a binary with those of its graphs."""
+    """Return the names of nodes and values of a model with their kinds; only a text has their places."""
     if path.suffix == ".onnx":
         start = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         names = islice(_names_of(Index(files.load(path, bind=False).model)), _MOST_TOKENS)

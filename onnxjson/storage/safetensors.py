@@ -15,7 +15,7 @@ from onnxjson.model.tensors import needed_bytes
 
 ENDING: Final = ".safetensors"
 INDEX_ENDING: Final = ".safetensors.index.json"
-"""Name of a list of such files, which have the tensors together."""
+"""Ending of the name of an index: a list of such files and of their tensors."""
 
 CODES: Final = {
     DATA_TYPES[name]: code
@@ -113,5 +113,5 @@ def read_index(source: SourceFile, name: str, opened: Callable[[str, str], Sourc
     missing = sorted(listed.keys() - {each.name for each in constants})
     if missing:
         raise DecodeError(f"{name} lists the tensor {visible(missing[0])!r}, which {visible(listed[missing[0]])!r} "
-                          "does not have")  # fmt: skip
+                          "does not contain")  # fmt: skip
     return Model(ir_version=_IR_VERSION, graph=Graph(name=name, initializer=tuple(constants)))

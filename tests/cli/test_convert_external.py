@@ -72,7 +72,7 @@ def test_tensors_that_are_in_other_files_already_are_counted(binary: Path) -> No
     small = binary.with_name("small.onnx")
     run("convert", binary, "--externalize", "-o", small)
     again = run("convert", small, "--externalize", "--threshold", "100", "-o", binary.with_name("again.onnx"))
-    assert again.stderr.splitlines()[-1] == "1 constant in other files already; --internalize moves them, too"
+    assert again.stderr.splitlines()[-1] == "1 constant already in other files; --internalize moves them too"
 
 
 def test_without_a_name_the_data_stand_beside_the_text(binary: Path) -> None:

@@ -95,7 +95,8 @@ def test_a_change_of_full_rank_is_refused(tmp_path: Path) -> None:
     old, new = model_of(weights[0]), model_of(weights[1])
     expected = (
         r'/graph/initializer/0/raw_data: the change of "w0" \(51,200 bytes\) cannot be stored as factors: '
-        r"rank \d+ explains [0-9.]+ % of it, and .* more than a quarter of the 102,400 bytes before and after"
+        r"rank \d+ explains [0-9.]+ % of it; with corrections, .*more than a quarter of the 102,400 bytes before "
+        r"and after"
     )
     with pytest.raises(PatchError, match=expected):
         Patch.between(old, new).with_factors(old)

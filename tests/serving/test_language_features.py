@@ -308,8 +308,8 @@ def test_what_a_finding_suggests_is_a_correction(tmp_path: Path) -> None:
     async def session(editor: Session) -> None:
         await editor.diagnostics()
         for wrong, title in (
-            (text.replace('"axis": -1', '"axes": -1'), "Replace by axis"),
-            (text.replace("float32[2,4]", "float23[2,4]"), "Replace by float32"),
+            (text.replace('"axis": -1', '"axes": -1'), "Replace with axis"),
+            (text.replace("float32[2,4]", "float23[2,4]"), "Replace with float32"),
         ):
             editor.replace(wrong)
             found = await editor.diagnostics()

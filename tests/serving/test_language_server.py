@@ -221,7 +221,7 @@ def test_types_as_hints_and_corrections_as_actions(tmp_path: Path) -> None:
         found = [each for each in await editor.diagnostics() if each.code == "unknown-operator"]
         context = lsp.CodeActionContext(found)
         actions = await client.text_document_code_action_async(lsp.CodeActionParams(document, everything, context))
-        action = next(each for each in actions or () if each.title == "Replace by Softmax")
+        action = next(each for each in actions or () if each.title == "Replace with Softmax")
         edits = action.edit.changes[editor.uri]  # type: ignore[index, union-attr]
         assert '"Softmax"' in editor.applied(edits)
 

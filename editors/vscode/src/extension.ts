@@ -23,7 +23,7 @@ function interpreter(): string | undefined {
   return vscode.workspace.getConfiguration("python").get<string>("defaultInterpreterPath");
 }
 
-/** The program: of the settings, of the Python interpreter, of the workspace, of the created environment, in PATH. */
+/** The program in the settings, next to the Python interpreter, in the workspace or created environment, or in PATH. */
 export function program(): string {
   const given = vscode.workspace.getConfiguration("onnxjson").get<string>("command");
   if (given) return given;
@@ -33,14 +33,14 @@ export function program(): string {
   return places.map((each) => join(each, `onnxjson${EXE}`)).find(existsSync) ?? "onnxjson";
 }
 
-/** Creates an environment with the program, if the user agrees; whether it is there. */
+/** Creates an environment with the program, if the user agrees; returns whether it was created. */
 async function create(agreed = false): Promise<boolean> {
   const wanted = vscode.workspace.getConfiguration("onnxjson").get<string>("package") || "onnxjson[lsp]";
   if (vscode.workspace.getConfiguration("onnxjson").get<string>("command") && !agreed) {
-    void vscode.window.showErrorMessage(`${program()}, which onnxjson.command names, does not start`);
+    void vscode.window.showErrorMessage(`${program()}, the program of the setting onnxjson.command, does not start`);
     return false;
   }
-  const question = `${program()} does not run. Create a Python environment in ${environment}, and install ${wanted} from the package index?`;
+  const question = `${program()} does not run. Create a Python environment in ${environment}, and install ${wanted} there from the package index?`;
   if (!agreed && (await vscode.window.showWarningMessage(question, "Create")) !== "Create") return false;
   const python = join(environment, BIN, `python${EXE}`);
   const install = async () => {
@@ -82,7 +82,7 @@ async function start(agreed = false): Promise<boolean> {
       },
     },
   );
-  // A program without the language server: the extra lsp is missing.
+  // A program that runs but does not serve lacks the extra lsp.
   return client.start().then(() => true, async () => runs && (await create()) && start());
 }
 
@@ -90,7 +90,7 @@ type Change = { line: number; kind: keyof typeof CHANGES; text: string };
 
 const CHANGES = { added: "added", changed: "modified", removed: "deleted" };
 
-/** Marks what differs from the model in HEAD, with what it was. */
+/** Marks lines that differ from the model in HEAD, with their previous content. */
 class Marks {
   private readonly types = new Map(
     Object.entries(CHANGES).map(([kind, name]) => {

@@ -308,5 +308,5 @@ class Columns:
 
     @cached_property
     def start_list(self) -> Sequence[int]:
-        """`starts` as a sequence of Python's numbers, for loops."""
+        """`starts` as a sequence of Python integers, which loops read faster."""
         return memoryview(self.starts)  # type: ignore[arg-type]

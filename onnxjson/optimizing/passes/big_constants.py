@@ -109,7 +109,7 @@ class Stage(NamedTuple):
 
     @property
     def is_big(self) -> bool:
-        """Whether it has constants that are not in its data."""
+        """Whether the model has constants outside of `data`."""
         return any([_is_big(each) for each in tensors_of(self.model)])
 
 
@@ -193,9 +193,9 @@ class Substituted:
         wrong = [tensor for tensor in left if self._subject.constants == "inputs" or not is_external(tensor)]
         if wrong:
             name = visible(wrong[0].name or "")
-            where = ("is big and not an initializer of the main graph" if is_external(wrong[0])
-                     else "a pass before it converts while the result is written; run that pass last")  # fmt: skip
-            raise PassError(f'cannot have the constant "{name}", which {where}')
+            where = ("it is big and not an initializer of the main graph" if is_external(wrong[0])
+                     else "an earlier pass converts it when the result is written; run that pass last")  # fmt: skip
+            raise PassError(f'cannot read the constant "{name}": {where}')
         if self._inputs:
             size = sum(map(stored_bytes, self._inputs.values()))
             self.remarks = (f"{counted(len(self._inputs), 'big constant')} ({size:,} bytes) not available for folding",)

@@ -269,7 +269,7 @@ class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-sh
         options = (self.int_max, self.auto_merge, self.guess_output_rank)
         try:
             made = SymbolicShapeInference.infer_shapes(proto_of(model), *options)
-        except Exception as error:  # it cannot save what it has
+        except Exception as error:  # it cannot save its partial result
             if not any([part in str(error) for part in ("Incomplete symbolic", "external data", "shape_infer_temp")]):
                 raise
             what = "not every shape can be inferred; auto_merge=true merges dimensions that must be equal"

@@ -49,7 +49,7 @@ async def ask(
         mistake: returns the mistake in a text, or "".
         complete: returns the completions for the tab key.
         edit: returns the edit of a valid text, whose effect on types is shown while the user types.
-        is_selected: whether what is typed first replaces the initial text.
+        is_selected: whether typing replaces the initial text.
     """
 
     def changed(typed: str) -> None:

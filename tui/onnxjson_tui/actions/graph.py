@@ -124,7 +124,7 @@ async def enter(bench: Bench, arguments: Arguments) -> None:
 
 
 async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) -> Scope | None:
-    """Return a graph of a node, or the function that it calls, by its number or asking; None if there is none."""
+    """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
     inner = [child for child in here.scope.children if child.owner == here]
     key = operator_key(here.node)
     for position, function in enumerate(bench.session.model.functions):

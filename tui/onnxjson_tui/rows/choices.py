@@ -106,7 +106,7 @@ class Wanted(NamedTuple):
     kind: Literal["text", "pattern", "operator", "match"]
     """A substring of the shown text of a node, a regular expression, an operator, or a pattern of operators."""
     mistake: str = ""
-    """Why a text that looks like a pattern of operators is none."""
+    """Why a text that looks like a pattern of operators is not valid."""
 
     @property
     def shown(self) -> str:

@@ -1,4 +1,4 @@
-"""Rows of a merge with conflicts: the base and both sides next to each other, nodes that correspond in one row."""
+"""Rows of a merge with conflicts: the base and both sides next to each other, corresponding nodes in one row."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from onnxjson_tui.rows.panes import GAPS, NOTHING, PaneRow, folded_rows, node_ce
 from onnxjson_tui.rows.side_texts import NOTHING_HERE
 
 _NODE: Final = re.compile("(.*)/node/[0-9]+")
-"""The address of a node, with that of its graph, at the start of the address of a slot; the innermost node first."""
+"""Start of the address of a conflict: the address of the innermost node, which begins with that of its graph."""
 
 _Place = tuple[int, int]  # numbers of a conflict, and of a slot of it
 
@@ -33,7 +33,7 @@ class _Graph:
         self._to_ours = to_ours
 
     def rows(self) -> Iterator[tuple[int, ...]]:
-        """Yield positions by side, in the order of ours; a node that ours lacks follows its neighbour in its side."""
+        """Yield positions by side, in the order of ours; a node that ours lacks follows its own predecessor."""
         positions = [{ours: at for at, ours in enumerate(found) if ours >= 0} for found in self._to_ours]
         alone: list[dict[int, list[int]]] = []
         for found in self._to_ours:
@@ -139,7 +139,7 @@ def _rows(graphs: Sequence[_Graph], shown: Sequence[ShownConflict], conflicts: S
 
 
 def column_width(width: int) -> int:
-    """Return the columns of each side: a third of those after the mark of a row, without bars."""
+    """Return the columns of each side: a third of the width, without the mark of a row and the bars."""
     return max((width - 4) // 3, 1)
 
 
@@ -151,7 +151,7 @@ class MergeRows:
     """The rows of a merge, a third of the width for each side."""
 
     def __init__(self, panes: MergePanes, resolution: ResolutionSession, *, folded: bool = True) -> None:
-        """Show all rows, or long runs without conflicts as one."""
+        """Show all rows, or fold each long run without conflicts into one."""
         rows, self._nodes, self._gap = panes
         self._resolution = resolution
         self.rows = list(folded_rows(rows, _is_open) if folded else rows)

@@ -257,7 +257,7 @@ class NodeLines:
         address, places = f"{self.rows.scope.address}/node/{row.position}", self._session.places
         change = places.flow.get(address, ("", False))
         if change[0]:
-            # The numbers of the node do not hold for the edit, and their place is needed.
+            # The measured numbers are not valid after the edit, and its types need the space.
             both = columns.name + (columns.output + 1 if columns.output else 0) + COLUMN * len(titles)
             titles = []
             output = max(min(cells(change[0]), both - _LEAST_NAME - 1), columns.output)

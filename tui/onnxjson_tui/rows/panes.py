@@ -1,4 +1,4 @@
-"""Rows of models side by side: nodes that correspond share a row, models without such a node have a gap."""
+"""Rows of models side by side: corresponding nodes share a row, models without such a node have a gap."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import zip_longest
@@ -95,7 +95,7 @@ def _is_changed(row: PaneRow, events: Collection[int]) -> bool:
 
 
 def folded_rows(rows: Sequence[PaneRow], differs: Callable[[PaneRow], bool]) -> Iterator[PaneRow]:
-    """Yield the rows with long runs of those folded that do not differ."""
+    """Yield the rows; each long run of rows that do not differ is folded."""
     near = bytearray(len(rows))
     for number, row in enumerate(rows):
         is_changed = differs(row)

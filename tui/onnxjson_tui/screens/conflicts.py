@@ -1,4 +1,4 @@
-"""The conflicts of a merge: a list or the models side by side above, the sides of one below, keys that choose."""
+"""The conflicts of a merge: above, a list or the models side by side; below, the sides of one conflict."""
 
 from functools import partial
 from typing import ClassVar
@@ -31,7 +31,7 @@ class ConflictsScreen(KeyedScreen[None]):
         screen_key(("x", "delete"), "undo the choice for this conflict", "_forget"),
         screen_key(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
         screen_key(("N", "[ c", "{"), "previous unresolved conflict", lambda screen, _: screen.to_open(-1)),
-        screen_key(("v",), "the base and both sides next to each other, or the list", "_turn", "side by side"),
+        screen_key(("v",), "show the base and both sides next to each other, or the list", "_turn", "side by side"),
         screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False)),
         screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
         OTHER_LIST,
@@ -75,7 +75,7 @@ class ConflictsScreen(KeyedScreen[None]):
         return None if number is None else self.resolution.conflicts[number]
 
     def _show(self, rows: ConflictRows | MergeRows) -> None:
-        """Show other rows above, with the cursor on the same conflict."""
+        """Replace the upper rows; the cursor stays on the same conflict."""
         here = self.rows.conflict_at(self.conflicts.cursor)
         part = 2 if isinstance(rows, ConflictRows) else 3
         self.conflicts.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
@@ -98,7 +98,7 @@ class ConflictsScreen(KeyedScreen[None]):
             self.jobs.start("panes", "aligning the models", work, aligned, holds_keys=True)
 
     def fold(self, *, folded: bool) -> None:
-        """Show the models side by side, equal rows folded or not."""
+        """Show the models side by side, with equal rows folded or not."""
         if self._panes is None:
             self.say("v shows the models side by side")
             return

@@ -139,7 +139,7 @@ class DifferenceScreen(KeyedScreen[Any]):
         return "fold" if row.event in self.shown.opened else "unfold"
 
     def on_resize(self, event: events.Resize) -> None:
-        """Break the lines at the bottom for another width."""
+        """Wrap the lines at the bottom to the new width."""
         super().on_resize(event)
         if self.compared is not None:
             self.call_after_refresh(self.show_details)

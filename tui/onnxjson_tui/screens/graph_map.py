@@ -36,10 +36,10 @@ class _Drawn(NamedTuple):
 
 
 class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
-    """Shows the map; returns a node and what to do: go to it, map a graph in it, or the graph around it."""
+    """Shows the map; returns a node and an action: go to it, map a graph in it, or map the graph around it."""
 
     KEYS = (
-        screen_key(("enter",), "open the box; of a node, its graph, or go to it", "_open", "open"),
+        screen_key(("enter",), "open the box or the graph of a node, or go to the node", "_open", "open"),
         screen_key(("backspace", "-"), "back to the box around", "_leave", "back"),
         screen_key(("h", "left"), "box to the left", lambda screen, _: screen.move(-1, 0)),
         screen_key(("l", "right"), "box to the right", lambda screen, _: screen.move(1, 0)),

@@ -162,7 +162,7 @@ class PanesScreen(KeyedScreen[Result]):
             self.after_rest(self.show_details)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Break the lines at the bottom for another width."""
+        """Wrap the lines at the bottom to the new width."""
         super().on_resize(event)
         if self.panes is not None:
             self.call_after_refresh(self.show_details)

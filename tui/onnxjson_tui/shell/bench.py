@@ -398,7 +398,7 @@ class Bench(GraphScreen):
         for lines in (*lists, self.drawer.lines) if not is_shown else lists:
             lines.cover(1 if is_shown else 0)
         if not is_shown:
-            self.say("")  # what was said about the typed text
+            self.say("")  # remove the message about the typed text
 
     def _find_offers(self, find: Callable[[], Sequence[str]], then: Callable[[Sequence[str]], None]) -> None:
         self.compute("offers", "looking for completions", find, then)

@@ -105,7 +105,7 @@ class Prompt(Horizontal):
     ) -> None:
         """Show the prompt; it receives all keys until the user answers or cancels, which passes None to `done`.
 
-        What is typed first replaces a selected `text`. The up key recalls answers to the same mark. `changed` gets the
+        Typing replaces a selected `text`. The up key recalls answers to the same mark. `changed` gets the
         text after every change, `complete` returns the completions for the tab key, and `offered` gets them whenever
         they were computed.
         """

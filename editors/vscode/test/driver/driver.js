@@ -57,7 +57,7 @@ const steps = {
     await replace(document, '"Softmax"', '"SoftMax"');
     const found = await wait("a finding", () => vscode.languages.getDiagnostics(document.uri)[0]);
     const actions = await run("vscode.executeCodeActionProvider", document.uri, found.range);
-    const action = actions.find((each) => each.title === "Replace by Softmax");
+    const action = actions.find((each) => each.title === "Replace with Softmax");
     await vscode.workspace.applyEdit(action.edit);
     await wait("no finding", () => !vscode.languages.getDiagnostics(document.uri).length);
   },
