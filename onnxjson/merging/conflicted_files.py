@@ -238,7 +238,7 @@ class ResolutionSession:
         found: dict[Choice, Model] = {}
         for side in SIDES:
             with suppress(ConflictError):
-                found[side] = resolve(model, conflicts, side)[0]
+                found[side] = model if side == "ours" else resolve(model, conflicts, side)[0]
         return found, conflicts
 
     def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it

@@ -64,6 +64,12 @@ def test_a_conflict_is_in_the_row_of_its_node(path: Path) -> None:
     assert [nodes for nodes, places in at.items() if places] == [(1, 1, 1), (2, -1, 2)]
 
 
+def test_models_with_a_slot_that_was_edited_since_the_merge_are_shown() -> None:
+    edited = tuple([replace(each, ours=each.theirs) for each in MANY.conflicts])
+    rows = rows_of(MANY.model, edited)
+    assert sorted(rows.order) == [*range(len({each.id for each in edited}))]
+
+
 def test_a_node_that_both_sides_replaced_otherwise_is_in_the_row_of_what_replaces_it() -> None:
     merged = merge(BASE, both(without(5))(BASE), both(node(5, op_type="Relu"))(BASE))
     rows = rows_of(merged.model, merged.conflicts)
