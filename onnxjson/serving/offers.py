@@ -88,7 +88,8 @@ def replaced(text: EditedText, offset: int, kind: str) -> tuple[int, int, Callab
         return _word_start(whole, offset, 0), offset, _quoted
     if kind in ("dimension", "type"):
         start, end = _word_start(whole, offset, begin + 1), _REST_OF_WORD.match(whole, offset).end()  # type: ignore[union-attr]
-        return start, end, lambda name: name.removesuffix("[]") if whole[end : end + 1] == "[" else name
+        unwanted = "[]" if whole[end : end + 1] == "[" else ""
+        return start, end, lambda name: _quoted(name.removesuffix(unwanted))[1:-1]
     rest = _REST.match(whole, offset)
     return begin + 1, offset if rest is None else rest.end(), lambda name: _quoted(name)[1:-1]
 

@@ -14,6 +14,7 @@ from pygls.workspace import PositionCodec
 
 import onnxjson
 from onnxjson.serving.edited_text import EditedText
+from onnxjson.serving.offers import replaced
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.outline import outline
 from tests.serving.test_editing_sessions import Session, play
@@ -118,6 +119,12 @@ def test_completion_offers_keys_dimensions_defaults_and_documentation(tmp_path: 
         assert order[-1] == "y"
 
     play(tmp_path / "layers.onnx.json", session, layers(tmp_path))
+
+
+def test_a_name_of_a_dimension_is_written_as_json(tmp_path: Path) -> None:
+    text = layers(tmp_path)
+    at = text.index("float32[batch") + 9
+    assert replaced(EditedText(text, tmp_path / "m.onnx.json"), at, "dimension")[2]('a"\\') == r"a\"\\"
 
 
 def test_attributes_are_offered_with_types_and_defaults(tmp_path: Path) -> None:
