@@ -96,7 +96,7 @@ class OpenTexts:
 
     async def _infer(self, document: OpenDocument, text: EditedText, found: Sequence[Finding]) -> None:
         """Infer types and shapes in the sandbox, after those of an earlier version; report conflicts."""
-        if self._inferring is not None:
+        while self._inferring is not None and not self._inferring.done():
             await asyncio.wait([self._inferring])
         self._inferring = asyncio.create_task(asyncio.to_thread(text.infer))
         if wrong := await asyncio.shield(self._inferring):
