@@ -19,6 +19,8 @@ from onnxjson.model.index import NodeRef
 
 _FAR: Final = 1 << 31
 """Ends of a Slice from this number on mean the end of the axis."""
+_MOST_FOLLOWED: Final = 128
+"""Values from which indices are computed that are followed, each by some calls of Python within each other."""
 _UNPAIRED: Final = "samples and their indices do not match"
 _SELECTS: Final = "it selects some of the samples"
 
@@ -133,6 +135,8 @@ def _own_steps(call: Call, name: str, known: dict[str, list[int]]) -> list[int]:
         BlockedError: a step is unknown.
     """
     if name not in known:
+        if len(known) == _MOST_FOLLOWED:
+            raise BlockedError("its indices are computed by too many nodes to be followed")
         known[name] = [0]
         if name in call.scope.producers:
             source = Call(call.tracer, NodeRef(call.scope, call.scope.producers[name][0]))

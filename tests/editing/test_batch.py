@@ -294,6 +294,14 @@ def test_indices_of_one_sample_become_those_of_all(body: str, size: int | str) -
     _require_rows(before, after, 3)
 
 
+def test_indices_that_very_many_nodes_compute_are_refused() -> None:
+    copies = " ".join([f"i{number + 1} = Identity(i{number})" for number in range(400)])
+    head = "g (float[1,4,3] x, int64[1] i0) => (float[1,1] y)"
+    model = model_of(f"{head} {{ {copies} f = Flatten <axis = 2> (x) y = Gather(f, i400) }}")
+    with pytest.raises(EditError, match="too many nodes to be followed"):
+        apply(model, SetBatchSize(size=2, inputs={"x": 0}))
+
+
 def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() -> None:
     before = model_of(
         """g (float[1,4,6] x) => (float[1,24] y) <int64[1] one = {1}, int64[1] i = {1}, int64[1] j = {2}> {
