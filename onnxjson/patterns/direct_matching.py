@@ -6,6 +6,7 @@ are ordered by what produces them. Where both orders fit, the first match counts
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from onnxjson.model.document import Attribute
@@ -46,6 +47,11 @@ def _producers(scope: Scope) -> Mapping[str, tuple[int, int]]:
     return {name: place for name, place in scope.producers.items() if name not in others}
 
 
+def _has_unique_outputs(scope: Scope) -> bool:
+    """Whether all outputs of the nodes of a graph have names, which nothing else in the graph has."""
+    return sum(map(len, map(attrgetter("output"), scope.graph.node))) == len(_producers(scope))
+
+
 class DirectMatcher:
     """One pattern, compiled for each graph of the model in which it is matched.
 
@@ -73,6 +79,7 @@ class DirectMatcher:
         self._producers = cache(_producers)
         self._in: Callable[[Scope, Call], _Take] = cache(self._call)
         self._made = cache(self._outputs)
+        self._is_unique = cache(_has_unique_outputs)
         self.nodes: list[NodeRef] = []
         """Nodes that the latest walk found."""
         self.bindings: Bindings = {}
@@ -201,9 +208,12 @@ class DirectMatcher:
     def _outputs(self, scope: Scope, operators: tuple[Operator, ...], slot: int) -> dict[str, int]:
         """Return the values that may be this output of a call, judged by their nodes alone, with these positions."""
         nodes, producers = scope.graph.node, self._producers(scope)
+        positions = positions_calling(scope, operators)
+        if self._is_unique(scope):
+            return {names[slot]: each for each in positions if len(names := nodes[each].output) > slot}
         return {
             names[slot]: position
-            for position in positions_calling(scope, operators)
+            for position in positions
             if len(names := nodes[position].output) > slot and producers.get(names[slot]) == (position, slot)
         }
 
