@@ -292,10 +292,8 @@ def _show_after_a_second(done: threading.Event) -> None:
             work = _in_progress[-1]
             far = f" ({time.monotonic() - started:.0f} s{work.moved(tables.size)})"
             width = shutil.get_terminal_size().columns - len("- x") - len(far)
-            text = tables.cut("".join(_counters) + work.text, width).replace(
-                ELLIPSIS, "~"
-            )  # the Linux console has no ellipsis
-            text += far
+            # The Linux console has no ellipsis.
+            text = tables.cut("".join(_counters) + work.text, width).replace(ELLIPSIS, "~") + far
             _shown[:] = [text]
             sys.stderr.write(f"{_CLEAR}{frame} {text}")
             sys.stderr.flush()

@@ -39,7 +39,7 @@ class _Graph:
         for found in self._to_ours:
             last, after = NOTHING, dict[int, list[int]]()
             for at, ours in enumerate(found):
-                last = max(ours, NOTHING) if ours >= 0 else last
+                last = ours if ours >= 0 else last
                 if ours < 0:
                     after.setdefault(last, []).append(at)
             alone.append(after)
@@ -80,8 +80,7 @@ class MergePanes(NamedTuple):
             alignments.append(found.alignment if found else None)
         graphs: list[_Graph] = []
         for scope in Index(ours).scopes:
-            pairs = [None if each is None else each.by_base.get(scope.address) for each in alignments]
-            base, theirs = pairs
+            base, theirs = [None if each is None else each.by_base.get(scope.address) for each in alignments]
             scopes = (base.target if base else None, scope, theirs.target if theirs else None)
             own = range(len(scope.graph.node))
             graphs.append(_Graph(scopes, (base.base_of if base else (), own, theirs.base_of if theirs else ())))
