@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -200,7 +201,8 @@ def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInform
     for path in islice(_models_in(folders), _MOST_FILES):
         with suppress(OSError, OnnxJsonError):
             status = path.stat()
-            found = _symbols_of(path, status.st_mtime_ns, status.st_size) if status.st_size <= LARGEST else ()
+            is_read = stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST
+            found = _symbols_of(path, status.st_mtime_ns, status.st_size) if is_read else ()
             for name, kind, place in found:
                 if part.lower() in name.lower():
                     where = lsp.Location(path.as_uri(), place)
@@ -209,7 +211,7 @@ def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInform
 
 def _models_in(folders: Sequence[Path]) -> Iterator[Path]:
     for top, inner, names in (each for folder in folders for each in os.walk(folder)):
-        inner[:] = [each for each in inner if not each.startswith(".")]
+        inner[:] = [each for each in inner if not each.startswith(".") and each != "node_modules"]
         yield from (Path(top, name) for name in names if name.endswith((".onnx.json", ".onnx")))
 
 

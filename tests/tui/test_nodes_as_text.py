@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import onnxjson
 from onnxjson.model.document import Model
+from onnxjson.model.types import format_type
 from onnxjson_tui.shell import programs
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
@@ -90,6 +92,35 @@ async def chosen(found: Bench, *, pressed: Sequence[str] = ("j", "v", "j", "j", 
     """Selects nodes 1, 2 and 3, and opens the editor."""
     await found.press(*pressed)
     await found.press("E")
+
+
+TYPED = """g (float[2,3,4] x) => (float[4,3,2] y) <float[4,2,3] t, float[4,2,3] r> {
+    t = Transpose<perm = [2, 0, 1]>(x)
+    r = Relu(t)
+    y = Transpose<perm = [0, 2, 1]>(r)
+}"""
+
+
+def test_types_follow_a_node_that_is_edited_as_text(path: Path, edited: Callable[..., list[Tree]]) -> None:
+    saved(path, model_of(TYPED))
+
+    def turn(tree: Tree) -> None:
+        tree["/graph/node/0"]["attribute"]["perm"] = [0, 1, 2]
+
+    edited(turn)
+
+    async def flow(found: Bench) -> None:
+        await found.press("E")
+        assert "Make this change?" in found.text
+        await found.press("y")
+        graph = found.session.model.graph
+        assert graph is not None
+        types = {each.name: format_type(each.type) for each in (*graph.value_info, *graph.output) if each.type}
+        assert types == {"t": "float32[2,3,4]", "r": "float32[2,3,4]", "y": "float32[2,4,3]"}
+        await found.press("u")
+        assert found.session.model == onnxjson.load(path)
+
+    run(path, flow)
 
 
 CHANGES: list[tuple[str, Callable[[list[Tree]], Sequence[Tree]], list[str], int]] = [

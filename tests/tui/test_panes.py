@@ -9,10 +9,12 @@ from onnxjson.diffing.difference import diff_models
 from onnxjson.example import write_example
 from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
 from onnxjson.model.errors import EditError
+from onnxjson.model.types import format_type
 from onnxjson_tui.rows.panes import PaneRows
 from onnxjson_tui.screens.panes import PanesScreen
 from onnxjson_tui.session.comparing import Side, require_weights
 from onnxjson_tui.shell.keyed import KeyedScreen
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 from tests.tui.test_comparing import EDIT, command, finished
@@ -114,3 +116,25 @@ def test_lines_at_the_bottom_are_broken_for_another_width(tmp_path: Path) -> Non
             assert found.lines[-8:] == wide
 
     run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_types_follow_a_change_that_is_taken(tmp_path: Path) -> None:
+    """The other model states a wrong type, too, so that the right one does not come with the change."""
+    text = """g (float[2,3,4] x) => (float y) {types} {{
+        t = Transpose<perm = [{perm}]>(x)
+        y = Relu(t)
+    }}"""
+    path = saved(tmp_path / "m.onnx", model_of(text.format(types="<float[4,2,3] t>", perm="2, 0, 1")))
+    saved(tmp_path / "b.onnx", model_of(text.format(types="<float[4,2,3] t>", perm="0, 1, 2")))
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {tmp_path / 'b.onnx'}")
+        await panes(found)
+        await found.pilot.press("d", "o")
+        await settled(found)
+        graph = found.session.model.graph
+        assert graph is not None
+        assert [each.ints for each in graph.node[0].attribute] == [(0, 1, 2)]
+        assert [format_type(each.type) for each in graph.value_info if each.type] == ["float32[2,3,4]"]
+
+    run_small(path, flow)

@@ -230,6 +230,7 @@ class _EditorLoop:
         from onnxjson.codecs.node_blocks import node_addresses
 
         session = self._bench.session
+        model = session.with_types(model)
         edits = _expressed(self._editing.model, model)
         count = sum(len(node_addresses(each)) for each in self._draft.addresses)
         title = "" if edits else f"edit the text of {counted(count, 'node') if count else 'the model'}"

@@ -235,7 +235,7 @@ class PanesScreen(KeyedScreen[Result]):
         def make() -> tuple[Preview, int]:
             model, taken = Taking(diff, into).take(places)
             require_weights(side, other, model)
-            preview = session.preview_model(model, title)
+            preview = session.preview_model(session.with_types(model), title)
             assert preview.to_saved is not None
             return preview, len(taken) - len(places)
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,10 +12,19 @@ from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import Script
+from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.type_flow import Flow, TypeFlow
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
-from onnxjson.model.errors import AccessDeniedError, EditError, Finding, OnnxJsonError, ParameterError
+from onnxjson.model.errors import (
+    AccessDeniedError,
+    EditError,
+    Finding,
+    OnnxJsonError,
+    ParameterError,
+    UntrustedError,
+    WorkerError,
+)
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
 from onnxjson.patching.patch import Patch
@@ -167,6 +176,12 @@ class EditedModel:
         """
         result, path = Result(model, (), {}), self.opened.path
         return Preview(self._model, result, tuple(edits), self.revision, title, self.to_saved, path)
+
+    def with_types(self, model: Model) -> Model:
+        """Return another version of the model with types that follow its changes, as in an edit, where possible."""
+        with suppress(EditError, UntrustedError, WorkerError):
+            return correct_types(self._model, Index(model), self.opened.folder).model
+        return model
 
     def accept(self, preview: Preview) -> Changed | None:
         """Apply a previewed change and write it to the journal; return None if it changes nothing.
