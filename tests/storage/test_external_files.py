@@ -658,7 +658,7 @@ def test_an_index_of_safetensors_files_has_the_tensors_of_all(tmp_path: Path) ->
     names = {each.name or "": file for file in files for each in tensors_of(onnxjson.load(tmp_path / file))}
     assert onnxjson.loads(onnxjson.dumps(model, weights="digest"), weights_from=written(names)) == model
     for wrong, error, said in (
-        ({"other": files[0]}, DecodeError, "'other', which .* does not have"),
+        ({"other": files[0]}, DecodeError, "'other', which .* does not contain"),
         ({"a": "../w.safetensors"}, UntrustedError, "lead out of"),
         ({"a": "none.safetensors"}, MissingInputError, "missing"),
         ({"a": 3}, DecodeError, "not an index"),
