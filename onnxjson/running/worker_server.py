@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import msgspec
 
+from onnxjson.model.errors import is_out_of_memory
 from onnxjson.running import worker_jobs
 from onnxjson.running.box import Box, BoxError
 from onnxjson.running.box_processes import children, end_children
@@ -26,6 +27,9 @@ _OUTPUT_LINES = 100
 
 _LINGERING_SECONDS = 0.5
 """Time to wait for the pipes of an ended child, which processes that it started may keep open and silent."""
+
+_WORDS_OF_NO_MEMORY = (b"bad_alloc", b"cannot allocate memory")
+"""What C++ and the dynamic loader print when they end a process for want of memory (the loader with exit code 127)."""
 
 _WITH_SCRATCH = frozenset(["pass", "pass_stages", "run"])
 """Jobs that may write to their folder; others only read it."""
@@ -114,7 +118,7 @@ def run_guarded(
             answer, blob = unpack(data, Answer)
             return msgspec.structs.replace(answer, output=printed), blob
     if ending is None:
-        ending = _ending(status, b"bad_alloc" in output, limits)
+        ending = _ending(status, any(words in output for words in _WORDS_OF_NO_MEMORY), limits)
     return Answer(outcome=ending.outcome, detail=ending.detail, output=printed), b""
 
 
@@ -136,17 +140,20 @@ def _run_and_exit(
             answer, blob = job()
         except BoxError as error:
             answer, blob = Answer(outcome="unboxed", detail=one_line(str(error))), b""
-        except MemoryError:
-            answer, blob = Answer(outcome="memory"), b""
         except SystemExit as error:
             answer, blob = Answer(outcome="exited", detail=one_line(f"sys.exit({error.code})")), b""
         except Exception as error:
-            answer, blob = Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
+            if is_out_of_memory(error):
+                answer, blob = Answer(outcome="memory"), b""
+            else:
+                answer, blob = Answer(outcome="failed", detail=one_line(f"{type(error).__name__}: {error}")), b""
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
         send(answers, answer, blob)
         status = 0
+    except MemoryError:  # Nothing is left, not even for the answer.
+        os.write(2, _WORDS_OF_NO_MEMORY[-1])
     finally:
         os._exit(status)
 
@@ -247,10 +254,10 @@ def _end(child: int) -> int:
 
 
 def _ending(status: int, out_of_memory: bool, limits: Limits) -> Answer:
-    if status >= 0:
-        return Answer(outcome="exited", detail=f"exit code {status} without an answer")
     if out_of_memory:
         return Answer(outcome="memory")
+    if status >= 0:
+        return Answer(outcome="exited", detail=f"exit code {status} without an answer")
     if -status == signal.SIGXCPU:
         return Answer(outcome="time", detail=f"more than {limits.processor_seconds} s of processor time")
     try:

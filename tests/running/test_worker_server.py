@@ -78,6 +78,26 @@ def test_memory_is_limited() -> None:
 
     assert run(native).outcome == "memory"
 
+    def loader() -> None:
+        os.write(2, b"cannot allocate memory for thread-local data: ABORT\n")
+        os._exit(127)
+
+    assert run(loader).outcome == "memory"
+
+    def library() -> None:
+        raise ImportError("libx.so: failed to map segment from shared object")
+
+    assert run(library).outcome == "memory"
+
+    class WithoutTextError(Exception):
+        def __str__(self) -> str:
+            raise MemoryError
+
+    def nothing_left() -> None:
+        raise WithoutTextError
+
+    assert run(nothing_left).outcome == "memory"
+
 
 @pytest.mark.parametrize(
     ("job", "detail"),
