@@ -11,10 +11,12 @@ from textual import events
 import onnxjson
 from onnxjson.editing.applying import run as run_edits
 from onnxjson.editing.spelling import parse_line
+from onnxjson.model.types import format_type
 from onnxjson.optimizing.passes.catalogue import Entry, Option
 from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
 from onnxjson_tui.screens.passes import spec_offers
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small
 from tests.tui.screens import ASCII, TERMINAL, Shown, shown
 from tests.tui.sessions import bytes_of, saved, small
@@ -208,6 +210,32 @@ def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Pat
         assert bytes_of(found.session.model) == before
 
     run_small(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_types_follow_what_a_pass_changed(tmp_path: Path) -> None:
+    text = """g (float[2,3,4] x) => (float[4,2,3] y) <float[4,2,3] t> {
+        t = Transpose<perm = [2, 0, 1]>(x)
+        y = Relu(t)
+    }"""
+    turn = tmp_path / "turn.py"
+    turn.write_text(
+        "def optimize(model):\n    model.graph.node[0].attribute[0].ints[:] = [0, 1, 2]\n    return model\n"
+    )
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"run-pass {turn}")
+        await finished(found)
+        assert "float32[4,2,3] -> float32[2,3,4]" in found.text
+        await found.pilot.press("a")
+        await found.settle()
+        graph = found.session.model.graph
+        assert graph is not None
+        types = {each.name: format_type(each.type) for each in (*graph.value_info, *graph.output) if each.type}
+        assert types == {"t": "float32[2,3,4]", "y": "float32[2,3,4]"}
+        await found.press("u")
+        assert found.session.model == onnxjson.load(tmp_path / "m.onnx")
+
+    run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
 
 
 def test_a_pass_sees_what_is_not_saved(tmp_path: Path) -> None:

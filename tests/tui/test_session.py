@@ -13,6 +13,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
 from onnxjson.model.index import Index
+from onnxjson.model.types import format_type
 from onnxjson.patching.patch import Patch
 from onnxjson.storage.external_files import externalize
 from onnxjson_tui.session.opening import Unreadable
@@ -197,6 +198,38 @@ def test_what_another_program_saved_is_merged_with_the_steps(tmp_path: Path) -> 
         assert again.model == session.model
         assert again.save().kind == "saved"
     assert onnxjson.load(path) == session.model
+
+
+TRANSPOSED = """g (float[2,3,4] x) => (float y) <float[{shape}] t{more}> {{
+    t = Transpose<perm = [{perm}]>(x)
+    {node}
+    y = Relu(t)
+}}"""
+
+
+def test_types_follow_what_another_program_saved_also_when_the_session_is_killed_and_recovered(tmp_path: Path) -> None:
+    """The types that the session added are of a shape that the other program changed; no side states the right ones."""
+    plain = {"shape": "4,2,3", "perm": "2, 0, 1", "more": "", "node": ""}
+    mine = {**plain, "more": ", float[4,2,3] z", "node": "z = Neg(t)"}
+    path = saved(tmp_path / "m.onnx", model_of(TRANSPOSED.format(**plain)))
+    with opened(path) as session:
+        session.edit(Patch.between(session.model, model_of(TRANSPOSED.format(**mine))))
+        onnxjson.save(model_of(TRANSPOSED.format(**{**plain, "shape": "2,3,4", "perm": "0, 1, 2"})), path)
+        answer = session.merge_with_disk()
+        assert answer.conflicts == ()
+        session.accept_merge(answer)
+        wanted = session.model
+        session._recorder.close()  # as a kill would
+    with opened(path) as again:
+        (journal,) = again.recoverable()
+        shown, trouble = again.preview_recovery(journal)
+        again.recover(journal)
+        for model in (wanted, shown.model, again.model):
+            assert model.graph is not None
+            types = {each.name: format_type(each.type) for each in model.graph.value_info if each.type}
+            assert types == {"t": "float32[2,3,4]", "z": "float32[2,3,4]"}
+        assert not trouble
+        again.discard()
 
 
 def test_saving_under_another_name_asks_before_it_replaces_and_goes_on_there(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class PassRun:
         with Pipeline() as pipeline:
             self._pipeline = pipeline
             (made,) = pipeline.run(inside.model, [self.step], self._folder)
-        after = inside.restored(made.after.model) if made.is_changed else self._model
+        after = self._bench.session.with_types(inside.restored(made.after.model)) if made.is_changed else self._model
         self._files = made.files
         written = [f"applying it also writes {visible(str(each.path), None)}" for each in made.files]
         notes = [line.strip() for line in lines(made)]

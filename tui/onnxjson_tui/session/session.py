@@ -188,7 +188,7 @@ class Session(EditedModel):
         if isinstance(theirs, Unreadable):
             raise EditError(f"what another program wrote is not a model: {theirs.message}")
         merged = merge(self._saved_model, self._model, theirs.model)
-        preview = self.preview_model(merged.model, "merge with what another program saved")
+        preview = self.preview_model(self.with_types(merged.model), "merge with what another program saved")
         return MergeAnswer(preview, tuple(merged.conflicts), theirs)
 
     def accept_merge(self, answer: MergeAnswer) -> Changed | None:
