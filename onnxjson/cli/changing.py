@@ -107,7 +107,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
 
 
 def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
-    """The options that become a `Request`; ``--output`` and ``--to`` may be `taken` by an edit."""
+    """The options that become a `Request`; some may be `taken` by a command."""
     return options.together(
         options.out(
             "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken
@@ -116,7 +116,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.option("--dry-run", "Write nothing; show what would change."),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
-        options.max_nodes,
+        options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
         external_data.with_external,
         reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,

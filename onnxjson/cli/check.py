@@ -42,7 +42,7 @@ class _Wanted(NamedTuple):
 @options.command("check")
 @click.argument("paths", metavar="MODEL...", nargs=-1, type=FilePath())
 @options.option("--deep", "Also run onnx's checker and shape inference.")
-@options.max_nodes
+@options.limits_of_analysis
 @options.option("--strict", "Exit 1 for warnings too.")
 @options.option(
     "--policy FILE", "Also run the rules and budgets of a policy: .toml, .json, or pyproject.toml.", "policy_file"

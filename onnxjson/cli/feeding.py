@@ -99,10 +99,9 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
             type=click.Choice(["onnxruntime", "reference"]),
         ),
         options.tolerance,
-        options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
-        options.option(
-            "--memory SIZE",
-            "Memory that the run may allocate; at least 64 times the size of the model and its inputs. Default: 768M.",
+        options.timeout("Overall time limit.", default=600.0),
+        options.memory(
+            "Memory that the run may allocate; at least 64 times the size of the model and its inputs. Default: 768M."
         ),
         options.max_nodes,
         options.trust_links,

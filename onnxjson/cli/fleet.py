@@ -74,13 +74,7 @@ _own_options: Final = options.together(
     options.option("--report FILE", "Also write the summary to FILE.md, .html, .json or .txt."),
     options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
     options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
-    options.option(
-        "--timeout SECONDS",
-        "Time limit of one model.",
-        type=click.FloatRange(min=0.1),
-        default=600.0,
-        show_default=True,
-    ),
+    options.option("--timeout SECONDS", "Time limit of one model.", type=click.FloatRange(min=0.1), default=600.0),
     options.option(
         "--memory SIZE", "Memory limit of one model (address space); default: its share of this machine, at least 4G."
     ),
@@ -109,8 +103,8 @@ class FleetCommand(options.Command):
             return rewrite_command.resolve_command(context, [edit])[1] if edit else None
         if self.name in ("duplicates", None):
             return None
-        name = "show" if self.name == "cost" else self.name
-        module = {"fmt": "convert", "verify": "run", "cost": "show"}.get(self.name, name)
+        name = {"cost": "show"}.get(self.name, self.name)
+        module = {"fmt": "convert", "verify": "run"}.get(name, name)
         command: click.Command = getattr(importlib.import_module(f"onnxjson.cli.{module}"), f"{name}_command")
         return command
 
@@ -130,14 +124,17 @@ class FleetCommand(options.Command):
             option.name = str(position)
         both = click.Command(self.name, params=[*copies])
         given, words, order = both.make_parser(ctx).parse_args(list(args))
-        tokens: tuple[list[str], list[str]] = ([], [])
+        tokens: tuple[list[str], list[str], list[str]] = ([], [], [])
+        shared = {"--timeout", "--memory"} & {name for each in base.params for name in each.opts}
         for used in dict.fromkeys(order):
             if isinstance(used, click.Option) and used.name is not None:
-                tokens[int(used.name) >= len(own)].extend(_spelled(used, given[used.name]))
+                spelled = _spelled(used, given[used.name])
+                tokens[int(used.name) >= len(own)].extend(spelled)
+                tokens[2].extend(spelled if spelled[0] in shared else [])
         arguments = [each for each in base.params if isinstance(each, click.Argument)]
         base.make_context(self.name, [*tokens[1], "--", *(["m.onnx"] * len(arguments))])  # finds wrong options
         has_report = any("--json" in each.opts for each in base.params)
-        ctx.meta[_TOKENS] = (tokens[1], has_report)
+        ctx.meta[_TOKENS] = (tokens[1], has_report, tokens[2])
         return super().parse_args(ctx, [*tokens[0], "--", *words])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -151,8 +148,8 @@ class FleetCommand(options.Command):
     def _run(self, words: tuple[str, ...], **given: Any) -> None:
         assert self.name is not None
         ctx = click.get_current_context()
-        tokens, has_report = ctx.meta.get(_TOKENS, ([], True))
-        ctx.exit(_Fleet(self.name, list(words), list(tokens), has_report, given).run())
+        tokens, has_report, limits = ctx.meta.get(_TOKENS, ([], True, []))
+        ctx.exit(_Fleet(self.name, list(words), tokens, has_report, limits, given).run())
 
 
 def _spelled(option: click.Option, value: Any) -> list[str]:
@@ -191,7 +188,9 @@ def fleet_command() -> None:
 class _Fleet:
     """One run of a fleet."""
 
-    def __init__(self, name: str, words: list[str], tokens: list[str], has_report: bool, given: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, words: list[str], tokens: list[str], has_report: bool, limits: list[str], given: dict[str, Any]
+    ) -> None:
         self.name = name
         self.given = given
         self.out: Path | None = given["out"]
@@ -230,6 +229,7 @@ class _Fleet:
             command=shown,
             words=(
                 *line,
+                *limits,
                 *(["--json"] if has_report and name != "duplicates" else []),
                 *(before if name == "apply" else ()),
             ),

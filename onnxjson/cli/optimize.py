@@ -44,7 +44,7 @@ class _Model(FilePath):
 
 @options.command("optimize")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=_Model())
-@changing.request_options()
+@changing.request_options({"--timeout"})
 @options.several(
     "-p, --pass PASS",
     "Run this pass: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, or a Python file; a * at the end "
@@ -62,14 +62,8 @@ class _Model(FilePath):
 @options.option("--keep-going", "Skip passes that fail, and exit 1 at the end.")
 @options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
 @options.option("--trust", "Run your own Python code outside the box, with access to files, network and programs.")
-@options.option(
-    "--timeout SECONDS", "Time limit of one pass.", "seconds", type=click.FloatRange(min=0.1), default=300.0
-)
-@options.option(
-    "--memory SIZE",
-    "Memory limit of one pass (address space); at least twelve times the size of the model.",
-    default="4G",
-)
+@options.timeout("Time limit of one pass.", "seconds", default=300.0)
+@options.memory("Memory limit of one pass (address space); at least twelve times the size of the model.", default="4G")
 @options.option("--allow-sparse", "Read weights even if most of their file is holes.")
 @click.pass_context
 def optimize_command(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import output
@@ -293,12 +294,14 @@ tolerance = several(
 )
 
 
-def _allow_nodes(ctx: click.Context, _param: click.Parameter, nodes: int | None) -> None:
-    if nodes is not None:
-        from onnxjson.running.expansion import ALLOWED_NODES
+def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Note a limit that is given; the default of an option is for the runs or passes of its command only."""
+    if value is not None and ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT:
+        from onnxjson.running.worker_protocol import ALLOWED
 
-        token = ALLOWED_NODES.set(nodes)
-        ctx.call_on_close(lambda: ALLOWED_NODES.reset(token))
+        token = ALLOWED.set({**ALLOWED.get(), param.opts[0]: value})
+        ctx.call_on_close(lambda: ALLOWED.reset(token))
+    return value
 
 
 max_nodes = option(
@@ -306,8 +309,23 @@ max_nodes = option(
     "Nodes that calls of functions may expand to; default: 500,000, or 20,000 in a run.",
     type=click.IntRange(1),
     expose_value=False,
-    callback=_allow_nodes,
+    callback=_allow,
 )
+
+timeout = functools.partial(option, "--timeout SECONDS", type=click.FloatRange(min=0.1), callback=_allow)
+
+memory = functools.partial(option, "--memory SIZE", callback=_allow)
+
+limits_of_analysis = together(
+    max_nodes,
+    timeout("Time limit of each analysis by onnx; default: 30, or 20 of processor time.", expose_value=False),
+    memory(
+        "Memory limit of each analysis by onnx (address space); at least four times the size of the model. "
+        "Default: 2G.",
+        expose_value=False,
+    ),
+)
+"""For commands without runs and passes; runs and passes have ``--timeout`` and ``--memory`` with their own defaults."""
 
 
 def _sizes(_: click.Context, _param: click.Parameter, dims: tuple[tuple[str, str], ...]) -> dict[str, int]:

@@ -5,17 +5,14 @@ A few functions that each call the next one twice can expand to more nodes than 
 
 from collections import Counter
 from collections.abc import Iterable
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onnxjson.model.limits import EXPANDED_NODES
+from onnxjson.running.worker_protocol import ALLOWED
 
 if TYPE_CHECKING:
     from onnx import NodeProto
-
-ALLOWED_NODES: Final[ContextVar[int | None]] = ContextVar("onnxjson.running.expansion.allowed", default=None)
-"""The limit that the user chose with ``--max-nodes``; None for the limits of the program."""
 
 _FUNCTIONS: Final = b"\xca\x01"
 """The tag of the field `functions` of a model."""
@@ -41,12 +38,12 @@ class _Body(NamedTuple):
 
 
 def refuse_expansion(model: bytes | str, limit: int = EXPANDED_NODES) -> None:
-    """Refuse a model, serialized or in a file, that expands to more nodes than `ALLOWED_NODES`, else than a limit.
+    """Refuse a model, serialized or in a file, that expands to more nodes than a limit, unless the user chose another.
 
     Raises:
         ExpansionError: it does; the message is the end of a sentence about the model.
     """
-    limit = ALLOWED_NODES.get() or limit
+    limit = int(ALLOWED.get().get("--max-nodes", limit))
     if isinstance(model, str):
         model = Path(model).read_bytes() if Path(model).stat().st_size <= _READ_BYTES else b""
     if _FUNCTIONS not in model:

@@ -20,7 +20,6 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running import worker_protocol as protocol
-from onnxjson.running.expansion import ALLOWED_NODES
 from onnxjson.running.server_process import ServerProcess, idle_or_new_server, trusted_environment
 from onnxjson.storage.identity import reading_errors
 from onnxjson.storage.remote import fetch_for
@@ -55,11 +54,12 @@ class Worker:
     A closed worker leaves its server to the next one.
 
     Args:
-        limits: limits of one job; its memory limit is at least four times the size of the model.
+        limits: limits of one analysis, whose memory limit is at least four times the size of the model; else those
+            that the user chose, or those of the program.
     """
 
     def __init__(self, limits: protocol.Limits | None = None) -> None:
-        self._limits = limits or protocol.Limits()
+        self._limits = limits
         self._server: ServerProcess | None = None
         self._turn = threading.Lock()
 
@@ -161,7 +161,7 @@ class Worker:
         answer, made = self._exchange(request, blob)
         if answer.outcome == "done":
             return PassAnswer(made, "", answer.output, answer.remarks)
-        return PassAnswer(b"", _problem(answer, request.limits), answer.output)
+        return PassAnswer(b"", self._problem(answer, request.limits), answer.output)
 
     def _changed(self, job: protocol.Job, model: bytes, version: int | None = None) -> tuple[bytes, protocol.Answer]:
         answer, changed = self._request(job, model, version=version)
@@ -200,7 +200,8 @@ class Worker:
             raise LimitError(
                 f"the model has {size:,} bytes, but protobuf reads at most {MESSAGE_BYTES:,}; pass its path instead"
             )
-        limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
+        limits = self._limits or protocol.allowed_limits()
+        limits = msgspec.structs.replace(limits, memory=max(limits.memory, 4 * size))
         if reads is None:
             reads = [] if isinstance(model, bytes) else [model.absolute().parent]
             reads += [] if folder is None else [folder]
@@ -212,13 +213,13 @@ class Worker:
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_NAMES[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
         if answer.outcome not in {"done", "failed"}:
-            problem = _problem(answer, limits, " on this model")
+            problem = self._problem(answer, limits, " on this model")
             raise WorkerError(f"{_NAMES[job]} {problem}; the model itself is untouched")
         return answer, result
 
     def _exchange(self, request: protocol.Request, blob: bytes) -> tuple[protocol.Answer, bytes]:
         # About 40 s for a model of 2 GB to pass through both pipes.
-        request = msgspec.structs.replace(request, nodes=ALLOWED_NODES.get())
+        request = msgspec.structs.replace(request, allowed=protocol.ALLOWED.get())
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
             try:
@@ -244,6 +245,19 @@ class Worker:
             )
         return found
 
+    def _problem(self, answer: protocol.Answer, limits: protocol.Limits, where: str = "") -> str:
+        """Return why a job failed, as the end of a sentence, with the option for a limit that the user can choose."""
+        detail = f"{where}: {answer.detail}" if answer.detail else where
+        memory, timeout = (" (--memory)", " (--timeout)") if self._limits is None else ("", "")
+        return {
+            "memory": f"needs more than {(limits.data or limits.memory) / 2**30:.1f} GiB of memory{memory}{where}",
+            "time": f"does not finish{detail}{timeout}",
+            "crashed": f"crashed{detail}",
+            "exited": f"ended its process{detail}",
+            "failed": f"failed{detail}",
+            "unavailable": f"cannot be used{detail}",
+        }[answer.outcome]
+
     def _stop(self) -> None:
         server, self._server = self._server, None
         if server is not None:
@@ -256,17 +270,3 @@ def _size(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
     return status.st_size
-
-
-def _problem(answer: protocol.Answer, limits: protocol.Limits, where: str = "") -> str:
-    """Return why a job failed, as the end of a sentence."""
-    detail = f"{where}: {answer.detail}" if answer.detail else where
-    flag = "" if limits.data is None else " (--memory)"
-    return {
-        "memory": f"needs more than {(limits.data or limits.memory) / 2**30:.1f} GiB of memory{flag}{where}",
-        "time": f"does not finish{detail}",
-        "crashed": f"crashed{detail}",
-        "exited": f"ended its process{detail}",
-        "failed": f"failed{detail}",
-        "unavailable": f"cannot be used{detail}",
-    }[answer.outcome]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
-from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
-from onnxjson.running.worker_protocol import Answer, Request
+from onnxjson.running.expansion import ExpansionError, refuse_expansion
+from onnxjson.running.worker_protocol import ALLOWED, Answer, Request
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto
@@ -42,7 +42,7 @@ def prepare(request: Request) -> None:
 
 def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     """Run the job of a request on a serialized model, or on a file (only checks, for external data or over 2 GB)."""
-    ALLOWED_NODES.set(request.nodes)
+    ALLOWED.set(request.allowed)
     if request.job == "check":
         return _check(subject), b""
     if request.job == "text":

@@ -3,12 +3,14 @@
 Nothing that arrives is executed or unpickled; a message that does not fit its type is refused.
 """
 
+import math
 import os
 import select
 import struct
 import time
 from collections.abc import Iterable
-from typing import Literal, TypeVar
+from contextvars import ContextVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -48,6 +50,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job may start threads and processes (RLIMIT_NPROC counts both)."""
 
 
+ALLOWED: Final[ContextVar[dict[str, float]]] = ContextVar("onnxjson.running.allowed", default={})  # noqa: B039
+"""The limits that the user chose, by option: ``--max-nodes``, and for analyses ``--timeout`` and ``--memory``."""
+
+
+def allowed_limits() -> Limits:
+    """Return the limits of an analysis that the user chose, or those of the program."""
+    allowed = ALLOWED.get()
+    seconds, memory = allowed.get("--timeout"), int(allowed.get("--memory", ANALYSIS_BYTES))
+    if seconds is None:
+        return Limits(memory=memory)
+    return Limits(memory=memory, wall_seconds=seconds, processor_seconds=math.ceil(seconds))
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Request for one job; if there is no path, the model follows as bytes."""
 
@@ -65,8 +80,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[bytes, ...] = ()
     """Files and whole folders that the job may read in addition to those that every job may read."""
     devices: bool = False
-    nodes: int | None = None
-    """See `onnxjson.running.expansion.ALLOWED_NODES`."""
+    allowed: dict[str, float] = {}
+    """See `ALLOWED`."""
     trusted: bool = False
     """Whether the job runs without the box of `onnxjson.running.box`; only for the user's own code."""
     environment: tuple[tuple[bytes, bytes], ...] = ()

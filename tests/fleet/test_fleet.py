@@ -540,6 +540,17 @@ def test_wrong_words(models: Path) -> None:
         assert (result.exit_code, reason in result.stderr) == (2, True), result.stderr
 
 
+def test_limits_of_a_model_are_also_those_of_its_analysis(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr("onnxjson.cli.fleet._Fleet.run", lambda self: jobs.append(self.job))
+    for words in (["check", str(models), "--deep"], ["find", str(models), "Relu($x)"]):
+        run("fleet", *words, "--timeout", "900", "--memory", "8G")
+    assert [job.words for job in jobs] == [
+        ("check", "--deep", "--timeout", "900", "--memory", "8G", "--json"), ("find", "--json"),
+    ]  # fmt: skip
+    assert jobs[0].command == "check --deep"
+
+
 def test_no_source_and_no_other_result_is_overwritten(cluster: Any, models: Path, tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

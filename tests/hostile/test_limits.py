@@ -15,12 +15,12 @@ from onnxjson.model.limits import (
     ANALYSIS_SECONDS,
     EXPANDED_RUN_NODES,
 )
-from onnxjson.running import worker_protocol
-from onnxjson.running.expansion import ALLOWED_NODES, ExpansionError, refuse_expansion
-from onnxjson.running.worker import Worker
+from onnxjson.running.expansion import ExpansionError, refuse_expansion
+from onnxjson.running.worker_protocol import ALLOWED, Limits, allowed_limits
 from tests.cli.running import run
 from tests.hostile import binaries
 from tests.hostile.bounds.cases import calls, expansion, inputs, model
+from tests.running.test_worker import HUNGRY
 
 HERE = Path()
 
@@ -43,6 +43,14 @@ def deep() -> None:
 
 def deep_text() -> None:
     Path("a.onnx.json").write_text('{"format": "onnxjson/1", "graph": {"input": ' + "[" * 255 + "]" * 255 + "}}")
+
+
+def endless() -> None:
+    calls(HERE, 17)
+
+
+def hungry() -> None:
+    Path("a.onnx").write_bytes(HUNGRY)
 
 
 def expanding() -> None:
@@ -160,47 +168,64 @@ def test_max_nodes_raises_both_limits(tmp_path: Path) -> None:
     data = (tmp_path / "a.onnx").read_bytes()
     with pytest.raises(ExpansionError):
         refuse_expansion(data, EXPANDED_RUN_NODES)
-    token = ALLOWED_NODES.set(70_000)
+    token = ALLOWED.set({"--max-nodes": 70_000})
     refuse_expansion(data, EXPANDED_RUN_NODES)
-    ALLOWED_NODES.reset(token)
+    ALLOWED.reset(token)
     calls(tmp_path, 19)
     data = (tmp_path / "a.onnx").read_bytes()
     with pytest.raises(ExpansionError, match="limit of 500,000"):
         refuse_expansion(data)
-    token = ALLOWED_NODES.set(2_000_000)
+    token = ALLOWED.set({"--max-nodes": 2_000_000})
     refuse_expansion(data)
-    ALLOWED_NODES.reset(token)
+    ALLOWED.reset(token)
 
 
 ANALYSIS = {
     "seconds of an analysis": (
-        worker_protocol.Limits(wall_seconds=0.0),
-        "does not finish on this model: no answer within 0 s",
+        endless, "--timeout 0.2", "does not finish on this model: no answer within 0.2 s (--timeout)"
     ),
     "memory of an analysis": (
-        worker_protocol.Limits(memory=1 << 26),
-        "needs more than 0.1 GiB of memory on this model",
+        hungry, "--memory 512m", "needs more than 0.5 GiB of memory (--memory) on this model"
     ),
-}
-"""Limits of native analysis, which are lowered here, and the message."""
+}  # fmt: skip
+"""Limits of native analysis: how a file is made, options that lower the limit, and the message."""
 
 
 @pytest.mark.parametrize("name", ANALYSIS)
-def test_analysis_beyond_a_limit_is_refused_with_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check --deep a.onnx",
+        "rewrite infer-shapes a.onnx -o out.onnx",
+        "apply script.json a.onnx -o out.onnx",
+        "optimize a.onnx -p infer-shapes -o out.onnx",
+    ],
+)
+def test_analysis_beyond_a_limit_is_refused_with_it_and_its_option(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    limits, message = ANALYSIS[name]
-    monkeypatch.setattr(Worker, "_limits", property(lambda _: limits, lambda *_: None), raising=False)
-    good()
-    result = run("rewrite", "infer-shapes", "a.onnx", "-o", "out.onnx")
-    assert (result.exit_code, message in result.stderr) == (76, True), result.stderr
+    write, options, message = ANALYSIS[name]
+    write()
+    Path("script.json").write_text('{"format": "onnxjson-rewrite/1", "edits": [{"edit": "infer-shapes"}]}')
+    result = run(*command.split(), *options.split())
+    assert message in result.stdout + result.stderr
+    assert result.exit_code == 76
     assert not Path("out.onnx").exists()
+
+
+def test_options_raise_the_limits_of_an_analysis() -> None:
+    assert allowed_limits() == Limits(memory=ANALYSIS_BYTES, wall_seconds=ANALYSIS_SECONDS)
+    token = ALLOWED.set({"--timeout": 90.5, "--memory": 3 << 30})
+    assert allowed_limits() == Limits(memory=3 << 30, wall_seconds=90.5, processor_seconds=91)
+    ALLOWED.reset(token)
 
 
 def test_the_page_has_the_limits_of_an_analysis() -> None:
     rows = table()
     seconds, memory = rows["seconds of an analysis"], rows["memory of an analysis"]
-    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of processor time", "76", "none"]
-    assert memory == [f"{ANALYSIS_BYTES >> 30} GiB, or 4 times the model", "76", "none"]
+    assert seconds == [f"{ANALYSIS_SECONDS:g}, or {ANALYSIS_PROCESSOR_SECONDS} of processor time", "76", "`--timeout`"]
+    assert memory == [f"{ANALYSIS_BYTES >> 30} GiB, or 4 times the model", "76", "`--memory`"]
 
 
 def test_the_page_has_every_limit_that_is_tested_and_no_other() -> None:
