@@ -1,7 +1,8 @@
 """``python -m tests.tui.fuzzing``: random keys in the workbench, until something is wrong.
 
 Every now and then: no error of the program itself, the cursor on a row, nothing raw on the screen. At the end: undoing
-everything gives the bytes that were opened, redoing it those that were left, and the journal gives the same.
+everything gives the bytes that were opened, redoing it those that were left, and the journal gives the same. Some of
+the models are merges with conflicts, which are resolved at random: what was saved is what the screen showed.
 """
 
 import argparse
@@ -18,17 +19,23 @@ from typing import Any, Final
 from unittest import mock
 
 import onnxjson
+from onnxjson.merging.conflicted_files import open_session, save
+from onnxjson.merging.merge import Merged, merge
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.storage import files
+from onnxjson_tui.screens.conflicts import ConflictsScreen
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
 from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
+from tests.merging.triples import triple
 from tests.tui.screens import send
 from tests.tui.sessions import bytes_of
 
@@ -65,7 +72,9 @@ class Fuzz:
     def chosen(self, screen: object) -> list[str]:
         """The next keys: those of an action, of the screen on top, a key that moves, or something typed."""
         draw = self.rng.random()
-        own = [key for action in screen.KEYS for key in action.keys] if isinstance(screen, KeyedScreen) else []
+        actions = screen.KEYS if isinstance(screen, KeyedScreen) else ()
+        stays = isinstance(screen, ConflictsScreen)  # leaving it ends the program; escape is pressed rarely enough
+        own = [key for action in actions if not stays or action.id != "_leave" for key in action.keys]
         if own and draw < 0.6:
             return self.rng.choice(own).split(" ")
         if draw < 0.45:
@@ -77,6 +86,13 @@ class Fuzz:
         if draw < 0.9:
             return [":", *self.rng.choice(_LINES), "enter"]
         return [*self.rng.choice(_LINES), self.rng.choice(("enter", "escape", "tab"))]
+
+    async def press(self, app: WorkbenchApp) -> None:
+        """Presses the next keys."""
+        for key in self.chosen(app.screen if app.screen_stack else None):
+            self.pressed.append(key)
+            send(app, key)
+            await _heard(app)
 
     async def run(self, count: int) -> int:
         """Presses at least so many keys; gives how many steps were left to undo."""
@@ -91,34 +107,53 @@ class Fuzz:
             async with app.run_test(size=self.size) as pilot:
                 await pilot.pause()
                 while len(self.pressed) < count:
-                    for key in self.chosen(app.screen if app.screen_stack else None):
-                        self.pressed.append(key)
-                        send(app, key)
-                        await _heard(app)
+                    await self.press(app)
                     if self.rng.random() < 0.05:
                         await pilot.pause()
                         if not app.is_running or not bench.is_attached:
                             require_no_failure(app)
                             return 0
-                        self.look(app, bench)
+                        self.look(app)
                 await pilot.pause()
                 if not app.is_running or not bench.is_attached:
                     require_no_failure(app)
                     return 0
                 await self.come_back(app, bench, pilot)
-                self.look(app, bench)
+                self.look(app)
                 steps = session.history.position
                 self.undo_all(session, before)
             left, is_changed = bytes_of(session.model), session.is_changed
         self.recover(left, is_changed=is_changed)
         return steps
 
-    def look(self, app: WorkbenchApp, bench: Workbench) -> None:
+    async def resolve(self, count: int) -> int:
+        """Presses at least so many keys on the conflicts of a file; gives how many conflicts are resolved in it."""
+        while True:
+            resolution = open_session(self.path)
+            before = len(resolution.conflicts)
+            if not before or len(self.pressed) >= count:
+                return before
+            terminal = Terminal(self.rng.random() < 0.5, self.rng.choice(("unicode", "ascii")), "onnxjson", True)
+            app = WorkbenchApp(ConflictsScreen(resolution, terminal), terminal)
+            async with app.run_test(size=self.size) as pilot:
+                await pilot.pause()
+                while len(self.pressed) < count and app.is_running:
+                    await self.press(app)
+                    if self.rng.random() < 0.05 and app.screen_stack:
+                        await pilot.pause()
+                        self.look(app)
+                await pilot.pause()
+            require_no_failure(app)
+            assert resolution.remaining == before - len(resolution.choices)
+            left = files.load(self.path, bind=False, conflicted=True)
+            if not resolution.is_changed:
+                assert (left.model, left.conflicts) == (resolution.model, resolution.left), "what is saved differs"
+
+    def look(self, app: WorkbenchApp) -> None:
         """What holds at any time."""
         require_no_failure(app)
         assert app._exception is None, app._exception
-        assert app.is_running, "the program ended"
-        for lines in (bench.nodes, bench.outline, bench.inspector, bench.drawer.lines):
+        for lines in [each for screen in app.screen_stack for each in screen.query(LineList)]:
             assert 0 <= lines.cursor <= max(len(lines.rows) - 1, 0)
         for strip in app.screen._compositor.render_strips():
             text = "".join(segment.text for segment in strip)
@@ -176,20 +211,23 @@ async def _heard(app: WorkbenchApp) -> None:
             return
 
 
-def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30)) -> tuple[int, int]:
-    """Presses random keys on a model; gives how many, and how many steps they made.
+def fuzz(model: Model | Merged, seed: int, count: int, size: tuple[int, int] = (100, 30)) -> tuple[int, int]:
+    """Presses random keys on a model or a merge; gives how many, and how many steps they made.
 
     Raises:
         AssertionError: something does not hold; the seed and the last keys are said.
     """
     with tempfile.TemporaryDirectory() as name:
         place = {each: str(Path(name, each)) for each in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
-        path = Path(name, "m.onnx")
-        onnxjson.save(model, path)
-        with suppress(OnnxJsonError):
-            other = onnxjson.apply(model, [onnxjson.edits.Prune(), onnxjson.edits.NameNodes()])
-            onnxjson.save(other, Path(name, "other.onnx"))
+        path = Path(name, "m.onnx.json" if isinstance(model, Merged) else "m.onnx")
         found = Fuzz(path, seed, size)
+        if isinstance(model, Merged):
+            save(model.model, model.conflicts, path, "json")
+        else:
+            onnxjson.save(model, path)
+            with suppress(OnnxJsonError):
+                other = onnxjson.apply(model, [onnxjson.edits.Prune(), onnxjson.edits.NameNodes()])
+                onnxjson.save(other, Path(name, "other.onnx"))
         here = Path.cwd()
         with (
             mock.patch.dict(os.environ, {**place, "EDITOR": "true", "VISUAL": ""}),
@@ -197,7 +235,7 @@ def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30))
         ):
             os.chdir(name)
             try:
-                steps = asyncio.run(found.run(count))
+                steps = asyncio.run((found.resolve if isinstance(model, Merged) else found.run)(count))
             except BaseException:
                 print(f"seed {seed}, {size}: {' '.join(found.pressed[-60:])}", file=sys.stderr)
                 raise
@@ -206,13 +244,20 @@ def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30))
     return max(len(found.pressed), 1), steps
 
 
-def models(rng: random.Random, extra: Sequence[Path] = ()) -> Model:
-    """A random model, or one of some files."""
+def merged(rng: random.Random) -> Merged:
+    """A random merge with conflicts."""
+    while (found := merge(*triple(rng.randrange(1 << 30)))).is_clean:
+        pass
+    return found
+
+
+def models(rng: random.Random, extra: Sequence[Path] = ()) -> Model | Merged:
+    """A random model or merge, or one of some files."""
     draw = rng.random()
     if extra and draw < 0.4:
         return onnxjson.load(rng.choice(extra))
     if draw < 0.7:
-        return random_model(rng)
+        return random_model(rng) if draw < 0.6 else merged(rng)
     # Every field of the format, most of it nonsense to an engine.
     return onnxjson.from_proto(generate_model(rng.randrange(1 << 30), 20_000))
 

@@ -205,23 +205,21 @@ class ConflictsScreen(KeyedScreen[None]):
             question = f"{left} left. The file keeps them, and is not a model until they are resolved."
             if await self.confirm(question, [("s", "stay", "stay"), ("w", "write it with them", "save")]) != "save":
                 return
-        self._write()
+        await self._write()
 
-    def _write(self, *, then_leave: bool = False) -> None:
+    async def _write(self, *, then_leave: bool = False) -> None:
         resolution = self.resolution
-
-        def saved(_: None) -> None:
-            left = f", {counted(resolution.remaining, 'conflict')} left in it" if resolution.remaining else ""
-            if resolution.errors:
-                first = visible(resolution.errors[0].message)
-                count = counted(len(resolution.errors), "error")
-                self.say(f"saved, with {count}: {first}; the choices contradict each other, u undoes the last", "bad")
-                return
-            self.say(f"saved {resolution.path}{left}", "good")
-            if then_leave:
-                self.app.exit(0)
-
-        self.jobs.start("save", f"saving {visible(str(resolution.path))}", resolution.save, saved)
+        # Keys wait: a choice while the file is written would not be in it.
+        await self.jobs.awaited("save", f"saving {visible(str(resolution.path))}", resolution.save)
+        if resolution.errors:
+            first = visible(resolution.errors[0].message)
+            count = counted(len(resolution.errors), "error")
+            self.say(f"saved, with {count}: {first}; the choices contradict each other, u undoes the last", "bad")
+            return
+        left = f", {counted(resolution.remaining, 'conflict')} left in it" if resolution.remaining else ""
+        self.say(f"saved {resolution.path}{left}", "good")
+        if then_leave:
+            self.app.exit(0)
 
     async def _leave(self, arguments: Arguments) -> None:
         question, may_save = self._reason_to_stay()
@@ -233,7 +231,7 @@ class ConflictsScreen(KeyedScreen[None]):
         if answer == "leave":
             self.app.exit(0)
         elif answer == "save":
-            self._write(then_leave=True)
+            await self._write(then_leave=True)
 
     def _reason_to_stay(self) -> tuple[str, bool]:
         """Return what the user would lose by leaving, or "", and whether saving helps."""
