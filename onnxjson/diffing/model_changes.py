@@ -11,7 +11,7 @@ from onnxjson.diffing.changes import Change, one_sided, one_sided_addresses, one
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
 from onnxjson.diffing.details import field_details, graph_text, unknown_field_details
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.list_changes import add_reordering, count_order_breaks, finish_list, unpaired
+from onnxjson.diffing.list_changes import add_reordering, count_order_breaks, finish_list, pair_by_name, unpaired
 from onnxjson.model.display import counted
 from onnxjson.model.document import Function, Graph, Model, OperatorSetId, TensorAnnotation, TrainingInfo
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
@@ -73,16 +73,12 @@ def compare_opsets(
         return
     paths = [f"{address}/opset_import" for address in addresses]
     report = partial(context.ledger.report, place=place)
-    places: dict[str, int] = {}
-    for position, each in enumerate(target):
-        places.setdefault(plain_domain(each.domain), position)
-    pairs = []
-    for position, one in enumerate(base):
+    found: dict[int, int] = {}
+    pair_by_name([plain_domain(each.domain) for each in base], [plain_domain(each.domain) for each in target], found)
+    pairs = list(found.items())
+    for position, there in pairs:
+        one, other = base[position], target[there]
         domain = plain_domain(one.domain)
-        if (there := places.pop(domain, None)) is None:
-            continue
-        pairs.append((position, there))
-        other = target[there]
         its = f"{paths[0]}/{position}", f"{paths[1]}/{there}"
         if one.version != other.version:
             pattern = f"{domain or 'ai.onnx'} {one.version} -> {other.version}"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.batch_axes import Axes, has_batch, resized
+from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
 from onnxjson.editing.batch_computing import ComputedSizes
 from onnxjson.editing.batch_constants import ConstantChanges
 from onnxjson.editing.batch_places import start_at_places
@@ -64,7 +64,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         places, old, others = _places(workspace, self.inputs)
         if old == size:
             return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
-        if isinstance(old, str):
+        if old is None:
+            notes = [*_state(workspace, places, size)]
+        elif isinstance(old, str):
             notes = [*replace_dimension(workspace, old, size)]
         else:
             notes = resize(workspace, places, old, size, partial=self.partial)
@@ -132,8 +134,25 @@ def resize(
     return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
-def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict[str, int], int | str, list[str]]:
-    """Return the inputs with the batch and their axes, its size, and the inputs without it."""
+def _state(workspace: Workspace, places: Mapping[str, int], size: int | str) -> tuple[str, ...]:
+    """Set a batch whose size is unknown: nothing contains it, so only types change. Return remarks."""
+    ranks = {name: len(dims_of(workspace.main.types[name]) or ()) for name in places}
+    axes = {
+        name: tuple([(BATCH,) if axis == place else () for axis in range(ranks[name])])
+        for name, place in places.items()
+    }
+
+    def change(scope: Scope, graph: Body) -> Body:
+        return _typed(graph, axes, size) if scope is workspace.main and isinstance(graph, Graph) else graph
+
+    workspace.replace_model(rebuild(workspace.index, change))
+    return propagate_types(workspace)
+
+
+def _places(
+    workspace: Workspace, given: Mapping[str, int] | None
+) -> tuple[dict[str, int], int | str | None, list[str]]:
+    """Return the inputs with the batch and their axes, its size (None: unknown), and the inputs without it."""
     constants = workspace.main.initializers
     inputs = {
         value.name: dims
@@ -160,7 +179,7 @@ def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict
         places = dict.fromkeys(sizes, 0)
     different = set(sizes.values())
     old = next(iter(sizes.values()))
-    if len(different) > 1 or old is None:
+    if len(different) > 1:
         shown = ", ".join([f'"{visible(name)}" {"unknown" if each is None else each}' for name, each in sizes.items()])
         raise EditError(f"the inputs have different batch sizes: {visible(shown)}; give them one size with set-dim")
     if old == 0:

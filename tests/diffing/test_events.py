@@ -229,6 +229,12 @@ def test_the_body_of_a_function_is_compared_as_graphs_are() -> None:
     assert said(found) == [("replaced", "Tanh -> Sigmoid", ("/functions/0/node/1",), ("/functions/0/node/1",))]
 
 
+def test_a_domain_that_is_imported_twice_is_paired_in_order() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
+    before, after = model(text, domains=', "": 20'), model(text, domains=', "": 20, "d": 1')
+    assert said(explained(before, after)) == [("opset-changed", "d added", (), ("/opset_import/2",))]
+
+
 def test_an_attribute_that_became_an_input_is_one_change() -> None:
     before = model("g (float[N,1] x) => (float[N] y) { y = Squeeze<axes=[1]>(x) }", opset=12)
     after = model("g (float[N,1] x) => (float[N] y) <int64[1] a={1}> { y = Squeeze(x, a) }", opset=13)

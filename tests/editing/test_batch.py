@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnxjson.editing.applying import apply, plan, run
 from onnxjson.editing.batch import SetBatchSize
 from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, regroup, resized
+from onnxjson.editing.shapes import SetDim
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.types import format_type
@@ -412,6 +413,22 @@ def test_inputs_without_the_batch_are_named_and_can_be_chosen() -> None:
     for wrong in ({"x": 2}, {}, {"y": 0}):
         with pytest.raises(EditError):
             apply(before, SetBatchSize(size=3, inputs=wrong))
+
+
+def test_a_batch_of_unknown_size_gets_one() -> None:
+    before = model_of(
+        """g (float[a,4] x, float[a,4] state) => (float[a,4] y) <int64[2] rows = {-1,4}> {
+           t = Reshape(state, rows) y = Add(x, t) }"""
+    )
+    unknown = apply(before, SetDim(dim="a", size="b"))
+    for name in ("x", "state"):
+        unknown = apply(unknown, SetDim(tensor=name, axis=0, size="?"))
+    assert _types(unknown)[:2] == ["float32[?,4]"] * 2
+    assert _types(apply(unknown, SetBatchSize(size=3))) == ["float32[3,4]"] * 3
+    assert _types(apply(unknown, SetBatchSize(size="N")))[:2] == ["float32[N,4]"] * 2
+    fixed = model_of("g (float[?,4] x) => (float[1,4] y) <int64[2] rows = {1,4}> { y = Reshape(x, rows) }")
+    with pytest.raises(EditError):
+        apply(fixed, SetBatchSize(size=3))
 
 
 @pytest.mark.parametrize("size", [0, -1, "", "?"])
