@@ -13,7 +13,14 @@ from onnxjson.model.dtypes import STRING, float32_text
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
-from onnxjson.model.operators import Signature, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.operators import (
+    Signature,
+    function_key,
+    operator_key,
+    operator_name,
+    operator_signature,
+    plain_domain,
+)
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.patterns.selector_terms import scopes_of
@@ -75,6 +82,13 @@ def opset_of(model: Model, ref: NodeRef) -> int | None:
     imports = (graph.opset_import if isinstance(graph, Function) else ()) or model.opset_import
     wanted = plain_domain(ref.node.domain)
     return next((each.version for each in imports if plain_domain(each.domain) == wanted), None)
+
+
+def imported_signature(model: Model, op_type: str, domain: str) -> Signature | None:
+    """Return the signature of an operator in the opset version that a model imports; None if there is none."""
+    wanted = plain_domain(domain)
+    opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
+    return operator_signature(wanted, op_type, opset) if opset is not None else None
 
 
 def view_node(

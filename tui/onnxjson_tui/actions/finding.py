@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from onnxjson.editing.pattern_replacement import ReplacePattern
@@ -75,14 +76,13 @@ class _Search:
 
 
 def _search(bench: Bench, arguments: Arguments) -> None:
+    looking = _Search(bench)
     if bench.scope is None:
         bench.say("there are no nodes")
-        return
-    looking = _Search(bench)
-    if arguments.text:
+    elif arguments.text:
         looking.done(arguments.text)
-        return
-    bench.prompt.ask("/", looking.done, changed=looking.changed)
+    else:
+        bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
 def _same_operator(bench: Bench, arguments: Arguments) -> None:
@@ -194,27 +194,20 @@ class _Filter:
             complete=lambda typed: selector_offers(session, typed),
         )
 
-    def _changed(self, typed: str) -> None:
-        if typed.strip() == self._typed:
+    def _changed(self, text: str) -> None:
+        bench, scope, typed = self._bench, self._bench.scope, text.strip()
+        if typed == self._typed:
             return
-        self._typed = typed.strip()
-        self._find()
-
-    def _find(self) -> None:
-        bench, scope, typed = self._bench, self._bench.scope, self._typed
+        self._typed = typed
         if scope is None or not typed:
             self._show("", None)
             return
-        graph = scope
-        bench.compute(
-            "filter",
-            "filtering",
-            lambda: filter_positions(bench.session, graph, typed, is_complete=False),
-            lambda found: self._found(typed, found),
-            lambda error: self._found(typed, error),
-        )
 
-    def _found(self, typed: str, found: "tuple[str, list[int]] | BaseException") -> None:
+        work = partial(filter_positions, bench.session, scope, typed, is_complete=False)
+        found = partial(self._found, typed)
+        bench.compute("filter", "filtering", work, found, found)
+
+    def _found(self, typed: str, found: tuple[str, list[int]] | BaseException) -> None:
         if not self._bench.prompt.is_asking or typed != self._typed:
             return
         if isinstance(found, OnnxJsonError):
@@ -256,11 +249,10 @@ class _Filter:
 def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
     if arguments.text:
         filter_by(bench, arguments.text)
-        return
-    if bench.scope is None:
+    elif bench.scope is None:
         bench.say("there are no nodes")
-        return
-    _Filter(bench).ask()
+    else:
+        _Filter(bench).ask()
 
 
 def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None:
@@ -269,18 +261,17 @@ def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None
     if scope is None or not typed:
         clear_filter(bench)
         return
-    graph = scope
 
     def found(shown: tuple[str, list[int], Scope]) -> None:
         text, positions, other = shown
-        if other is not graph:
+        if other is not scope:
             bench.go(f"{other.address}/node/{positions[0]}")
         bench.finder.selector = text
         searched, pattern = bench.finder.searched, pattern_in(text)
         if pattern and (searched is None or searched[1] != pattern):
             bench.finder.searched = bench.session.model, pattern
         bench.show_only(text, positions)
-        where = "" if other is graph else " of another graph, - leaves it"
+        where = "" if other is scope else " of another graph, - leaves it"
         bench.say(f"{counted(len(positions), 'node')}{where}; esc shows all again")
 
     def failed(error: BaseException) -> None:
@@ -289,7 +280,7 @@ def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None
 
     def find() -> tuple[str, list[int], Scope]:
         try:
-            return *filter_positions(bench.session, graph, typed), graph
+            return *filter_positions(bench.session, scope, typed), scope
         except ElsewhereError as error:
             return *filter_positions(bench.session, error.scope, typed), error.scope
 
@@ -373,8 +364,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "search", "search in operators, names and outputs", ("/",), _search, "Find", footer="search", argument="[TEXT]",
         help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression; "
-        "Softmax(MatMul) is a pattern of operators. "
-        "enter stays at the match, esc goes back.",
+        "Softmax(MatMul) is a pattern of operators. enter stays at the match, esc goes back.",
     ),
     Action(
         "next-match", "next match", ("n",),

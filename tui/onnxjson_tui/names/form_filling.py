@@ -16,9 +16,9 @@ from onnxjson.model.document import Attribute, Node, SparseTensor
 from onnxjson.model.errors import OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operators import attribute_types, operator_signature, plain_domain
+from onnxjson.model.operators import attribute_types, operator_signature
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.node import opset_of
+from onnxjson.rendering.node import imported_signature, opset_of
 from onnxjson.rendering.tables import clipped
 from onnxjson_tui.names.editable_names import is_plain, model_value_selector, node_selector, rank_mistake
 from onnxjson_tui.session.session import Session
@@ -327,9 +327,7 @@ def _note(session: Session, filling: Filling, field: Parameter, ref: NodeRef | N
 
 def _signature(session: Session, op_type: str, domain: str) -> str:
     """Describe the inputs, outputs and required attributes of an operator."""
-    wanted = plain_domain(domain)
-    opset = next((each.version for each in session.model.opset_import if plain_domain(each.domain) == wanted), None)
-    found = operator_signature(wanted, op_type, opset) if opset is not None else None
+    found = imported_signature(session.model, op_type, domain)
     if found is None:
         return ""
     marks = {"optional": "?", "variadic": "..."}

@@ -20,6 +20,7 @@ from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import (
+    AttributeFormal,
     attribute_defaults,
     known_operators,
     operator_name,
@@ -29,7 +30,7 @@ from onnxjson.model.operators import (
 from onnxjson.model.types import format_data_type, format_type
 from onnxjson.patterns.selector_terms import attribute_text
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
+from onnxjson.rendering.node import attribute_value_text, imported_signature, opset_of, view_node
 from onnxjson.rendering.values import value_type
 from onnxjson_tui.names.editable_names import constant_of, is_plain, node_selector, value_address, value_selector
 from onnxjson_tui.names.form_filling import SELECTION, Filling
@@ -38,6 +39,7 @@ from onnxjson_tui.session.opening import path_members
 from onnxjson_tui.session.session import Session
 
 _LONGEST: Final = 300
+_DTYPES: Final = [name for number, name in DATA_TYPE_NAMES.items() if number]
 
 
 class Offers:
@@ -73,8 +75,9 @@ class Offers:
             case "constant":
                 return self._values(constant_of)
             case "input" if field.name == "input":
-                names = enumerate(self._inputs_of(texts.get("node", "")))
-                return (Choice(str(slot), str(slot), visible(name, _LONGEST) or "(omitted)") for slot, name in names)
+                first = self._selected(texts.get("node", ""))[:1]
+                names = enumerate([visible(name, _LONGEST) for ref in first for name in ref.node.input])
+                return (Choice(str(slot), str(slot), name or "(omitted)") for slot, name in names)
             case "input" | "output":
                 return self._interface(*(("input", "output") if filling.name == "transpose-input" else (role,)))
             case "attribute":
@@ -93,7 +96,7 @@ class Offers:
             case "type":
                 return self._types()
             case "dtype":
-                return [_plain(name) for number, name in DATA_TYPE_NAMES.items() if number]
+                return map(_plain, _DTYPES)
             case "dim" | "shape":
                 return [_plain(name) for name in dimension_names(model)]
             case "metadata":
@@ -147,10 +150,6 @@ class Offers:
             for name in scope.inputs if kind == "input" else filter(None, scope.output_names):
                 yield _plain(name, _type(scope, name))
 
-    def _inputs_of(self, selector: str) -> Sequence[str]:
-        refs = self._selected(selector)
-        return refs[0].node.input if refs else ()
-
     def _selected(self, selector: str) -> Sequence[NodeRef]:
         """Return the nodes that a field selects; none if it is invalid."""
         if selector == SELECTION:
@@ -173,27 +172,23 @@ class Offers:
         found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
         for each in found.attributes.values() if found is not None else ():
             if each.name not in there:
-                default = "required" if each.required else f"default {each.default}" if each.default is not None else ""
-                yield _plain(each.name, f"{ATTRIBUTE_TYPE_NAMES[each.type]}  {default}".strip())
+                yield _plain(each.name, _about(each))
 
     def _attributes_of_operator(self, operator: str, domain: str) -> Iterator[Choice]:
         """Yield the attributes of an operator, those for a dtype with each dtype, as the beginning of a line."""
-        wanted = plain_domain(domain)
-        model = self._session.model
-        opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
-        found = operator_signature(wanted, operator, opset) if opset is not None else None
+        found = imported_signature(self._session.model, operator, domain)
         for each in found.attributes.values() if found is not None else ():
-            kind = ATTRIBUTE_TYPE_NAMES[each.type]
-            is_dtype = each.name in DTYPE_ATTRIBUTES and kind == "INT"
-            values = [name for number, name in DATA_TYPE_NAMES.items() if number] if is_dtype else [""]
-            detail = "required" if each.required else f"default {each.default}" if each.default is not None else ""
-            for value in values:
-                yield Choice(f"{each.name}={value}", visible(f"{each.name}={value}"), f"{kind}  {detail}".strip())
+            is_dtype = each.name in DTYPE_ATTRIBUTES and ATTRIBUTE_TYPE_NAMES[each.type] == "INT"
+            for value in _DTYPES if is_dtype else ("",):
+                yield Choice(f"{each.name}={value}", visible(f"{each.name}={value}"), _about(each))
 
     def _attribute_values(self, filling: Filling) -> Iterator[Choice]:
         """Yield the values of the attribute in nodes with the same operator, and its default."""
         name, refs = filling.texts.get("attribute", ""), self._selected(filling.texts.get("node", ""))
         if not refs or not name:
+            return
+        if name in DTYPE_ATTRIBUTES:
+            yield from [_plain(each, "dtype") for each in _DTYPES]
             return
         node = refs[0].node
         values: Counter[str] = Counter()
@@ -201,9 +196,6 @@ class Offers:
             for attribute in ref.node.attribute:
                 if attribute.name == name and (text := attribute_text(attribute)) is not None:
                     values[text] += 1
-        if name in DTYPE_ATTRIBUTES:
-            yield from [_plain(each, "dtype") for number, each in DATA_TYPE_NAMES.items() if number]
-            return
         default = attribute_defaults(node.domain, node.op_type, opset_of(self._session.model, refs[0])).get(name)
         if default is not None and (text := attribute_text(default)) is not None:
             yield _plain(text, "the default")
@@ -217,7 +209,6 @@ class Offers:
         With `take_inputs`, operators without inputs, such as Constant, are left out.
         """
         model, wanted = self._session.model, plain_domain(domain)
-        opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
         counts = Counter(
             ref.node.op_type or "" for ref in self._index.node_refs if plain_domain(ref.node.domain) == wanted
         )
@@ -227,10 +218,8 @@ class Offers:
         names |= dict.fromkeys(each.name or "" for each in functions)
         without_inputs = {each.name or "" for each in functions if not each.input}
         for name in names:
-            found = operator_signature(wanted, name, opset) if opset is not None else None
-            if found is not None and found.deprecated:
-                continue
-            if found is None and name not in counts and name in known_operators(domain):
+            found = imported_signature(model, name, domain)
+            if found.deprecated if found is not None else name not in counts and name in known_operators(domain):
                 continue
             if take_inputs and (not found.inputs if found is not None else name in without_inputs):
                 continue
@@ -245,9 +234,7 @@ class Offers:
         for text, count in counts.most_common(200):
             if text:
                 yield _plain(text, counted(count, "value"))
-        for number, name in DATA_TYPE_NAMES.items():
-            if number:
-                yield _plain(name, "a dtype")
+        yield from [_plain(name, "a dtype") for name in _DTYPES]
 
 
 def _node(index: Index, ref: NodeRef) -> Choice:
@@ -276,6 +263,12 @@ def _type(scope: Scope, name: str) -> str:
     return visible(value_type(scope, name) or "", 120)
 
 
+def _about(attribute: AttributeFormal) -> str:
+    """Describe an attribute of an operator."""
+    default = f"default {attribute.default}" if attribute.default is not None else ""
+    return f"{ATTRIBUTE_TYPE_NAMES[attribute.type]}  {'required' if attribute.required else default}".strip()
+
+
 def _plain(text: str, detail: str = "") -> Choice:
     return Choice(text, visible(text, _LONGEST), visible(detail, _LONGEST))
 
@@ -288,16 +281,13 @@ _MAYBE: Final = 3  # rank of a value about which too little is known to decide w
 
 def slot_choices(model: Model, ref: NodeRef) -> list[Choice]:
     """Return the inputs of a node as choices, and one more if its operator allows it."""
-    names = ref.node.input
+    names = [visible(name, _LONGEST) for name in ref.node.input]
     found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
-    labels = [] if found is None else [visible(each.name, 60) for each in found.inputs]
-    most = len(names) + (found is not None and len(names) < found.most_inputs)
-    choices = []
-    for slot in range(most):
-        label = labels[min(slot, len(labels) - 1)] if labels else ""
-        name = visible(names[slot], _LONGEST) if slot < len(names) else ""
-        choices.append(Choice(str(slot), f"{slot}  {label}", name or "(omitted)"))
-    return choices
+    labels = [visible(each.name, 60) for each in found.inputs] if found is not None else []
+    if found is not None and len(names) < found.most_inputs:
+        names.append("")
+    known = [labels[min(slot, len(labels) - 1)] if labels else "" for slot in range(len(names))]
+    return [Choice(str(slot), f"{slot}  {known[slot]}", name or "(omitted)") for slot, name in enumerate(names)]
 
 
 def value_choices(model: Model, ref: NodeRef, slot: int) -> Searchable:
@@ -306,6 +296,12 @@ def value_choices(model: Model, ref: NodeRef, slot: int) -> Searchable:
     Goes through all nodes of the graph, so call it in a thread.
     """
     return _Ranking(model, ref, slot).choices()
+
+
+def _type_in(scope: Scope, name: str) -> Type | None:
+    """Return the type of a value of a graph: that of its constant, or the stated one."""
+    constant = scope.initializer(name)
+    return type_of_constant(constant) if constant is not None else scope.types.get(name)
 
 
 class _Ranking:
@@ -317,8 +313,8 @@ class _Ranking:
         self._known: Known = {}
         node = self._ref.node
         self._now = node.input[slot] if slot < len(node.input) else ""
-        self._type_now = self._type(scope, self._now) if self._now else None
         defining_scope = Index.defining_scope(scope, self._now) if self._now else None
+        self._type_now = _type_in(defining_scope, self._now) if defining_scope is not None else None
         self._is_constant_now = defining_scope is not None and own_constant(defining_scope, self._now) is not None
         self._dtype_now = dtype_of(self._workspace, scope, self._now, self._known) if self._now else None
         self._is_wrong_now = dtype_conflict(self._workspace, scope, node, None, self._known) is not None
@@ -347,8 +343,7 @@ class _Ranking:
 
     def _choice(self, scope: Scope, name: str, *, is_below: bool, is_later: bool) -> tuple[int, Choice]:
         key = name if is_plain(name) else "@" + value_address(scope, name)
-        constant = scope.initializer(name)
-        kind = type_of_constant(constant) if constant is not None else scope.types.get(name)
+        kind = _type_in(scope, name)
         declared = kind.tensor_type.elem_type if kind is not None and kind.tensor_type is not None else None
         dtype = declared or dtype_of(self._workspace, scope, name, self._known)
         shown = visible(format_type(kind) or "?", 100) if kind is not None else format_data_type(dtype) if dtype else ""
@@ -401,10 +396,3 @@ class _Ranking:
             yield Choice(LEFT_OUT, "(omit the input)", "", str(error).removeprefix(": "))
         else:
             yield Choice(LEFT_OUT, "(omit the input)", "optional")
-
-    def _type(self, scope: Scope, name: str) -> Type | None:
-        defining_scope = Index.defining_scope(scope, name)
-        if defining_scope is None:
-            return None
-        constant = defining_scope.initializer(name)
-        return type_of_constant(constant) if constant is not None else Index.type_of(defining_scope, name)

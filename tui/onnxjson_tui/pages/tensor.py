@@ -8,14 +8,7 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.slices import SliceError, parse_slice, slice_text
-from onnxjson.model.tensor_statistics import (
-    Spread,
-    Statistics,
-    StringStatistics,
-    spread,
-    statistics,
-    string_statistics,
-)
+from onnxjson.model.tensor_statistics import Spread, Statistics, StringStatistics, spread, statistics, string_statistics
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened
@@ -29,12 +22,7 @@ from onnxjson_tui.rows.tensor_description import (
     side_by_side,
     title_line,
 )
-from onnxjson_tui.rows.tensor_values import (
-    SparseGrid,
-    ValueGrid,
-    begun,
-    opened_grid,
-)
+from onnxjson_tui.rows.tensor_values import SparseGrid, ValueGrid, begun, opened_grid
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
@@ -72,12 +60,7 @@ class TensorPage(Page[Bench]):
     def show_constant(self, address: str) -> None:
         """Show the tensor at an address."""
         session = self.bench.session
-        try:
-            ref = select_tensor(session.model, session.index, f"@{address}")
-        except OnnxJsonError as error:
-            self.bench.failed(error)
-            return
-        self.show_tensor(ref)
+        self.show_tensor(select_tensor(session.model, session.index, f"@{address}"))
 
     def show_tensor(self, ref: TensorRef) -> None:
         """Open the page with a tensor, and its first elements as soon as they are read."""

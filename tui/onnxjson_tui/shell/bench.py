@@ -12,12 +12,8 @@ from textual import events
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.type_flow import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
-from onnxjson.model.document import Model
-from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.types import format_type
-from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
-from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.short_types import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
@@ -25,6 +21,7 @@ from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
+from onnxjson_tui.shell.finder import Finder
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
@@ -46,78 +43,6 @@ def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
     return shown
 
 
-class Finder:
-    """Search of one workbench. Places are rows of its list of nodes."""
-
-    def __init__(self, bench: GraphScreen) -> None:
-        self._bench = bench
-        self._text: NodeText | None = None
-        self._text_of: object = None
-        self._places: Sequence[int] = ()
-        self._places_of: object = None
-        self.wanted: Wanted | None = None  # the search that ``n`` continues
-        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
-        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
-
-    def with_text(self, then: Callable[[NodeText], None]) -> None:
-        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
-        bench, scope = self._bench, self._bench.scope
-        if scope is None:
-            bench.say("there are no nodes")
-            return
-        shown = (bench.session.revision, scope.address, bench.filter)
-        if self._text is not None and self._text_of == shown:
-            then(self._text)
-            return
-        positions = bench.chosen
-        graph = scope
-
-        def made(text: NodeText) -> None:
-            if (bench.session.revision, graph.address, bench.filter) == shown:
-                self._text, self._text_of = text, shown
-                then(text)
-
-        bench.compute("search", "reading the names", lambda: NodeText(graph, positions), made)
-
-    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
-        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
-
-        bench = self._bench
-
-        def look(text: NodeText) -> None:
-            def keep(found: list[int]) -> None:
-                self._places, self._places_of = found, (what, id(text))
-                then(found)
-
-            if self._places_of == (what, id(text)):
-                then(self._places)
-            else:
-                bench.compute("search", "searching", lambda: self._all(what, text, bench.scope), keep)
-
-        self.with_text(look)
-
-    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
-        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
-        bench = self._bench
-
-        def first() -> NodeRef | None:
-            for scope in bench.session.index.scopes if not bench.filter else ():
-                places = self._all(what, NodeText(scope), scope) if scope is not bench.scope else ()
-                if places:
-                    return NodeRef(scope, places[0])
-            return None
-
-        bench.compute("search", "searching the other graphs", first, then)
-
-    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
-        if what.kind != "match":
-            return text.all(what)
-        session = self._bench.session
-        found = find(session.model, what.text, overlapping=True, index=session.index)
-        places = {match.root.position for match in found if match.root.scope is scope}
-        return [number for number, position in enumerate(text.positions) if position in places]
-
-
 class Bench(GraphScreen):
     """Shows a session and changes it; the workbench without its own actions and pages."""
 
@@ -137,7 +62,7 @@ class Bench(GraphScreen):
     def on_mount(self) -> None:
         """Show the model."""
         self.drawer.pages = {page.name: page(self, self.drawer) for page in self._pages}
-        self.prompt.find_offers = self._find_offers
+        self.prompt.find_offers = partial(self.compute, "offers", "looking for completions")
         self.prompt.shown = self._prompt_shown
         self.prompt.refused_lines = lambda count: self.say(
             f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
@@ -286,15 +211,12 @@ class Bench(GraphScreen):
     def show_flow(self, flow: Flow) -> None:
         """Show types that an edit would change, and the nodes that it would break."""
         texts = {
-            address: (
-                type_change(format_type(old) if old else None, format_type(new) or "?"),
-                address in flow.complaints,
-            )
+            address: (type_change(format_type(old) if old else None, format_type(new) or "?"), False)
             for address, (old, new) in flow.types.items()
         }
-        wrong = {address: (f"! {visible(text, 200)}", True) for address, text in flow.complaints.items()}
-        if {**texts, **wrong} != self.session.places.flow:
-            self.session.places.flow = {**texts, **wrong}
+        texts |= {address: (f"! {visible(text, 200)}", True) for address, text in flow.complaints.items()}
+        if texts != self.session.places.flow:
+            self.session.places.flow = texts
             self.nodes.redraw_changed()
         if flow.complaints and self.prompt.is_asking:
             self.say(f"it would break a node: {next(iter(flow.complaints.values()))}", "bad", keep=False)
@@ -335,10 +257,8 @@ class Bench(GraphScreen):
         self.changed(changed)
         places = f"  ({counted(preview.matches, 'place')})" if preview.matches > 1 else ""
         message = f"{changed.step.title}{places}{'  (' + notes + ')' if notes else ''}"
-        if self.session.trouble:
-            self.say(f"lost unless you save: {message}; {visible(self.session.trouble)}", "bad")
-        else:
-            self.say(message, "good")
+        trouble = visible(self.session.trouble)
+        self.say(f"lost unless you save: {message}; {trouble}" if trouble else message, "bad" if trouble else "good")
         return changed
 
     def changed(self, changed: Changed | None) -> None:
@@ -353,9 +273,7 @@ class Bench(GraphScreen):
         if place is not None:
             self._graph = place[0].address
         if changed.is_restructured or is_elsewhere:
-            # The filter belongs to the old nodes or to another graph.
-            self._filter = None
-        if changed.is_restructured or is_elsewhere:
+            self._filter = None  # it belongs to the old nodes or to another graph
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope, self.saved_nodes(self.scope))
@@ -399,9 +317,6 @@ class Bench(GraphScreen):
             lines.cover(1 if is_shown else 0)
         if not is_shown:
             self.say("")  # remove the message about the typed text
-
-    def _find_offers(self, find: Callable[[], Sequence[str]], then: Callable[[Sequence[str]], None]) -> None:
-        self.compute("offers", "looking for completions", find, then)
 
     def focus_list(self, lines: LineList) -> None:
         """Give the pane of a list the focus."""
