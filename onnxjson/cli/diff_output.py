@@ -1,19 +1,23 @@
 """A comparison of two models, printed or written in the requested form."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from onnxjson.cli import output, reports
 from onnxjson.cli.paths import Side
 from onnxjson.diffing import difference
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import WeightsComparison
+from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.errors import MissingInputError
 from onnxjson.rendering.diff_report import Report, report
 from onnxjson.rendering.diff_text import diff_lines, match_lines
 from onnxjson.rendering.tables import Line
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.matching.columns import Integers
 
 Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
 
@@ -71,7 +75,12 @@ def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]
 
 
 def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
-    with output.working(f"comparing {one.name} and {other.name}", lambda: output.weight_bytes(one.model, other.model)):
+    seen: list[Integers] = []
+    with output.working(
+        f"comparing {one.name} and {other.name}",
+        lambda: output.weight_bytes(one.model, other.model),
+        counted=lambda: _matched(seen),
+    ):
         diff = difference.diff_models(
             one.model,
             other.model,
@@ -80,6 +89,7 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
             ignore=options.ignore,
             weights=options.weights,
             trust_links=options.trust_links,
+            progress=seen,
         )
     if options.tests_rewrites:
         from onnxjson.running.proof import prove
@@ -102,6 +112,11 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
     _show(shown, options)
     return not shown.equal, problems
+
+
+def _matched(seen: "Sequence[Integers]") -> str:
+    now, total = [sum([int((each >= least).sum()) for each in seen]) for least in (0, UNMATCHED)]
+    return f", {now:,} of {total:,} nodes matched" if now else ""
 
 
 def _show(report: Report, options: Options) -> None:

@@ -189,11 +189,12 @@ def abandon_stdout() -> None:
 
 
 class _Work:
-    """Work in progress, the bytes moved before it began, and the bytes that it will read and write."""
+    """Work in progress, the bytes moved before it began, the bytes that it will read and write, and what it counts."""
 
-    def __init__(self, text: str, *totals: Callable[[], int] | None) -> None:
+    def __init__(self, text: str, counted: Callable[[], str], *totals: Callable[[], int] | None) -> None:
         self.text = line(text)
         self.before = _moved_bytes()
+        self.counted = counted
         self._count = totals
 
     @functools.cached_property
@@ -201,9 +202,9 @@ class _Work:
         """Approximate bytes that will be read and written; 0 if unknown."""
         return [0 if count is None else count() for count in self._count]
 
-    def moved(self, size: Callable[[int], str]) -> str:
-        """Return the bytes read and written so far, with the totals."""
-        found = ""
+    def done(self, size: Callable[[int], str]) -> str:
+        """Return what was counted, and the bytes read and written so far with the totals, each after a comma."""
+        found = self.counted()
         for now, then, total, what in zip(_moved_bytes(), self.before, self.totals, ("read", "written"), strict=False):
             if now - then >= _MANY_BYTES:
                 found += f", {size(now - then)}{f' of {size(total)}' if now - then < total else ''} {what}"
@@ -212,14 +213,17 @@ class _Work:
 
 @contextmanager
 def working(
-    text: str, reads: Callable[[], int] | None = None, writes: Callable[[], int] | None = None
+    text: str,
+    reads: Callable[[], int] | None = None,
+    writes: Callable[[], int] | None = None,
+    counted: Callable[[], str] = str,
 ) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    `reads` and `writes` return the total bytes. Yields a function that replaces the text; any thread may call it. Of
-    nested calls, the innermost text is shown.
+    `reads` and `writes` return the total bytes; `counted` returns what else was done so far, after a comma. Yields a
+    function that replaces the text; any thread may call it. Of nested calls, the innermost text is shown.
     """
-    current = _Work(text, reads, writes)
+    current = _Work(text, counted, reads, writes)
 
     def update(other: str) -> None:
         current.text = line(other)
@@ -290,7 +294,7 @@ def _show_after_a_second(done: threading.Event) -> None:
     for frame in itertools.cycle("-\\|/"):
         with _drawing:
             work = _in_progress[-1]
-            far = f" ({time.monotonic() - started:.0f} s{work.moved(tables.size)})"
+            far = f" ({time.monotonic() - started:.0f} s{work.done(tables.size)})"
             width = shutil.get_terminal_size().columns - len("- x") - len(far)
             # The Linux console has no ellipsis.
             text = tables.cut("".join(_counters) + work.text, width).replace(ELLIPSIS, "~") + far

@@ -31,6 +31,7 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 
 if TYPE_CHECKING:
+    from onnxjson.diffing.matching.columns import Integers
     from onnxjson.model.payloads import Data
     from onnxjson.patching.changes import Unit
     from onnxjson.patching.patch import Patch
@@ -209,6 +210,7 @@ def diff_models(
     atol: float = 1e-8,
     trust_links: bool = False,
     is_edited: bool = False,
+    progress: "list[Integers] | None" = None,
 ) -> Diff:
     """Compare two models that are already loaded.
 
@@ -219,6 +221,7 @@ def diff_models(
         names: names of the models in messages; None for their paths.
         ignore, weights, rtol, atol, trust_links: see `diff`.
         is_edited: whether `target` is an edited `base`; then unambiguous names are sufficient, which is faster.
+        progress: see `onnxjson.diffing.matching.stages.match`.
     """
     if "weights" in ignore:
         weights = "skip"
@@ -240,8 +243,9 @@ def diff_models(
 
         sources[0].share(base, sources[1], target)
         contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
+        keep = "names" not in ignore
         alignment = align(
-            base, target, base_content=contents[0], target_content=contents[1], names="names" not in ignore
+            base, target, base_content=contents[0], target_content=contents[1], names=keep, progress=progress
         )
     context = _describe(alignment, comparer)
     problems = () if weights == "skip" else context.weights.problems()

@@ -3,13 +3,17 @@
 import io
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from numpy import zeros
 
-from onnxjson.cli import output
-from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
+from onnxjson.cli import diff_output, output
+from onnxjson.cli.paths import Side
+from onnxjson.cli.reports import View
+from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Tensor
 from onnxjson.model.tensors import from_numpy
 
 
@@ -59,8 +63,27 @@ def test_a_line_of_progress_says_how_long_and_how_many_bytes(monkeypatch: pytest
         _wait_for("writing w.data (0 s, 2.0 GB read)", screen)
     with output.working("writing w.data", reads=lambda: 10**11, writes=lambda: 5):
         _wait_for("writing w.data (0 s, 2.0 GB of 100.0 GB read)", screen)
+    with output.working("comparing", counted=lambda: ", 3 of 9 nodes matched"):
+        _wait_for("comparing (0 s, 3 of 9 nodes matched, 2.0 GB read)", screen)
     monkeypatch.undo()
     assert len(output._moved_bytes()) in (0, 2)  # Linux counts them
+
+
+def test_diff_counts_the_nodes_that_it_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [Node(op_type=f"Op{n}", input=(f"v{n}",), output=(f"v{n + 1}",)) for n in range(3)]
+    sides = [Side("m", Path("m"), Model(graph=Graph(node=tuple(each))), ()) for each in (nodes, nodes[:2])]
+    told: list[Callable[[], str]] = []
+
+    @contextmanager
+    def working(_: str, reads: object = None, counted: Callable[[], str] = str) -> Iterator[None]:
+        assert not counted()
+        told.append(counted)
+        yield
+
+    monkeypatch.setattr(output, "working", working)
+    options = diff_output.Options(View(collected=[]), False, 3, False, False, frozenset(), "exact", False, False)
+    assert diff_output.compare(sides[0], sides[1], options)[0]
+    assert told[0]() == ", 2 of 3 nodes matched"
 
 
 def test_what_needs_more_memory_than_there_is_is_said_before(

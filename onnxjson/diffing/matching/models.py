@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair, pair_inputs, pair_outputs
-from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Interner
+from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Integers, Interner
 from onnxjson.diffing.matching.contents import ContentOf, content, with_defaults
 from onnxjson.diffing.matching.cutting import find_cuts
 from onnxjson.diffing.matching.labels import number
@@ -24,17 +24,19 @@ def align(
     base_content: ContentOf = content,
     target_content: ContentOf = content,
     names: bool = True,
+    progress: list[Integers] | None = None,
 ) -> Alignment:
     """Pair the graphs, nodes and values of two models by structure.
 
     Names decide only where structure leaves a choice, and with `names` are evidence for nodes whose neighbors changed;
     the order of nodes in the files does not matter.
-    `base_content` and `target_content` return the keys by which constants are compared.
+    `base_content` and `target_content` return the keys by which constants are compared. For `progress` see `match`.
 
     Raises:
         ChangedUnderneathError, FileError: weights in a file can no longer be read.
     """
-    return _Aligner(_ModelGraphs(base, base_content), _ModelGraphs(target, target_content), names=names).align()
+    sides = _ModelGraphs(base, base_content), _ModelGraphs(target, target_content)
+    return _Aligner(*sides, names=names, progress=progress).align()
 
 
 class _ModelGraphs:
@@ -53,10 +55,13 @@ class _ModelGraphs:
 
 
 class _Aligner:
-    def __init__(self, base: _ModelGraphs, target: _ModelGraphs, *, names: bool) -> None:
+    def __init__(
+        self, base: _ModelGraphs, target: _ModelGraphs, *, names: bool, progress: list[Integers] | None
+    ) -> None:
         self.base = base
         self.target = target
         self.names = names
+        self.progress = progress
         self.interner = Interner()
         self.pairs: list[GraphPair] = []
         self.degraded: list[str] = []
@@ -111,7 +116,7 @@ class _Aligner:
         its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
         self.base.columns[base.address], self.target.columns[target.address] = mine, its
         self._fill_defaults(mine, its)
-        pairing = match(mine, its, outputs, names=self.names)
+        pairing = match(mine, its, outputs, names=self.names, progress=self.progress)
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)

@@ -32,13 +32,23 @@ _SLOTS_COMPARED: Final = 8
 _MOST_EDITS: Final = 512
 
 
-def match(base: Columns, target: Columns, outputs: dict[int, int], *, names: bool = True) -> NodePairing:
+def match(
+    base: Columns,
+    target: Columns,
+    outputs: dict[int, int],
+    *,
+    names: bool = True,
+    progress: list[Integers] | None = None,
+) -> NodePairing:
     """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`.
 
-    With `names`, the names of values are evidence where they agree with the structure.
+    With `names`, the names of values are evidence where they agree with the structure. The counterparts of nodes are
+    added to `progress` at once, and are filled in meanwhile.
     """
     allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     pairing = NodePairing(base, target, outputs, allowed)
+    if progress is not None:
+        progress.append(pairing.targets)
     if _are_same(base, target, outputs):
         everything = np.nonzero(pairing.targets == UNMATCHED)[0]
         pairing.pair_all(everything, everything)
