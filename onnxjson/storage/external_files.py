@@ -166,7 +166,7 @@ def externalize(
     def look(tensor: Tensor) -> Tensor:
         nonlocal left
         raw = _movable(tensor)
-        is_named = bool(tensor.name) and names[tensor.name] == 1 and tensor.data_type in safetensors.CODES
+        is_named = bool(tensor.name) and names[tensor.name] == 1 and safetensors.can_hold(tensor)
         if raw is None or (len(raw) >= least and is_safetensors and not is_named):
             left += not is_external(tensor) and _size(tensor) >= least
         elif len(raw) >= least:

@@ -8,7 +8,8 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model, Tensor
-from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.dtypes import BITS, DATA_TYPES
+from onnxjson.model.elements import element_count
 from onnxjson.model.errors import DecodeError, LimitError
 from onnxjson.model.payloads import Data, FileSlice, SourceFile
 from onnxjson.model.tensors import needed_bytes
@@ -21,11 +22,15 @@ CODES: Final = {
     DATA_TYPES[name]: code
     for name, code in {
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-        "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "bool": "BOOL", "complex64": "C64",
+        "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2": "F8_E5M2", "float8_e5m2fnuz": "F8_E5M2FNUZ",
+        "float8_e8m0fnu": "F8_E8M0", "float4_e2m1fn": "F4", "bool": "BOOL", "complex64": "C64",
         **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     }.items()
 }  # fmt: skip
-"""Data types of ONNX that the format has, and its names for them."""
+"""Data types of ONNX that the format has, and its names for them.
+
+Of float4, both have the first element in the low half of a byte. How 6-bit floats are packed, the format leaves open.
+"""
 
 _IR_VERSION: Final = 10
 _LONGEST: Final = 100_000_000
@@ -36,6 +41,12 @@ class _Entry(msgspec.Struct):
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]
+
+
+def can_hold(tensor: Tensor) -> bool:
+    """Whether the format has the dtype; its readers expect whole bytes in each row of float4."""
+    code = CODES.get(tensor.data_type or 0)
+    return code is not None and (code != "F4" or (bool(tensor.dims) and tensor.dims[-1] % 2 == 0))
 
 
 def header(tensors: Sequence[tuple[Tensor, Data]], alignment: int) -> bytes:
@@ -79,11 +90,14 @@ def read(source: SourceFile, name: str) -> Model:
         start, end = entry.data_offsets
         blank = Tensor(name=key, data_type=types.get(entry.dtype), dims=entry.shape)
         shown = f"tensor {visible(key)!r} of {name}"
+        if entry.dtype in ("F6_E2M3", "F6_E3M2"):
+            raise DecodeError(f"{shown} has the dtype {entry.dtype!r}, and the format does not define how 6-bit "
+                              "elements are packed into bytes: store it as 'F8_E4M3' or 'F16'")  # fmt: skip
         if entry.dtype not in types:
             raise DecodeError(f"{shown} has the dtype {visible(entry.dtype)!r}, which ONNX does not have")
         if not 0 <= start <= end <= size:
             raise DecodeError(f"{shown} has bytes {start:,} to {end:,}, but there are {size:,}")
-        if needed_bytes(blank) != end - start:
+        if needed_bytes(blank) != end - start or element_count(entry.shape) * BITS[types[entry.dtype]] % 8:
             raise DecodeError(f"{shown} has {end - start:,} bytes, which do not fit its dtype and shape")
         constants.append(msgspec.structs.replace(blank, raw_data=FileSlice(source, 8 + length + start, end - start)))
     return Model(ir_version=_IR_VERSION, graph=Graph(name=name, initializer=tuple(constants)))

@@ -26,6 +26,7 @@ from onnxjson.model.document import (
     Tensor,
     TrainingInfo,
 )
+from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import (
     ChangedUnderneathError,
     DecodeError,
@@ -36,7 +37,7 @@ from onnxjson.model.errors import (
 )
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.payloads import SourceFile
-from onnxjson.model.tensors import from_numpy
+from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.walking import replace_records, tensors_of, walk
 from onnxjson.storage import external_files, files, saving
 from onnxjson.storage.external_files import (
@@ -47,6 +48,7 @@ from onnxjson.storage.external_files import (
     locations,
     removed_on_failure,
 )
+from onnxjson.storage.safetensors import CODES
 from tests.generation.messages import generate, size_of
 
 FLOAT, INT64, STRING, INT4 = 1, 7, 8, 22
@@ -592,6 +594,28 @@ def test_a_safetensors_file_is_read_by_its_header_alone(tmp_path: Path) -> None:
     assert len(data) == start + end
 
 
+def test_every_dtype_that_the_format_shares_with_onnx_is_written_and_read(tmp_path: Path) -> None:
+    # As safetensors 0.8 writes what PyTorch has as the bytes 21 43 65 87 of float4_e2m1fn_x2, two elements in each.
+    head = b'{"w":{"dtype":"F4","shape":[2,4],"data_offsets":[0,4]}}'
+    (tmp_path / "w.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\x21\x43\x65\x87")
+    (tensor,) = tensors_of(onnxjson.load(tmp_path / "w.safetensors"))
+    assert to_numpy(tensor).tolist() == [[0.5, 1.0, 1.5, 2.0], [3.0, 4.0, 6.0, -0.0]]
+    odd = head.replace(b"[2,4]", b"[1,7]")
+    (tmp_path / "w.safetensors").write_bytes(len(odd).to_bytes(8, "little") + odd + bytes(4))
+    with pytest.raises(DecodeError, match="do not fit"):
+        onnxjson.load(tmp_path / "w.safetensors")
+    tensors = [from_numpy(numpy.ones((2, 4), numpy_dtype(number)), code) for number, code in CODES.items()]
+    ragged = from_numpy(numpy.ones((2, 3), numpy_dtype(DATA_TYPES["float4_e2m1fn"])), "ragged")
+    model = model_of(*tensors, ragged)
+    result = externalize(model, tmp_path / "all.safetensors", threshold=1)
+    assert (result.moved, result.left) == (20, 1)
+    loaded = onnxjson.load(tmp_path / "all.safetensors")
+    assert {each.name: each.data_type for each in tensors_of(loaded)} == {
+        code: number for number, code in CODES.items()
+    }
+    assert internalize(result.model, tmp_path) == model
+
+
 def test_a_safetensors_file_is_a_source_of_weights_and_is_read_by_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,6 +651,7 @@ def test_a_safetensors_file_is_a_source_of_weights_and_is_read_by_need(
         (b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "there are 0"),
         (b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}', "do not fit"),
         (b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}', "do not fit"),
+        (b'{"a":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', "does not define how 6-bit"),
         (b'{"a":{"dtype":"Q9","shape":[0],"data_offsets":[0,0]}}', "ONNX does not have"),
         (
             b'{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
