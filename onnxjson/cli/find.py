@@ -19,6 +19,7 @@ from onnxjson.patterns.literals import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
 from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import select_nodes
+from onnxjson.patterns.wording import unknown_names
 from onnxjson.storage import files
 
 _MISSES: Final = 5
@@ -87,14 +88,17 @@ def find_command(
     onnxjson find m.onnx 'Mul($x, Sigmoid($x))' --why
     """
     paths, wanted, node = _sort_out(words, why, rules)
-    code, found = 0, list[_Found]()
+    code, found, operators = 0, list[_Found](), set[str]()
     for path in output.numbered(paths):
         try:
             with output.working(f"searching {path}"):
-                found += _search(path, wanted, node, overlapping=overlapping, tolerance=relative)
+                found += _search(path, wanted, node, operators, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
             failure = output.leave_or_report(path, error)
             code = failure or code
+    for rule in wanted if found else ():
+        for text in dict.fromkeys(unknown_names(parse(rule.pattern_text), operators, is_rule=bool(rule.id))):
+            output.warn(f"{rule.id}: {text}" if rule.id else text)
     if only_count:
         view.present(text=lambda: _counts(paths, found), json=lambda: _count_objects(paths, found))
     else:
@@ -117,7 +121,7 @@ def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -
     found: list[_Found] = []
     for path in output.numbered(paths):
         with output.working(f"searching {path}"):
-            found += _search(path, wanted, _ALL, overlapping=True, tolerance=TOLERANCE)
+            found += _search(path, wanted, _ALL, set(), overlapping=True, tolerance=TOLERANCE)
     view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
     return 0 if any(each.matches for each in found) else 1
 
@@ -143,10 +147,11 @@ def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tupl
 
 
 def _search(
-    path: Path, rules: Sequence[Rule], why: str | None, *, overlapping: bool, tolerance: float
+    path: Path, rules: Sequence[Rule], why: str | None, operators: set[str], *, overlapping: bool, tolerance: float
 ) -> Iterator[_Found]:
     loaded = files.load(path, weights_from=None, bind=False, conflicted=True)
     model, index = loaded.model, index_of(loaded.model)
+    operators.update(index.operator_counts())
     at: Sequence[NodeRef] | None = None if why in (None, _ALL) else select_nodes(model, index, why)
     for rule in rules:
         matches = find(model, rule.pattern_text, overlapping=overlapping, tolerance=tolerance)

@@ -39,6 +39,7 @@ from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
 from onnxjson.patterns.literals import TOLERANCE, Literals
 from onnxjson.patterns.searching import find
+from onnxjson.patterns.wording import unknown_names
 
 
 class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pattern"):
@@ -81,9 +82,9 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         if not found:
             if self.if_any:
                 return Outcome(0)
-            raise NoMatchError(
-                f"{name_of(self)}: nothing matches the pattern; `onnxjson find --why` shows what nearly does"
-            )
+            mistakes = unknown_names(pattern, workspace.index.operator_counts())
+            hint = next(mistakes, "`onnxjson find --why` shows what nearly does")
+            raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []
         for match in found:

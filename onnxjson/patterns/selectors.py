@@ -34,6 +34,7 @@ from onnxjson.patterns.finding import matches
 from onnxjson.patterns.grammar import parse as parse_pattern
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
+from onnxjson.patterns.wording import unknown_names
 
 _SHOWN: Final = 5
 """Matches that an error lists."""
@@ -307,9 +308,9 @@ class _Search:
                 return suggest(term.value.text, names) or _some("attributes", names)
             texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
-        texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key == "match":
-            return "`onnxjson find --why` shows what nearly matches"
+            mistakes = unknown_names(parse_pattern(term.value.text), self._index.operator_counts())
+            return next(mistakes, "`onnxjson find --why` shows what nearly matches")
         texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"

@@ -1,11 +1,15 @@
 """Descriptions of how a place in a model differs from a pattern; every text of the model is made visible."""
 
-from onnxjson.model.display import visible
+from collections.abc import Collection, Iterator
+
+from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.messages import value_of
-from onnxjson.patterns.expression import AttributeValue, Bound, Call, Path, ValuePattern
-from onnxjson.patterns.selector_terms import attribute_text
+from onnxjson.model.operators import operator_name, operator_table
+from onnxjson.patterns.expression import AttributeValue, Bound, Call, Path, Pattern, Text, ValuePattern
+from onnxjson.patterns.name_patterns import has_wildcards
+from onnxjson.patterns.selector_terms import attribute_text, parse
 
 
 def called(ref: NodeRef) -> str:
@@ -93,3 +97,39 @@ def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: At
     text = attribute_text(found)
     shown = "another value" if text is None or isinstance(value_of(found), bytes) else visible(text)
     return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"
+
+
+def unknown_names(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) -> Iterator[str]:
+    """Yield sentences on operators and attributes that neither ONNX has, nor models with nodes of operators `used`.
+
+    Unless it is a rule, also on operators of ONNX that these models have of another domain.
+    """
+    table = operator_table()
+    known = {operator_name(domain, name) for domain, names in table.operators.items() for name in names} | {*used}
+    plain = {each.rpartition("::")[2]: each for each in sorted(known, key=used.__contains__)}
+    for call in pattern.calls:
+        for each in call.operators:
+            name, other = operator_name(each.domain, each.name), plain.get(each.name, "")
+            is_meant = is_rule or any(str(one) == other for one in call.operators)
+            if name in used or each.name == "*" or (is_meant and name in known):
+                continue
+            if other in used or (other and each.domain in table.operators and name not in known):
+                yield f'the operator is called "{visible(other)}", not "{visible(name)}"'
+            elif each.domain in table.operators and name not in known:
+                yield _unknown(f'operator is called "{visible(name)}"', suggest(name, known))
+            elif name not in known and not any(one.startswith(f"{each.domain}::") for one in used):
+                yield from [_unknown(f'node calls "{visible(name)}"', hint) for hint in [suggest(name, used)] if hint]
+        rows = [table.rows(each.domain, each.name) for each in call.operators]
+        attributes = {name for versions in rows for row in versions for name in row.attributes}
+        for name, _ in call.attributes if all(rows) else ():
+            if name not in attributes:
+                yield _unknown(f'{operators(call)} has attribute "{visible(name)}"', suggest(name, attributes))
+    for condition in pattern.conditions:
+        if isinstance(condition.wanted, Text) and not condition.function:
+            for _, value, *_ in [term for term in parse(condition.wanted.value).terms or () if term.key == "op"]:
+                if value.text not in plain and (value.quoted or not has_wildcards(value.text)):
+                    yield _unknown(f'operator is called "{visible(value.text)}"', suggest(value.text, plain))
+
+
+def _unknown(what: str, hint: str) -> str:
+    return f"no {what}; {hint}".rstrip("; ")

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -291,6 +292,35 @@ def test_command(tmp_path: Path, model: Model) -> None:
     assert near[0] == {"model": str(path), "absent": ["Cos"]}
     assert near[1]["reasons"]
     assert run("find", path, "--why", "Relu(" * 50 + "$x" + ")" * 50).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "warning"),
+    [
+        ("Sofmax($x)", 'no operator is called "Sofmax"; did you mean "Softmax"'),
+        ("(Softmax|Foo)($x)", 'no operator is called "Foo"'),
+        ("Softmax($x) where $x = op:Rellu", 'no operator is called "Rellu"; did you mean "Relu"'),
+        ('Softmax($x) where $x != op:"Rel*"', 'no operator is called "Rel*"'),
+        ("com.microsft::Gelu($x)", 'the operator is called "com.microsoft::Gelu", not "com.microsft::Gelu"'),
+        ("Gelu($x)", 'the operator is called "com.microsoft::Gelu", not "Gelu"'),
+        ("com.microsft::Gellu($x)", 'no node calls "com.microsft::Gellu"; did you mean "com.microsoft::Gelu"?'),
+        ("Conv<groups=1>", 'no Conv has attribute "groups"; did you mean "group"?'),
+        ("(Softmax|Gelu|com.microsoft::Gelu)($x) where $x = op:Rel*", ""),
+        ("com.microsoft::FastGelu<anything=1>($x)", ""),
+        ("*<groups=1>($x) where $x = op:Gelu and $x = op:Conv", ""),
+    ],
+)
+def test_names_that_nothing_has_are_told(tmp_path: Path, model: Model, pattern: str, warning: str) -> None:
+    path = tmp_path / "m.onnx"
+    onnxjson.save(model, path)
+    found = run("find", path, pattern, "--count")
+    assert warning in found.stderr if warning else not found.stderr
+    if warning and found.exit_code:
+        with pytest.raises(SelectorError, match=re.escape(warning)):
+            model.select(f"match:'{pattern}'")
+        edit = onnxjson.edits.ReplacePattern(pattern=pattern, replacement="Relu(1)")
+        with pytest.raises(SelectorError, match=re.escape(warning)):
+            model.rewrite(edit)
 
 
 def test_pattern_of_nodes_finds_all_that_are_alike(model: Model) -> None:
