@@ -14,10 +14,11 @@ from onnxjson.editing.declaration import name_of, non_default_parameters
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import NodeRef
-from onnxjson.serving.edited_text import EditedText, Replacement, documentation
+from onnxjson.serving.edited_text import EditedText, documentation
 from onnxjson.serving.offers import MOST, fitting_edits, offers, replaced
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.open_texts import OpenTexts
+from onnxjson.serving.text_changes import Replacement, changed, renamed, with_attribute, without_orphans
 from onnxjson.serving.text_names import Named, end_of
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class AtCursor(Answers):
         if named is None:
             return None
         with refusals():
-            found = await asyncio.to_thread(text.renamed, named, params.new_name)
+            found = await asyncio.to_thread(renamed, text, named, params.new_name)
         return self._edit(params.text_document.uri, found)
 
     def signature(self, params: Any) -> Any:
@@ -211,7 +212,7 @@ class AtCursor(Answers):
             if each.code == "unknown-owner":
                 found.append(fix("Drop metadata of what does not exist", data={"uri": uri, "edit": None}))
             if each.code == "missing-attribute" and (name := re.search('the attribute "([^"]+)"', each.message)):
-                added = text.with_attribute(start, name[1])
+                added = with_attribute(text, start, name[1])
                 found += [fix(f"Add the attribute {name[1]}", edit=self._edit(uri, added))] if added else []
             message, _, meant = each.message.partition("did you mean ")
             place = _written_wrong(text.text, message, start, end)
@@ -230,10 +231,10 @@ class AtCursor(Answers):
         text = await self.texts.whole(uri)
         with refusals():
             if name is None:
-                found = text.without_orphans()
+                found = without_orphans(text)
             else:
                 edit = edit_named(name)(**action.data["given"])
-                found = await asyncio.to_thread(text.changed, [edit])
+                found = await asyncio.to_thread(changed, text, [edit])
         action.edit = self._edit(uri, found)
         return action
 

@@ -12,48 +12,42 @@ from dataclasses import replace as replace_field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
-from onnxjson.codecs.node_blocks import canonical_node
-from onnxjson.codecs.reading.exact_reader import path_of
-from onnxjson.codecs.reading.tree import Key, parse
-from onnxjson.codecs.text_file import read_bytes
-from onnxjson.diffing.line_changes import changes
-from onnxjson.editing.applying import run
-from onnxjson.editing.attributes import attribute_of
-from onnxjson.editing.declaration import Edit
-from onnxjson.editing.names import NameKind, Rename
+from onnxjson.codecs.reading.tree import Key
 from onnxjson.editing.partial_inference import Part
+from onnxjson.model.addresses import format_address
 from onnxjson.model.dimensions import dimension_names
 from onnxjson.model.document import Function, Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import operator_signature, plain_domain
-from onnxjson.model.walking import Body, rebuild, replace_at
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.patterns.selectors import value_ref
 from onnxjson.rendering.node import documentation_fields, documentation_lines, node_lines, opset_of, view_node
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
 from onnxjson.running.checking import of_text, placed, read_text
-from onnxjson.serving.text_names import Named, graph_of, is_definition, is_within, kind_of, unquoted, walk
+from onnxjson.serving.text_names import (
+    Named,
+    ends_of_nodes,
+    graph_of,
+    is_definition,
+    is_within,
+    kind_of,
+    unquoted,
+    walk,
+)
 from onnxjson.storage import files
-from onnxjson.storage.api import dumps
 from onnxjson.storage.external import Resolver
 
 _WIDTH: Final = 80
 _MOST_STEPS: Final = 20_000
 """Strings and brackets of a node that are read while it is written."""
 
-_NODE_INDENT: Final = 4
-"""Columns before a node of the main graph."""
-
 _MOST_INFERRED: Final = 20_000
 """Maximum nodes of a graph whose types are inferred during editing."""
-
-_FIRST_VALUES: Final = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "", "STRINGS": [""]}
-"""Initial value of a required attribute, by type."""
 
 Types = dict[str, dict[str, Type]]
 """Types by graph address and value name."""
@@ -61,16 +55,11 @@ Types = dict[str, dict[str, Type]]
 _TEXT_OF_BINARY: Final = ".text.onnx.json"
 """Ending that the extension for Visual Studio Code adds to the path of a binary model for its text."""
 
+_KEYS: Final = {"GRAPH": "g", "GRAPHS": "graphs"}
+"""Keys of attributes in a text -> those in addresses."""
+
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
-
-
-class Replacement(NamedTuple):
-    """Characters from `start` to `end` of a text, and what replaces them."""
-
-    start: int
-    end: int
-    text: str
 
 
 class EditedText:
@@ -244,26 +233,13 @@ class EditedText:
             self._alphabets[graph] = sorted(range(len(own)), key=lambda each: own[each].name)
         return self._alphabets[graph]
 
-    @cached_property
-    def _inner_nodes(self) -> dict[tuple[Key, ...], NodeRef]:
-        """The nodes of subgraphs by their paths, in which attributes are not as in addresses."""
-        refs = [ref for ref in self.index.nodes() if ref.scope.owner is not None]
-        tree = parse(self._data)[1] if refs else None
-        return {path_of(tree, ref.address): ref for ref in refs}
-
     def node_at(self, path: Sequence[Key]) -> NodeRef | None:
         """The node of the model whose text a path is in."""
-        ends = [end for end in range(len(path), 1, -1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]
-        for end in ends:
-            if "node" in path[: end - 2]:
-                if (inner := self._inner_nodes.get(tuple(path[:end]))) is not None:
-                    return inner
-                continue
-            address = "".join(f"/{key}" for key in path[: end - 2])
-            scope = next((each for each in self.index.scopes if each.address == address), None)
-            position = path[end - 1]
-            if scope is not None and isinstance(position, int) and position < len(scope.graph.node):
-                return NodeRef(scope, position)
+        for end in reversed(ends_of_nodes(path)):
+            keys = [_KEYS.get(str(key), key) for key in path[: end - 2] if key != "AttributeProto"]
+            scope = self.index.scope(format_address(keys))
+            if scope is not None and int(path[end - 1]) < len(scope.graph.node):
+                return NodeRef(scope, int(path[end - 1]))
         return None
 
     def description(self, offset: int) -> list[str]:
@@ -301,7 +277,7 @@ class EditedText:
     def node_written_at(self, offset: int) -> Node:
         """The node around an offset as far as it is written: operator, domain and inputs."""
         path, _ = self.path_at(offset)
-        ends = [end for end in range(2, len(path) + 1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]
+        ends = ends_of_nodes(path)
         if not ends:
             return Node()
         found: dict[Key, str] = {}
@@ -325,14 +301,18 @@ class EditedText:
 
     def _block(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
         """Yield strings and brackets of the block with a path around an offset; paths are relative to the block."""
-        at, names = self._before(offset) - 1, self.names()
-        while at >= 0 and is_within(names[at].path, home):
-            at -= 1
-        for start, end, path, is_key in islice(self._walk_from(at), _MOST_STEPS):
+        for start, end, path, is_key in self.walk_around(home, offset):
             if is_within(path, home):
                 yield start, end, path[len(home) :], is_key
             elif start > offset:
                 break
+
+    def walk_around(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+        """Walk from the last name before the block with a path around an offset, some thousands of steps."""
+        at, names = self._before(offset) - 1, self.names()
+        while at >= 0 and is_within(names[at].path, home):
+            at -= 1
+        return islice(self._walk_from(at), _MOST_STEPS)
 
     def opset(self, domain: str | None) -> int | None:
         """The version of a domain's operators that the model imports."""
@@ -373,72 +353,6 @@ class EditedText:
     def dimension_names(self) -> list[str]:
         """The names of dimensions in the model."""
         return [] if self.model is None else list(dimension_names(self.model))
-
-    def renamed(self, named: Named, name: str) -> list[Replacement]:
-        """The replacements by which the edit `rename` changes this text; raises what the edit raises."""
-        kinds: dict[str, NameKind] = {"node": "node", "dimension": "dim"}
-        return self.changed([Rename(kind=kinds.get(named.kind, "tensor"), names={named.name: name})])
-
-    def formatted(self) -> list[Replacement]:
-        """The replacements that make the text canonical; none while it is not valid."""
-        return self.changed([])
-
-    def formatted_nodes(self, start: int, end: int) -> list[Replacement]:
-        """The replacements that make the valid nodes of a range canonical, in a text with errors."""
-        found: list[Replacement] = []
-        home = self.path_at(start)[0][:3]
-        at, begin = self._before(start) - 1, -1
-        while at >= 0 and self.names()[at].path[:3] == home:
-            at -= 1
-        for first, last, path, _ in islice(self._walk_from(at), _MOST_STEPS):
-            if first > end and begin < 0:
-                break
-            if len(path) != 3 or path[:2] != ("graph", "node"):
-                continue
-            if self.text[first] == "{":
-                begin = first
-            elif self.text[first] == "}" and begin >= 0:
-                text = canonical_node(self.text[begin:last], _NODE_INDENT) if last > start else None
-                if text is not None and text != self.text[begin:last]:
-                    found.append(Replacement(begin, last, text))
-                begin = -1
-        return found
-
-    def with_attribute(self, offset: int, name: str) -> list[Replacement]:
-        """The replacements that add an attribute to the node at an offset, with a value of its type."""
-        ref = self.node_at(self.path_at(offset)[0])
-        if ref is None or self.model is None or not self.is_valid:
-            return []
-        found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self.model, ref))
-        kind = None if found is None or name not in found.attributes else found.attributes[name].type
-        value = _FIRST_VALUES.get(ATTRIBUTE_TYPE_NAMES.get(kind or 0, ""))
-        if kind is None or value is None:
-            return []
-        new = attribute_of(name, value, {name: kind}, ref.node.op_type or "", "set-attribute")
-        node = replace(ref.node, attribute=(*ref.node.attribute, new))
-        return self._turned_into(replace_at(self.model, ref.address, node)[""])  # type: ignore[arg-type]
-
-    def without_orphans(self) -> list[Replacement]:
-        """The replacements that drop metadata of elements which no longer exist, as `--drop-orphans` does."""
-        return self._turned_into(read_bytes(self._data, drop_orphans=True, conflicted=True).model)
-
-    def changed(self, edits: list[Edit]) -> list[Replacement]:
-        """The replacements by which edits change this text, in its canonical form; raises what they raise."""
-        if not self.is_valid or self.model is None:
-            return []
-        return self._turned_into(run(self.model, edits, model_folder=self.path.parent).model if edits else self.model)
-
-    def _turned_into(self, model: Model) -> list[Replacement]:
-        old, new = (text.encode("utf-8", "surrogatepass").splitlines(keepends=True)
-                    for text in (self.text, dumps(model, weights="keep")))  # fmt: skip
-        starts = [0]
-        for line in old:
-            starts.append(starts[-1] + len(line.decode("utf-8", "surrogatepass")))
-        return [
-            Replacement(starts[each.old_start], starts[each.old_end],
-                        b"".join(new[each.new_start : each.new_end]).decode("utf-8", "surrogatepass"))
-            for each in changes(old, new)
-        ]  # fmt: skip
 
 
 def _typed(index: Index, types: Types) -> Index:

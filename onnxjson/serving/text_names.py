@@ -123,3 +123,8 @@ def graph_of(path: Sequence[Key]) -> tuple[Key, ...]:
 def is_within(path: Sequence[Key], graph: Sequence[Key]) -> bool:
     """Whether a path is in a graph or function."""
     return tuple(path[: len(graph)]) == tuple(graph)
+
+
+def ends_of_nodes(path: Sequence[Key]) -> list[int]:
+    """The lengths of the parts of a path that lead to a node, the outermost first."""
+    return [end for end in range(2, len(path) + 1) if path[end - 2] == "node" and isinstance(path[end - 1], int)]

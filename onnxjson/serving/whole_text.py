@@ -27,6 +27,7 @@ from onnxjson.serving.edited_text import LARGEST, EditedText
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.open_texts import path_of_uri
 from onnxjson.serving.outline import Entry, outline
+from onnxjson.serving.text_changes import changed, formatted_nodes
 from onnxjson.serving.text_names import TOKEN, is_definition
 from onnxjson.storage import files
 
@@ -65,12 +66,12 @@ class OfWholeText(Answers):
         uri = params.text_document.uri
         asked = getattr(params, "range", None)
         if asked is None:
-            return self._edits(uri, text.formatted())
+            return self._edits(uri, changed(text, []))
         start, end = (self.texts.offset(uri, each) for each in (asked.start, asked.end))
         if text.is_valid:
-            found = [each for each in text.formatted() if each.start <= end and each.end >= start]
+            found = [each for each in changed(text, []) if each.start <= end and each.end >= start]
         else:
-            found = text.formatted_nodes(start, end)
+            found = formatted_nodes(text, start, end)
         return self._edits(uri, found)
 
     @of_whole

@@ -13,10 +13,13 @@ from onnx import TensorProto, helper
 from pygls.workspace import PositionCodec
 
 import onnxjson
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, TrainingInfo
 from onnxjson.serving.edited_text import EditedText
 from onnxjson.serving.offers import replaced
 from onnxjson.serving.open_document import OpenDocument
 from onnxjson.serving.outline import outline
+from onnxjson.serving.text_changes import formatted_nodes
+from onnxjson.serving.text_names import ends_of_nodes, walk
 from tests.serving.test_editing_sessions import Session, play
 from tests.serving.test_language_server import text_of
 
@@ -164,6 +167,38 @@ def test_dimensions_are_renamed_and_ranges_formatted(tmp_path: Path) -> None:
             assert applied(editor, edits) == expected
 
     play(tmp_path / "layers.onnx.json", session, layers(tmp_path))
+
+
+def test_nodes_of_subgraphs_and_functions_are_formatted_in_a_text_with_errors(tmp_path: Path) -> None:
+    def node(*attributes: Attribute) -> Node:
+        return Node(op_type="Relu", input=("a",), output=("b",), attribute=attributes)
+
+    inner = Attribute(name="x", type=5, g=Graph(node=(node(),)))
+    body = Attribute(name="body", type=5, g=Graph(node=(node(inner), node())))
+    bodies = Attribute(name="all", type=10, graphs=(Graph(node=(node(),)), Graph(node=(node(body),))))
+    plain = Attribute(name="plain", g=Graph(node=(node(),)))
+    model = Model(
+        ir_version=8,
+        graph=Graph(node=(node(body), node(bodies), node(plain))),
+        functions=(Function(name="f", domain="d", node=(node(body), node(bodies)), attribute_proto=(body,)),),
+        training_info=(TrainingInfo(initialization=Graph(node=(node(body),))),),
+    )
+    good = onnxjson.dumps(model).replace('"format"', '"fromat"')
+
+    def formatted(text: str, start: int, end: int) -> str:
+        for each in reversed(formatted_nodes(EditedText(text, tmp_path / "m.onnx.json"), start, end)):
+            text = text[: each.start] + each.text + text[each.end :]
+        return text
+
+    places = {path: start for start, _, path, _ in walk(good, [], 0) if path[-2:-1] == ("node",) and good[start] == "{"}
+    assert len(places) == 29
+    for path, start in places.items():
+        # Alone, and with errors in all nodes around it.
+        for around in ((), ends_of_nodes(path)[:-1]):
+            text, at = good, start
+            for outer in reversed([places[path[:end]] for end in around]):
+                text, at = f"{text[: outer + 2]}_{text[outer + 2 :]}", at + 1
+            assert formatted(f"{text[: at + 1]} {text[at + 1 :]}", at + 4, at + 5) == text
 
 
 def test_edits_that_fit_are_actions(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pygls.lsp.client import LanguageClient
 import onnxjson
 from onnxjson.serving.edited_text import EditedText
 from onnxjson.serving.offers import offers
+from onnxjson.serving.text_changes import changed
 from tests.golden.test_mistakes import BASE, EDITS, edited
 
 
@@ -365,7 +366,7 @@ def test_texts_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr("onnxjson.serving.edited_text.LARGEST", 100)
     text = EditedText(text_of(tmp_path), tmp_path / "m.onnx.json")
     assert ["does not read it" in each.message for each in text.findings()] == [True]
-    assert (text.names(), offers(text, 500), text.description(500), text.formatted()) == ([], [], [], [])
+    assert (text.names(), offers(text, 500), text.description(500), changed(text, [])) == ([], [], [], [])
 
 
 @pytest.mark.exhaustive
