@@ -229,9 +229,10 @@ def save(
     if is_data_of(path, model, real_folder(path)):
         name = visible(str(path), None)
         raise errors.OutputError(f"{name} has tensors of the model; save under another name")
+    named: list[Path] = []
     if form == "json" and weights == "blobs":
         blobs = blobs or _blobs_folder_for(path)
-        weights_apart.write_blobs(model, real_folder(path), blobs)
+        named = weights_apart.write_blobs(model, real_folder(path), blobs)
     elif form == "json" and weights == "keep":
         blobs = blobs or Weights.of(model, "keep").blobs
         if blobs is not None:
@@ -245,8 +246,7 @@ def save(
         # copy, they are also read as a user would read them.
         if os.path.exists(path):
             verify(temporary, form)
-        if form == "json" and weights == "blobs" and blobs is not None:
-            weights_apart.require_blobs(model, real_folder(path), blobs)
+        weights_apart.require_blobs(named, real_folder(path))
 
     if backup:
         from onnxjson.storage.state import keep_backup

@@ -26,6 +26,9 @@ from onnxjson.storage.remote import refuse_writing
 PIECE = 1 << 20
 """Number of bytes that are collected before each write."""
 
+_GATHERED = 1 << 16
+"""Only shorter pieces are collected: copying longer ones would take as long as writing them."""
+
 _FICLONE = 0x40049409
 """The request of linux/fs.h that lets two files share their blocks until one of them changes."""
 
@@ -45,17 +48,18 @@ class Sink(Protocol):
 
 
 class Output:
-    """A sink for a descriptor: writes pieces of about `PIECE` bytes and computes the hash of all."""
+    """A sink for a descriptor: writes pieces of about `PIECE` bytes and computes the hash of all, unless it is known."""
 
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, descriptor: int, name: str, sha256: str | None = None) -> None:
         self._descriptor = descriptor
         self._name = name
         self._gathered = bytearray()
+        self._sha256 = sha256
         self._digest = StreamHash()
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
         """See `Sink.write`."""
-        if len(data) < PIECE and not isinstance(data, memoryview):
+        if len(data) < _GATHERED and not isinstance(data, memoryview):
             self._gathered += data
             if len(self._gathered) >= PIECE:
                 self.flush()
@@ -63,8 +67,9 @@ class Output:
         self.flush()
         with memoryview(data) as view, view.cast("B") as octets:
             self._put(octets)
-        # Bytes that the caller may still change are copied.
-        self._digest.update(data if isinstance(data, bytes) else bytes(data))
+        if self._sha256 is None:
+            # Bytes that the caller may still change are copied.
+            self._digest.update(data if isinstance(data, bytes) else bytes(data))
 
     def flush(self) -> None:
         """Write the collected bytes."""
@@ -72,7 +77,8 @@ class Output:
             gathered, self._gathered = self._gathered, bytearray()
             with memoryview(gathered) as view:
                 self._put(view)
-            self._digest.update(gathered)
+            if self._sha256 is None:
+                self._digest.update(gathered)
 
     def clone(self, source: int) -> bool:
         """Let an empty output become a copy of an open file that shares its blocks; False if that is impossible."""
@@ -90,8 +96,8 @@ class Output:
         return True
 
     def sha256(self) -> str:
-        """Hexadecimal SHA-256 of all written bytes."""
-        return self._digest.hexdigest()
+        """Hexadecimal SHA-256 of all bytes that were to be written."""
+        return self._sha256 or self._digest.hexdigest()
 
     def _put(self, view: memoryview) -> None:
         start = 0
@@ -136,6 +142,7 @@ def save_file(
     fsync: bool = True,
     break_hardlink: bool = False,
     mode: int | None = None,
+    sha256: str | None = None,
 ) -> None:
     """Create or replace a file; return only when it is safely on the disk.
 
@@ -150,6 +157,7 @@ def save_file(
         fsync: whether to wait until the file is on the disk; if not, a power cut (not a kill) can leave an empty file.
         break_hardlink: whether a file with several names may be replaced under this name only.
         mode: permissions of a new file; by default those of the umask.
+        sha256: what the bytes that are read back must have, if it is known before they are written.
 
     Raises:
         OutputError: the folder is missing, or something else is in the way.
@@ -167,7 +175,7 @@ def save_file(
     remove_leftovers(target.parent, _prefix(target))
     descriptor, temporary = _temporary_file(target, status, mode)
     try:
-        output = Output(descriptor, name)
+        output = Output(descriptor, name, sha256)
         write(output)
         output.flush()
         with system_errors(f"{name} cannot be written"):

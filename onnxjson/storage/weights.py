@@ -182,26 +182,30 @@ class _Source:
         return self._hashed.get((digest.length, digest.sha256))
 
 
-def write_blobs(model: Model, folder: Path, name: str) -> int:
-    """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay.
+def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
+    """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay -> all blobs.
 
     WeightsMissingError if only the sha256 of a tensor is available, UntrustedError if the folder leads elsewhere.
     """
     target = checked_folder(folder, name)
-    written = 0
-    for data in _distinct(model):
-        place = target / sha256_of(data)
-        if _holds(place, data):
+    probe = Weights("blobs")
+    found = {sha256_of(data): data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"}
+    for sha256, data in found.items():
+        if _holds(target / sha256, data):
             continue
         if isinstance(data, Digest):
             raise _missing_error(missing(model))
-        make_folder(target)
-        save_file(place, writer_of([(0, data)]))
-        written += 1
-    return written
+        _save_blob(target / sha256, data)
+    return [target / sha256 for sha256 in found]
 
 
-def bring_blobs(model: Model, folder: Path, name: str) -> int:
+def _save_blob(place: Path, data: Data) -> None:
+    """Save a new blob; that it is complete is proven by the hash in its name, so that no other is computed."""
+    make_folder(place.parent)
+    save_file(place, writer_of([(0, data)]), sha256=place.name)
+
+
+def bring_blobs(model: Model, folder: Path, name: str) -> None:
     """Copy the blobs of a model, as far as they are available, to `name`, the folder of blobs of a text in `folder`."""
     target = checked_folder(folder, name)
     blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
@@ -210,23 +214,15 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
     lost = {place for place, data in away if os.path.realpath(place) == os.path.realpath(data.place)}
     for place, data in away:
         if place not in lost:
-            make_folder(target)
-            save_file(place, writer_of([(0, data)]))
-    return len(away) - len(lost)
+            _save_blob(place, data)
 
 
-def require_blobs(model: Model, folder: Path, name: str) -> None:
+def require_blobs(blobs: list[Path], folder: Path) -> None:
     """Raise ChangedUnderneathError unless every blob of a text exists; another process may have removed some."""
-    for data in _distinct(model):
-        if not (folder / name / sha256_of(data)).is_file():
-            place = visible(f"{name}/{sha256_of(data)}", None)
+    for blob in blobs:
+        if not blob.is_file():
+            place = visible(str(blob.relative_to(folder)), None)
             raise errors.ChangedUnderneathError(f"the blob {place} was removed while the text was written; save again")
-
-
-def _distinct(model: Model) -> list[Data]:
-    probe = Weights("blobs")
-    found = {sha256_of(data): data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"}
-    return list(found.values())
 
 
 def is_blob_of(path: Path, model: Model, folder: Path) -> bool:
