@@ -18,7 +18,6 @@ import functools
 import io
 import itertools
 import os
-import shutil
 import sys
 import threading
 import time
@@ -286,6 +285,8 @@ def weight_bytes(*models: "Model", inside: bool = False) -> int:
 
 
 def _show_after_a_second(done: threading.Event) -> None:
+    import shutil  # here, since importing its archives takes longer than small work
+
     from onnxjson.rendering import tables
 
     started = time.monotonic()

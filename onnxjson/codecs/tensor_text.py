@@ -10,7 +10,7 @@ from onnxjson.model import document as d
 from onnxjson.model import elements, tensors, types
 from onnxjson.model.dtypes import STRING, float32_tokens
 from onnxjson.model.elements import element_count
-from onnxjson.model.payloads import Data, Digest, whole
+from onnxjson.model.payloads import Data, Digest, hash_all, whole
 from onnxjson.model.walking import tensors_of
 
 MOST_VALUES = 64
@@ -187,8 +187,9 @@ class Weights(NamedTuple):
         if mode == "inline":
             return INLINE
         probe = cls(mode)
-        found = [(probe.kind(data, storage), blobs_folder(data)) for data, storage in payloads(model)]
-        folders = [blobs or folder for kind, folder in found if kind == "blob"]
+        found = [(probe.kind(data, storage), data) for data, storage in payloads(model)]
+        hash_all(data for kind, data in found if kind != "base64")
+        folders = [blobs or blobs_folder(data) for kind, data in found if kind == "blob"]
         return cls(mode, any(kind == "sha256" for kind, _ in found), folders[0] if folders else None)
 
 

@@ -7,8 +7,7 @@ compared and written without ever being in memory. Small bytes are plain ``bytes
 import hashlib
 import os
 import stat
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +16,9 @@ from onnxjson.model.errors import ChangedUnderneathError, FileError, MissingInpu
 
 CHUNK = 768 * 1024
 """Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
+
+_THREADS_FROM = 32 * 1024 * 1024
+"""Bytes that are worth a thread."""
 
 LAZY_FROM = 4096
 """Bytes from which a tensor's payload is left in its file."""
@@ -30,7 +32,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 class SourceFile:
     """One opened file, read at offsets; reading fails once another program has changed it."""
 
-    __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
+    __slots__ = ("_file", "_identity", "path", "size", "status")
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Open `path`, or use a `descriptor` that is open on it; it is closed with this object.
@@ -48,7 +50,6 @@ class SourceFile:
             raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
         self.size = self.status.st_size
         self._identity = (self.status.st_size, self.status.st_mtime_ns)
-        self._lock = threading.Lock()
 
     def __del__(self) -> None:
         # Closed explicitly: Python prints a warning if it has to close a file itself, and for Ctrl-C while it does so.
@@ -62,12 +63,12 @@ class SourceFile:
     def read_at(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`; raise ChangedUnderneathError if the file was changed."""
         try:
-            with self._lock:
-                self._file.seek(offset)
-                data = self._file.read(length)
-                while len(data) < length and (more := self._file.read(length - len(data))):
-                    data += more
-                status = os.fstat(self._file.fileno())
+            data = os.pread(self._file.fileno(), length, offset)
+            while len(data) < length and (
+                more := os.pread(self._file.fileno(), length - len(data), offset + len(data))
+            ):
+                data += more
+            status = os.fstat(self._file.fileno())
         except OSError as error:
             raise FileError(f"{visible(str(self.path), None)} cannot be read: {error.strerror}") from error
         if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
@@ -194,6 +195,16 @@ class Base64Slice(Payload):
 
 Data = bytes | Payload
 """The value of a field with the bytes of a tensor: in memory, or still in a file."""
+
+
+def hash_all(found: Iterable[Data]) -> None:
+    """Compute the SHA-256 of payloads; of many megabytes in threads, since hashing releases the interpreter's lock."""
+    waiting = [data for data in found if isinstance(data, Payload) and data.length >= CHUNK]
+    if sum([data.length for data in waiting]) >= _THREADS_FROM:
+        from concurrent.futures import ThreadPoolExecutor  # here, since importing it takes as long as small models
+
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+            list(pool.map(lambda data: data.sha256, waiting))
 
 
 def pieces(data: Data) -> Iterator[bytes]:

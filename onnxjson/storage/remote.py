@@ -11,7 +11,6 @@ A copy is a sparse file in the user's cache folder; processes that open it by na
 
 import atexit
 import hashlib
-import json
 import os
 import re
 import stat
@@ -190,6 +189,8 @@ class _Copy:
         return visible(shown(self.url), None)
 
     def _load(self) -> None:
+        import json  # here and below, since few models are remote
+
         with suppress(OSError, ValueError):
             if self._version and self.path.stat().st_size == self.size:
                 self._ranges = [[int(start), int(end)] for start, end in json.loads(self._state.read_bytes())]
@@ -199,6 +200,8 @@ class _Copy:
 
     def _keep(self) -> None:
         """Record the ranges for later processes; without a version they cannot be trusted, so the copy is removed."""
+        import json
+
         with suppress(OSError):
             if self._version:
                 temporary = self._state.with_name(f"{self._state.name}.{os.getpid()}")

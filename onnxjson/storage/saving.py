@@ -48,7 +48,7 @@ class Sink(Protocol):
 
 
 class Output:
-    """A sink for a descriptor: writes pieces of about `PIECE` bytes and computes the hash of all, unless it is known."""
+    """A sink for a descriptor: writes pieces of about `PIECE` bytes; computes the hash of all unless it is known."""
 
     def __init__(self, descriptor: int, name: str, sha256: str | None = None) -> None:
         self._descriptor = descriptor

@@ -21,7 +21,7 @@ from onnxjson.model import errors
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.payloads import Data, Digest, Payload
+from onnxjson.model.payloads import Data, Digest, Payload, hash_all
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_tensor_type
 from onnxjson.model.walking import replace_records, tensors_of
@@ -189,7 +189,9 @@ def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
     """
     target = checked_folder(folder, name)
     probe = Weights("blobs")
-    found = {sha256_of(data): data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"}
+    blobs = [data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"]
+    hash_all(blobs)
+    found = {sha256_of(data): data for data in blobs}
     for sha256, data in found.items():
         if _holds(target / sha256, data):
             continue

@@ -339,13 +339,16 @@ def test_an_error_of_the_caller_leaves_the_file_as_it_was(path: Path) -> None:
     assert only(path.parent) == ["model.onnx"]
 
 
-def test_other_bytes_on_the_disk_than_were_written_stop_the_save(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sha256", [None, hashlib.sha256(NEW).hexdigest()])
+def test_other_bytes_on_the_disk_than_were_written_stop_the_save(
+    path: Path, monkeypatch: pytest.MonkeyPatch, sha256: str | None
+) -> None:
     def lose(descriptor: int) -> None:
         os.pwrite(descriptor, b"X", 12345)
 
     monkeypatch.setattr(os, "fsync", lose)
     with pytest.raises(FileError, match="other bytes"):
-        save_file(path, writing(NEW))
+        save_file(path, writing(NEW), sha256=sha256)
     monkeypatch.undo()
     assert path.read_bytes() == OLD
     assert only(path.parent) == ["model.onnx"]

@@ -13,9 +13,11 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson.codecs.reading import fast
+from onnxjson.model import payloads
 from onnxjson.model.errors import (
     ChangedUnderneathError,
     DecodeError,
+    FileError,
     MissingInputError,
     OutputError,
     UntrustedError,
@@ -190,6 +192,34 @@ def test_an_altered_blob_is_refused_when_its_bytes_are_used(tmp_path: Path, mode
     assert not (tmp_path / "m.onnx").exists()
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")  # writes the bytes that its name says again
     onnxjson.save(onnxjson.load(tmp_path / "m.onnx.json"), tmp_path / "m.onnx")
+
+
+def test_payloads_that_are_hashed_in_threads_have_the_same_digests(
+    tmp_path: Path, proto: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(numpy.ones((1024, 1024), numpy.float32), "big"))
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    texts = []
+    for least in (1, 1 << 40):
+        monkeypatch.setattr(payloads, "_THREADS_FROM", least)
+        texts.append(onnxjson.dumps(onnxjson.load(tmp_path / "m.onnx"), weights="digest"))
+    assert texts[0] == texts[1]
+    assert hashlib.sha256(numpy.ones((1024, 1024), numpy.float32).tobytes()).hexdigest() in texts[0]
+
+
+def test_a_blob_that_does_not_have_the_hash_in_its_name_on_the_disk_is_not_saved(
+    tmp_path: Path, model: onnxjson.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(descriptor: int) -> None:
+        if not os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            os.pwrite(descriptor, b"X", 100)
+
+    monkeypatch.setattr(os, "fsync", lose)
+    with pytest.raises(FileError, match="other bytes"):
+        onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    monkeypatch.undo()
+    assert not (tmp_path / "m.onnx.json").exists()
+    assert not blobs_of(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["../out", "/elsewhere", "", ".", "a/../b", "a\\b", "a//b"])
