@@ -30,6 +30,9 @@ from onnxjson.storage.weights import bind_known, digest_of
 _ENDINGS: Final = {False: ".onnx.json", True: ".nodes.json"}
 """Ending of a draft's name, by whether it has only some nodes."""
 
+_HASHED: Final = 64 << 20
+"""Maximum size of a file whose content is hashed when it is opened, so that a chmod meanwhile is no change."""
+
 
 class Proposal(NamedTuple):
     """A valid text with another model than the one that was opened."""
@@ -182,6 +185,8 @@ class Editing(ModelEditing):
         """
         self._loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
         super().__init__(self._loaded.model, path, drop_orphans=drop_orphans)
+        if self._loaded.identity.size <= _HASHED:
+            _ = self._loaded.identity.sha256
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """A file at one moment: device, inode, size in bytes, time of the last change in ns, and content."""
+    """A file at one moment: device, inode, size in bytes, times of the last change in ns, and content."""
 
-    __slots__ = ("_sha256", "device", "inode", "mtime_ns", "path", "size")
+    __slots__ = ("_facts", "_sha256", "mtime_ns", "path", "size")
 
     def __init__(self, path: Path, status: os.stat_result, sha256: str | None = None) -> None:
         self.path = path
-        self.device = status.st_dev
-        self.inode = status.st_ino
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
+        self._facts = _facts(status)
         self._sha256 = sha256
 
     @property
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of the content, read on first use.
 
-        If only the time of a file changes later (``touch``), it counts as unchanged if its hash was read before.
+        If only the times of a file change later (``touch``, ``chmod``), it counts as unchanged if its hash was read
+        before.
         """
         if self._sha256 is None:
             digest = sha256_of(self.path)
@@ -51,24 +51,24 @@ class Identity:
         """
         path = path or self.path
         try:
-            now = os.stat(path)
+            now = _facts(os.stat(path))
         except FileNotFoundError as error:
             name = visible(str(path), None)
             raise ChangedUnderneathError(f"{name} was removed since it was opened; save under another name") from error
         except OSError as error:
             raise reading_error(path, error) from error
-        if self._same(now):
+        if now == self._facts:
             return
-        same_place = (now.st_dev, now.st_ino, now.st_size) == (self.device, self.inode, self.size)
-        if not (same_place and self._sha256 is not None and sha256_of(path) == self._sha256):
+        if not (now[:3] == self._facts[:3] and self._sha256 is not None and sha256_of(path) == self._sha256):
             name = visible(str(path), None)
             raise ChangedUnderneathError(
                 f"{name} was changed by another program since it was opened; open it again, or save under another name"
             )
 
-    def _same(self, status: os.stat_result) -> bool:
-        found = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        return found == (self.device, self.inode, self.size, self.mtime_ns)
+
+def _facts(status: os.stat_result) -> tuple[int, ...]:
+    # No program can set back the time of the last change of the entry (ctime); chmod and new links change it too.
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def identity(path: Path) -> Identity:

@@ -395,7 +395,15 @@ def other_content_of_the_same_size(path: Path) -> None:
     os.utime(path, ns=(0, 10**18))
 
 
-@pytest.mark.parametrize("change", [rewrite, replaced, remove, other_content_of_the_same_size])
+def other_content_at_the_same_time(path: Path) -> None:
+    before = path.stat()
+    path.write_bytes(OLD[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "change", [rewrite, replaced, remove, other_content_of_the_same_size, other_content_at_the_same_time]
+)
 @pytest.mark.parametrize("hashed", [False, True])
 def test_a_file_changed_underneath_is_not_replaced(path: Path, change: Callable[[Path], None], hashed: bool) -> None:
     opened = identity(path)
@@ -425,6 +433,7 @@ def test_a_file_of_which_only_the_time_changed_is_replaced_if_its_hash_is_known(
     opened = identity(path)
     assert opened.sha256
     os.utime(path, ns=(0, 2 * 10**18))
+    path.chmod(0o640)
     save_file(path, writing(NEW), expect=opened)
     assert path.read_bytes() == NEW
 
