@@ -56,6 +56,33 @@ def read_lenient_varint(buffer: Buffer, position: int) -> tuple[int, int]:
             raise WireError("a number runs on for more than ten bytes", start)
 
 
+def read_run(run: bytes, tag: int) -> tuple[int, ...]:
+    """Read a long repeated field of small numbers with a tag of one byte; () if `run` is not only that.
+
+    Each number is a minimal varint of at most nine bytes, so none is negative.
+    """
+    import numpy
+
+    data = numpy.frombuffer(run, numpy.uint8)
+    ends = numpy.flatnonzero(data < 0x80)
+    starts, ends = ends[::2] + 1, ends[1::2]
+    if len(starts) != len(ends) or data[-1] >= 0x80 or not (data[starts - 1] == tag).all():
+        return ()
+    sizes = ends - starts + 1
+    if (
+        starts[0] != 1
+        or (starts[1:] != ends[:-1] + 2).any()
+        or sizes.max() > 9
+        or ((sizes > 1) & (data[ends] == 0)).any()
+    ):
+        return ()
+    values = numpy.zeros(len(starts), numpy.int64)
+    for place in range(int(sizes.max())):
+        longer = sizes > place
+        values[longer] |= (data[starts[longer] + place] & 0x7F).astype(numpy.int64) << 7 * place
+    return tuple(values.tolist())
+
+
 def signed(value: int) -> int:
     """Interpret an unsigned varint as 64-bit two's complement."""
     return value - 0x1_0000_0000_0000_0000 if value >> 63 else value

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Final
 
-from onnxjson.codecs.wire_format import Buffer, read_varint, signed
+from onnxjson.codecs.wire_format import Buffer, read_run, read_varint, signed
 from onnxjson.codecs.wire_generic import GenericReader
 from onnxjson.model import document as d
 from onnxjson.model.errors import WireError
@@ -27,6 +27,9 @@ _MOST_REMEMBERED: Final = 16_384
 
 _SHALLOW: Final = 128
 """A type of this many bytes has at most half as many levels, so above `_SHALLOW` / 4 levels it never nests too deep."""
+
+_LONG_RUN: Final = 1024
+"""Bytes of a repeated number from which it is read as a whole."""
 
 _MOST_SHARED: Final = 1 << 26
 """Maximum bytes of a main graph that is compared with others; computing the digest of a bigger one costs too much."""
@@ -239,6 +242,8 @@ class WireReader(GenericReader):
         if kind == 1 and tag == 0x15:
             return d.Attribute(name, f=buffer[position + 1 : end], type=1) if position + 5 == end else None
         if kind == 7 and tag == 0x40:
+            if end - position > _LONG_RUN and (long := read_run(buffer[position:end], tag)):
+                return d.Attribute(name, ints=long, type=7)
             numbers = []
             while position < end and buffer[position] == 0x40:
                 value, position = read_varint(buffer, position + 1)

@@ -7,7 +7,7 @@ from typing import Final
 
 from onnxjson.diffing.changes import Change, Region
 from onnxjson.diffing.comparing import BASE, TARGET, GraphComparison
-from onnxjson.diffing.details import attribute_value_text, common_place, place_of, scope_parts
+from onnxjson.diffing.details import attribute_texts, common_place, place_of, scope_parts
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.region_changes import RegionDraft, cut_region
 from onnxjson.diffing.region_constants import constant_details
@@ -138,10 +138,9 @@ class Classification:
         one, other = self._base[0], self._target[0]
         if one.attribute == other.attribute:
             return self._constants()
-        old = {each.name or "": attribute_value_text(each) for each in one.attribute}
-        new = {each.name or "": attribute_value_text(each) for each in other.attribute}
+        old, new = [{each.name or "": each for each in node.attribute} for node in (one, other)]
         details = [
-            Detail(f"attribute {name}", old.get(name), new.get(name))
+            Detail(f"attribute {name}", *attribute_texts(old.get(name), new.get(name)))
             for name in dict.fromkeys((*old, *new))
             if old.get(name) != new.get(name)
         ]

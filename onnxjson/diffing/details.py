@@ -6,9 +6,10 @@ key. Texts are escaped for display later.
 """
 
 import itertools
+import operator
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -145,6 +146,9 @@ def _text(value: object) -> str | None:
 _FEW: Final = 16
 """Maximum number of elements of a constant that is written out."""
 
+_LONG: Final = 64
+"""Maximum number of elements of an attribute that is written out."""
+
 
 def type_text(tensor: Tensor) -> str:
     """Return dtype and dims as readable text, also if they are invalid."""
@@ -167,6 +171,42 @@ def attribute_value_text(attribute: Attribute) -> str:
         return "a sparse tensor"
     text = attribute_text(attribute)
     return text if text is not None else "a value that does not fit its type"
+
+
+def attribute_texts(one: Attribute | None, other: Attribute | None) -> tuple[str | None, str | None]:
+    """Return the values of an attribute in both models, None where it is missing; of long lists, what differs first."""
+    values = [_elements(each) for each in (one, other)]
+    start = 0
+    if all(values):
+        different = (place for place, (mine, its) in enumerate(zip(*values, strict=False)) if mine != its)
+        start = max(next(different, min(map(len, values))) - 4, 0)
+    changed = sum(map(operator.ne, *values)) + abs(len(values[0]) - len(values[1])) if all(values) else 0
+    first, second = [_value_from(each, len(own), start) for each, own in zip((one, other), values, strict=True)]
+    return first, f"{second}; {changed:,} differ" if changed and second and max(map(len, values)) > _LONG else second
+
+
+def _elements(attribute: Attribute | None) -> Sequence[object]:
+    """Return the members of a list, as something that can be compared; () for other values."""
+    if attribute is None:
+        return ()
+    return attribute.ints or attribute.strings or memoryview(attribute.floats).cast("I")
+
+
+def _value_from(attribute: Attribute | None, count: int, start: int) -> str | None:
+    """Return the value of an attribute; of a long list, some of its members and their number."""
+    if attribute is None:
+        return None
+    if count <= _LONG:
+        return _text(attribute_value_text(attribute))
+    end = start + _FEW
+    part = msgspec.structs.replace(
+        attribute,
+        ints=attribute.ints[start:end],
+        strings=attribute.strings[start:end],
+        floats=attribute.floats[4 * start : 4 * end],
+    )
+    text = attribute_value_text(part)[1:-1]
+    return f"[{'…,' if start else ''}{text}{',…' if end < count else ''}], {count:,} elements"
 
 
 def graph_text(graph: Graph) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from onnxjson.diffing.changes import EXAMPLES, ORDER, Change, one_sided_addresses, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison
-from onnxjson.diffing.details import attribute_value_text, field_details, node_label, place_of, unknown_field_details
+from onnxjson.diffing.details import attribute_texts, field_details, node_label, place_of, unknown_field_details
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.list_changes import Bulk
 from onnxjson.diffing.weight_changes import without_elements
@@ -95,7 +95,7 @@ class NodeComparison:
         segments, its_segments = attribute_segments(mine), attribute_segments(its)
         if any(name.startswith("#") for name in (*segments, *its_segments)):
             # Attributes without unique names cannot be paired.
-            texts = [", ".join(map(attribute_value_text, each)) for each in (mine, its)]
+            texts = [", ".join([attribute_texts(each, None)[0] or "" for each in both]) for both in (mine, its)]
             detail = Detail("attributes", *texts)
             self._add("attribute-changed", f"{self._operator} attributes", [detail], ["/attribute"])
             return
@@ -126,13 +126,13 @@ class NodeComparison:
             default = attribute_defaults(key[0], key[1], opset).get(there.name or "")
         path = f"/attribute/{escape(name)}"
         claims, its_claims = one_sided_addresses(side, path)
-        text = attribute_value_text(there)
+        text, _ = attribute_texts(there, None)
         if default is not None and default == msgspec.structs.replace(there, doc_string=None):
             detail = one_sided_detail(side, f"attribute {name}", text)
             pattern = f"{self._operator}.{name}, as by default"
             self._add("storage-changed", pattern, [detail], claims, its_claims)
             return
-        missing = None if default is None else f"{attribute_value_text(default)} (default)"
+        missing = None if default is None else f"{attribute_texts(default, None)[0]} (default)"
         detail = one_sided_detail(side, f"attribute {name}", text, missing)
         self._add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
 
@@ -153,8 +153,8 @@ class NodeComparison:
             detail = Detail(f"type of attribute {name}", str(one.type), str(other.type))
             self._add("field-changed", f"{self._operator}.{name} type", [detail], [path])
             return
-        texts = attribute_value_text(one), attribute_value_text(other)
-        self._add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path])
+        detail = Detail(f"attribute {name}", *attribute_texts(one, other))
+        self._add("attribute-changed", f"{self._operator}.{name}", [detail], [path])
 
     def _without_pairs(self, path: str, one: Attribute, other: Attribute) -> tuple[Attribute, Attribute]:
         by_base = self._context.by_base
@@ -187,7 +187,7 @@ class NodeComparison:
                 self._add("metadata-changed", "names and documentation of constants", details, [path])
         else:
             # For example value_int 1 and value [1] of Constant.
-            detail = Detail(f"attribute {name}", attribute_value_text(one), attribute_value_text(other))
+            detail = Detail(f"attribute {name}", *attribute_texts(one, other))
             self._add("storage-changed", f"{self._operator}.{name}", [detail], [path])
 
     # Inputs and outputs

@@ -3,6 +3,7 @@
 import pytest
 
 from onnxjson.diffing.events import KIND_PROPERTIES, KINDS
+from onnxjson.model.document import Model
 from tests.diffing.written import Said, details, explained, model, said
 
 G = "g (float[N,4] x) => (float[N,4] y) "
@@ -233,6 +234,31 @@ def test_a_domain_that_is_imported_twice_is_paired_in_order() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
     before, after = model(text, domains=', "": 20'), model(text, domains=', "": 20, "d": 1')
     assert said(explained(before, after)) == [("opset-changed", "d added", (), ("/opset_import/2",))]
+
+
+def test_of_a_long_attribute_only_the_first_difference_is_reported() -> None:
+    def trees(values: list[int], weights: list[float]) -> Model:
+        lists = f"ids={values}, w={weights}"
+        return model(f"g (float[N] x) => (float[N] y) {{ y = t.Trees<{lists}>(x) }}", domains=', "t": 3')
+
+    numbers, weights = list(range(1000)), [0.5] * 200
+    one = trees(numbers, weights)
+    found = explained(one, trees([*numbers[:500], 7, 8, *numbers[502:]], [*weights, 1.5]))
+    shown = "496,497,498,499"
+    assert details(found, 0) == [
+        (
+            "attribute ids",
+            f"[…,{shown},500,501,502,503,504,505,506,507,508,509,510,511,…], 1,000 elements",
+            f"[…,{shown},7,8,502,503,504,505,506,507,508,509,510,511,…], 1,000 elements; 2 differ",
+        )
+    ]
+    assert details(found, 1) == [
+        (
+            "attribute w",
+            "[…,0.5,0.5,0.5,0.5], 200 elements",
+            "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differ",
+        )
+    ]
 
 
 def test_an_attribute_that_became_an_input_is_one_change() -> None:
