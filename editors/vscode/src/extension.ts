@@ -19,17 +19,28 @@ let environment: string;
 
 const [BIN, EXE] = process.platform === "win32" ? ["Scripts", ".exe"] : ["bin", ""];
 
-function interpreter(): string | undefined {
-  return vscode.workspace.getConfiguration("python").get<string>("defaultInterpreterPath");
+/** The chosen Python interpreter. */
+let interpreter: string | undefined;
+
+/** Asks the Python extension, if there is one, for the chosen interpreter; otherwise it is that of the settings. */
+async function findInterpreter(): Promise<void> {
+  interpreter = vscode.workspace.getConfiguration("python").get<string>("defaultInterpreterPath");
+  const asked = async () => {
+    const { environments } = await vscode.extensions.getExtension("ms-python.python")?.activate();
+    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+    const found = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(folder));
+    interpreter = found?.executable.uri?.fsPath ?? interpreter;
+  };
+  const patience = new Promise((done) => setTimeout(done, 10_000));
+  await Promise.race([asked().catch(() => undefined), patience]);
 }
 
-/** The program in the settings, next to the Python interpreter, in the workspace or created environment, or in PATH. */
-export function program(): string {
+/** The program in the settings, next to the chosen Python interpreter, in the workspace or created environment, or in PATH. */
+function program(): string {
   const given = vscode.workspace.getConfiguration("onnxjson").get<string>("command");
   if (given) return given;
-  const python = interpreter();
   const folders = vscode.workspace.workspaceFolders?.map((each) => join(each.uri.fsPath, ".venv")) ?? [];
-  const places = [...(python ? [dirname(python)] : []), ...[...folders, environment].map((each) => join(each, BIN))];
+  const places = [...(interpreter ? [dirname(interpreter)] : []), ...[...folders, environment].map((each) => join(each, BIN))];
   return places.map((each) => join(each, `onnxjson${EXE}`)).find(existsSync) ?? "onnxjson";
 }
 
@@ -45,7 +56,7 @@ async function create(agreed = false): Promise<boolean> {
   const python = join(environment, BIN, `python${EXE}`);
   const install = async () => {
     mkdirSync(dirname(environment), { recursive: true });
-    await run(interpreter() || `python${EXE ? "" : "3"}`, ["-m", "venv", environment]);
+    await run(interpreter || `python${EXE ? "" : "3"}`, ["-m", "venv", environment]);
     await run(python, ["-m", "pip", "install", "--disable-pip-version-check", wanted]);
   };
   const title = `Installing ${wanted}`;
@@ -63,6 +74,7 @@ async function create(agreed = false): Promise<boolean> {
 
 /** Starts the language server; if there is none, offers to create an environment. */
 async function start(agreed = false): Promise<boolean> {
+  await findInterpreter();
   const runs = !agreed && (await run(program(), ["--version"]).then(() => true, () => false));
   if (!runs && !(await create(agreed))) return false;
   const languages = ["file", SCHEME].map((scheme) => ({ scheme, language: "onnxjson" }));
@@ -243,7 +255,11 @@ async function preview(file: vscode.Uri): Promise<void> {
   }
 }
 
-export function activate(context: vscode.ExtensionContext): { environment: string; marks: () => Promise<Change[]> } {
+export function activate(context: vscode.ExtensionContext): {
+  environment: string;
+  marks: () => Promise<Change[]>;
+  program: () => string;
+} {
   environment = join(context.globalStorageUri.fsPath, "env");
   const marks = new Marks();
   const chosen = (file?: vscode.Uri): vscode.Uri => {
@@ -277,7 +293,7 @@ export function activate(context: vscode.ExtensionContext): { environment: strin
   );
   starting = start();
   void starting.then(() => marks.show(vscode.window.activeTextEditor));
-  return { environment, marks: () => marks.show(vscode.window.activeTextEditor) };
+  return { environment, marks: () => marks.show(vscode.window.activeTextEditor), program };
 }
 
 export function deactivate(): Promise<void> | undefined {

@@ -2,7 +2,7 @@
 // FOLDER has node_modules with code-server and playwright-core. Pictures of each step and results.json stay in FOLDER.
 
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +27,8 @@ function makeFolder() {
     "z.writestr(i + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'); " +
     "z.writestr(i + 'entry_points.txt', '[console_scripts]\\nonnxjson = fake:main\\n'); z.close()";
   execFileSync(join(python, "python"), ["-c", make, work], { cwd: join(here, "../../..") });
+  mkdirSync(join(work, "chosen/bin"), { recursive: true });
+  for (const each of ["python", "onnxjson"]) symlinkSync(join(python, each), join(work, "chosen/bin", each));
   const git = (...words) => execFileSync("git", ["-c", "user.name=n", "-c", "user.email=e@e", ...words], { cwd: work });
   git("init", "-q");
   git("add", "m.onnx");
@@ -37,7 +39,7 @@ makeFolder();
 const data = join(home, "data");
 const extensions = join(data, "extensions");
 rmSync(data, { recursive: true, force: true });
-cpSync(join(here, "driver"), join(extensions, "driver"), { recursive: true });
+for (const each of ["driver", "python"]) cpSync(join(here, each), join(extensions, each), { recursive: true });
 const entry = join(home, "node_modules/code-server/out/node/entry.js");
 const places = ["--user-data-dir", data, "--extensions-dir", extensions];
 execFileSync("node", [entry, ...places, "--install-extension", join(here, "../onnxjson-0.1.0.vsix")], { stdio: "inherit" });

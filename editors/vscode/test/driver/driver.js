@@ -105,6 +105,14 @@ const steps = {
     if (!(await run("onnxjson.environment", true))) throw new Error("refused");
     if (!existsSync(join(environment, "bin/onnxjson"))) throw new Error("there is no program");
   },
+  async "the program next to the interpreter that the Python extension chose is found"(folder) {
+    const settings = vscode.workspace.getConfiguration("onnxjson");
+    const given = settings.get("command");
+    await settings.update("command", undefined, vscode.ConfigurationTarget.Workspace);
+    const found = vscode.extensions.getExtension("onnxjson.onnxjson").exports.program();
+    await settings.update("command", given, vscode.ConfigurationTarget.Workspace);
+    if (found !== join(folder, "chosen/bin/onnxjson")) throw new Error(found);
+  },
   async "a file that changed is read again"(folder) {
     const document = active();
     writeFileSync(join(folder, "m.onnx"), readFileSync(join(folder, "other.onnx")));
