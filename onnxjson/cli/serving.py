@@ -1,11 +1,15 @@
 """``onnxjson lsp`` and ``onnxjson mcp``: servers for editors and for coding agents."""
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 
 from onnxjson.cli import options, output
 from onnxjson.model.errors import MissingInputError
+from onnxjson.storage.saving import system_errors
 
 
 @options.command("lsp")
@@ -25,11 +29,14 @@ def lsp_command(tcp: int | None) -> None:
     except ImportError as error:
         raise MissingInputError("the package pygls is not installed: pip install 'pygls>=2.1'") from error
 
-    made = server()
     if tcp is None:
-        made.start_io()
-    else:
-        made.start_tcp("127.0.0.1", tcp)
+        server().start_io()
+        return
+    with system_errors(f"port {tcp} cannot be used"), socket.create_server(("127.0.0.1", tcp)) as listening:
+        while True:
+            with listening.accept()[0] as client:  # each has a server of its own
+                stream = client.fileno()
+                subprocess.Popen([sys.executable, "-I", "-m", "onnxjson", "lsp"], stdin=stream, stdout=stream)
 
 
 @options.command("mcp")

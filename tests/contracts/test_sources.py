@@ -41,6 +41,7 @@ STARTERS = {
     "onnxjson/fleet/process.py",
     "onnxjson/running/worker_server.py",
     "onnxjson/cli/processes.py",
+    "onnxjson/cli/serving.py",
     "onnxjson/git/commands.py",
 }
 """Modules that may start processes."""

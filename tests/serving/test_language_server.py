@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -395,3 +396,33 @@ def test_many_findings_are_cut(tmp_path: Path) -> None:
         assert len(await editor.diagnostics()) == 1000
 
     edit(tmp_path, session)
+
+
+def test_each_client_of_a_port_has_its_own_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    async def session() -> None:
+        editors = []
+        for number in range(2):
+            client = LanguageClient("test", str(number))
+            for _ in range(100):
+                try:
+                    await client.start_tcp("127.0.0.1", port)
+                    break
+                except ConnectionRefusedError:
+                    await asyncio.sleep(0.1)
+            text = text_of(tmp_path).replace("Relu", "Relu" if number else "Reluu")
+            editors.append(Editor(client, (tmp_path / "m.onnx.json").as_uri(), text))
+            await editors[-1].open()
+        assert [len(await editor.diagnostics()) for editor in editors] == [1, 0]
+        for editor in editors:
+            await editor.client.shutdown_async(None)
+            editor.client.exit(None)
+            await editor.client.stop()  # type: ignore[no-untyped-call]
+
+    with subprocess.Popen([sys.executable, "-m", "onnxjson", "lsp", "--tcp", str(port)]) as process:
+        try:
+            asyncio.run(session())
+        finally:
+            process.kill()
