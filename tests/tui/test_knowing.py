@@ -301,6 +301,30 @@ def test_one_element_a_range_and_a_row_are_edited_at_the_cursor(tmp_path: Path) 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow, (120, 40))
 
 
+def test_values_that_do_not_fit_stay_in_the_prompt(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        prompt = found.bench.prompt
+        await found.press("t", "j", "r")
+        for typed, reason in (("[1, 2, 3]", "expected int8[4]"), ("[1,", "expected JSON"), ("300", "int8")):
+            prompt.input.value = typed
+            await found.press("enter")
+            assert reason in found.text
+            assert (prompt.is_asking, prompt.input.value) == (True, typed)
+        prompt.input.value = "7"
+        await found.press("enter")
+        assert found.session.history.made[-1].commands == ("set-tensor w --value 7 --at 1,0:4",)
+
+    run(saved(tmp_path / "m.onnx", _weights(numpy.arange(12, dtype=numpy.int8).reshape(3, 4))), flow, (120, 40))
+
+
+def test_a_constant_that_is_chosen_in_the_palette_shows_its_values(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("ctrl+p", "w", "enter")
+        assert "[Tensor w]" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
 def test_a_page_without_a_tensor_has_nothing_to_edit(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("f7", "e")

@@ -109,6 +109,10 @@ def test_an_element_that_the_bytes_do_not_have_cannot_be_edited() -> None:
     assert grid.exact(0, 0) == ["0.0"]
     with pytest.raises(EditError, match="do not have this element"):
         grid.exact(0, 2)
+    texts = ValueGrid(Tensor((2,), data_type=8, string_data=(b"a", b"\xff")), parse_slice("", (2,)))
+    assert texts.exact(0, 0) == ['"a"']
+    with pytest.raises(EditError, match="not UTF-8"):
+        texts.exact(0, 0, 2)
 
 
 def test_of_a_big_tensor_only_what_is_seen_is_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Find an action by its name, and read about the program: palette, list of keys, manual, messages."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Final
@@ -9,6 +10,7 @@ from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.actions.commanding import MARK, ask, run_line
+from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
@@ -133,6 +135,8 @@ def _run(bench: Bench, chosen: str) -> None:
     if kind == "go":
         if bench.go(what):
             bench.focus_pane("nodes")
+        if re.search(r"initializer/\d+$", what):
+            bench.drawer.find(TensorPage).show_constant(what)
     elif kind == "line":
         run_line(bench, what)
     elif kind == "edit":

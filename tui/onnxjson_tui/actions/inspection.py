@@ -12,13 +12,14 @@ from onnxjson.editing.values import ValueMistakeError
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, SparseTensor, Tensor
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import function_key, operator_key, operator_name, operator_signature
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
+from onnxjson.storage.constant_reading import from_json
 from onnxjson_tui.actions.editing import ask, make, require_here
 from onnxjson_tui.actions.helping import text_width
 from onnxjson_tui.pages.changes import ChangesPage
@@ -158,15 +159,19 @@ async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = Fal
     if not isinstance(page, TensorPage):
         bench.say("there is no constant to edit here; t on a node shows one")
         return
-    edit, text = page.place(None if is_row else arguments.number or 1)
-    answer = await bench.ask(f"[{edit.at or ''}] = ", text=text)
-    if answer and answer.strip() not in ("", text):
+    edit, text, kind = page.place(None if is_row else arguments.number or 1)
+
+    def mistake(typed: str) -> str:
         try:
-            value = json_or_text(answer.strip())
-        except ValueMistakeError as error:
-            bench.say(f"nothing is changed: {error}", "changed")
-            return
-        await make(bench, replace(edit, value=value))
+            value = json_or_text(typed.strip() or text)
+            from_json(value, kind if isinstance(value, list) else kind._replace(dims=()))
+        except (ValueMistakeError, EncodeError) as error:
+            return str(error)
+        return ""
+
+    answer = await ask(bench, f"[{edit.at or ''}] = ", text=text, mistake=mistake)
+    if answer and answer.strip() not in ("", text):
+        await make(bench, replace(edit, value=json_or_text(answer.strip())))
 
 
 def check(bench: Bench, arguments: Arguments) -> None:

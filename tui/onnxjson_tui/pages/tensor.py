@@ -13,6 +13,7 @@ from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened
 from onnxjson.rendering.tensor import statistics_rows, string_rows
+from onnxjson.storage.constant_reading import Kind
 from onnxjson_tui.names.editable_names import model_value_selector
 from onnxjson_tui.rows.tensor_description import (
     BINS,
@@ -235,8 +236,8 @@ class TensorPage(Page[Bench]):
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
         self.redraw()
 
-    def place(self, count: int | None) -> tuple[SetTensor, str]:
-        """Return the edit of elements at the cursor, without their values, and the values as JSON.
+    def place(self, count: int | None) -> tuple[SetTensor, str, Kind]:
+        """Return the edit of elements at the cursor, without their values, and the values as JSON, and their type.
 
         They are `count` elements of the row of the cursor, or with None the whole row.
 
@@ -258,7 +259,8 @@ class TensorPage(Page[Bench]):
         values = grid.exact(row, column, length)
         text = values[0] if len(values) == 1 and count is not None else f"[{', '.join(values)}]"
         at = grid.index(row, column, length if len(values) > 1 else 1) or None
-        return SetTensor(tensor=words or f"@{ref.address}", at=at, value=0), text
+        kind = Kind(grid.tensor.data_type or 0, (length,) if length > 1 else ())
+        return SetTensor(tensor=words or f"@{ref.address}", at=at, value=0), text, kind
 
     # Lines
 

@@ -95,7 +95,10 @@ class ValueGrid:
         """
         places = self._flat(row, column, min(count, self.columns - column))
         if self.tensor.data_type == STRING:
-            return [json.dumps(self.tensor.string_data[each].decode(errors="replace")) for each in places]
+            try:
+                return [json.dumps(self.tensor.string_data[each].decode()) for each in places]
+            except UnicodeDecodeError:
+                raise EditError("an element is not UTF-8 and cannot be typed; :set-tensor --at replaces it") from None
         found: list[str] = []
         for each in places:
             part, at = self._part(each, 1)
