@@ -91,3 +91,16 @@ def test_no_row_is_wider_than_it_may_be(width: int) -> None:
     for line in _lines(width):
         assert cells(line) <= max(width, 12), line
         assert line.isprintable()
+
+
+def test_the_names_of_common_attributes_are_whole_on_80_columns() -> None:
+    model = model_of(
+        """g (float[1,1,8,8] x, float[1,1,3,3] w) => (float y) {
+            y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(x, w)
+        }"""
+    )
+    index = Index(model)
+    rows = inspected(model, index, NodeRef(index.scopes[0], 0))
+    lines = [plain(rows.line(number, 31)) for number in range(len(rows))]
+    assert "kernel_shape [3, 3]" in lines
+    assert "pads         [1, 1, 1, 1]" in lines

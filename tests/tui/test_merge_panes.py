@@ -19,6 +19,7 @@ from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
 from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
+from tests.editing.graphs import model_of
 from tests.merging.models import BASE, attribute, both, node, without
 from tests.merging.test_conflicted_texts import MANY
 from tests.merging.triples import triple
@@ -65,6 +66,15 @@ def test_a_conflict_is_in_the_row_of_its_node(path: Path) -> None:
     rows = rows_of(MANY.model, MANY.conflicts)
     at = {row.nodes: row.places for row in rows.rows if row.nodes and row.graph == 0}
     assert [nodes for nodes, places in at.items() if places] == [(1, 1, 1), (2, -1, 2)]
+
+
+def test_narrow_columns_have_names_and_no_types() -> None:
+    typed = model_of("g (float[2,3] x) => (float[2,3] y) { [attention] y = Relu(x) }")
+    merged = merge(typed, both(attribute(0, "alpha", 0.2))(typed), both(attribute(0, "alpha", 0.3))(typed))
+    rows = rows_of(merged.model, merged.conflicts)
+    narrow, wide = [plain(rows.line(rows.row_of(0), width)) for width in (80, 160)]
+    assert narrow.count("attention") == wide.count("attention") == wide.count("f32[2,3]") == 3
+    assert "f32" not in narrow
 
 
 def test_models_with_a_slot_that_was_edited_since_the_merge_are_shown() -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.model.index import NodeRef
 from onnxjson.running.worker import Worker
@@ -169,7 +169,7 @@ async def _measure(bench: Bench, words: Sequence[str]) -> None:
     parts = [f"{wrong:,} with NaN"] if wrong else []
     if found is not None:
         parts.append("gx goes to the first node that differs" if found.first else "no node differs")
-    bench.say("; ".join([f"numbers of {len(nan):,} nodes", *parts, problem or "gn hides them"]))
+    bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 
 
 async def _to_difference(bench: Bench, arguments: Arguments) -> None:

@@ -11,7 +11,7 @@ from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import Spread, Statistics, StringStatistics, spread, statistics, string_statistics
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.selectors import TensorRef, select_tensor
-from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened
+from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, wrapped
 from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson.storage.constant_reading import Kind
 from onnxjson_tui.names.editable_names import model_value_selector
@@ -272,8 +272,7 @@ class TensorPage(Page[Bench]):
             title_line(ref, width),
             (Span(f" {shortened(place_text(self.bench.session.index, ref), width - 2)}", "quiet"),),
         ]
-        if self._problem:
-            lines.append((Span(f" {shortened(self._problem, width - 2)}", "bad"),))
+        lines += [(Span(f" {each}", "bad"),) for each in wrapped(self._problem, width - 2, indent=0) if each]
         lines += self._statistics_lines(width)
         grid = self._grid
         if ref.tensor is None:

@@ -68,7 +68,7 @@ class InspectorRows:
         if entry.kind == "operator":
             return (Span(shortened(f"{entry.text}  {entry.more}".rstrip(), width), entry.style),)
         kind = entry.kind
-        column = min(self._labels.get(kind, 0), max(width // 3, 6))
+        column = min(self._labels.get(kind, 0), max(width * 2 // 5, 6))
         label = padded(shortened(entry.label, column), column) + " "
         room = max(width - cells(label), 0)
         cut = shortened_name if kind in ("name", "consumer") else shortened

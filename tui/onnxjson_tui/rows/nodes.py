@@ -32,6 +32,7 @@ from onnxjson_tui.session.session import Session
 _LONGEST_NAME: Final = 1000  # maximum characters of a name; more never fit in a row
 _LOOKED_AT: Final = 2_000  # number of nodes that determine the first widths of columns and a shared prefix
 _MOST_OPERATOR: Final = 20  # columns of the longest operator that is not shortened
+_UNTYPED: Final = 30  # maximum columns of a list that has no room for types
 _NARROW: Final = 60  # columns below which lanes have less
 _LEAST_OPERATOR: Final = 10  # columns of operators in a narrow list
 _LEAST_NAME: Final = 6  # columns of a name beside a type that changes
@@ -158,7 +159,7 @@ class NodeRows:
         return self._widths
 
     def columns(self, width: int) -> Columns:
-        """Divide a width: at most a fifth for lanes and operators each, a quarter for types, the rest for names."""
+        """Divide a width: at most a fifth for lanes and operators each, 2/7 for types if any, the rest for names."""
         digits = len(str(len(self.scope.graph.node)))
         lanes = count = 0
         if self._lanes is not None:
@@ -171,7 +172,7 @@ class NodeRows:
             count = _COUNT + (self._lanes.width >= 10) if is_cut and room >= 3 + _COUNT else 0
             lanes = 2 * min(wanted, max((room - count) // 2, 0))
         operator = min(self.widths[0], max(width // 5, _LEAST_OPERATOR))
-        output = min(self.widths[1], width * 2 // 7)
+        output = min(self.widths[1], width * 2 // 7) if width > _UNTYPED else 0
         used = digits + 1 + lanes + count + operator + 1 + (output + 1 if output else 0)
         return Columns(digits, lanes, count, operator, max(width - used, 0), output)
 

@@ -122,7 +122,7 @@ class Bench(GraphScreen):
             if self._counted is None or self._counted[0] is not graph.initializer:
                 self._counted = graph.initializer, sum([prod(each.dims) for each in graph.initializer])
             found.append(counted(len(graph.node), "node"))
-            found.append(f"{self._counted[1]:,} parameters")
+            found.append(counted(self._counted[1], "parameter"))
         return [*found, size(self.session.opened.identity.size)]
 
     def _graph_names(self) -> list[str]:
