@@ -65,11 +65,12 @@ class TensorSource:
 
     def share(self, model: Model, other: "TensorSource", its: Model) -> None:
         """Prepare both sources for ranges of files that both models have, which are equal without being read."""
-        ours, theirs = [
-            {source._range_of(tensor) for tensor in tensors_of(each) if is_external(tensor)}
-            for source, each in ((self, model), (other, its))
-        ]
-        self._shared = other._shared = frozenset([each for each in ours & theirs if each is not None])
+        ours = self._ranges(model)
+        self._shared = other._shared = ours and ours & other._ranges(its)
+
+    def _ranges(self, model: Model) -> frozenset[_Range]:
+        found = {self._range_of(tensor) for tensor in tensors_of(model) if is_external(tensor)}
+        return frozenset([each for each in found if each is not None])
 
     def _range_of(self, tensor: Tensor) -> _Range | None:
         entries = {entry.key: entry.value or "" for entry in tensor.external_data}

@@ -1,13 +1,13 @@
 """Knowledge about operators: attributes, defaults, versions, signatures, documentation.
 
-A file of the package has what nodes are checked for, of all versions of all operators of one release of onnx; it is
-read in 1 ms, where importing onnx needs 150 ms. The attribute table of onnxjson/1 is a part of it that never changes.
-Anything else comes from `onnx.defs`, imported on first use.
+A file of the package has what nodes are checked for, and the defaults of attributes, of all versions of all operators
+of one release of onnx; it is read in 1 ms, where importing onnx needs 150 ms. The attribute table of onnxjson/1 is a
+part of it that never changes. Anything else comes from `onnx.defs`, imported on first use.
 """
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from onnxjson.model import document as d
-from onnxjson.model.messages import ATTRIBUTE_TYPES, value_of
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPES
 from onnxjson.model.types import parse_type
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class OperatorRow(msgspec.Struct, array_like=True, frozen=True):
     """Variables and the positions of their sets of types."""
     attributes: dict[str, tuple[int, bool]]
     """Number of AttributeProto.AttributeType, and whether it is required."""
+    defaults: dict[str, Any] = {}
+    """Values of attributes that are omitted: a number, a text, or a list of them."""
 
 
 class OperatorTable(msgspec.Struct, frozen=True):
@@ -70,6 +72,10 @@ class OperatorTable(msgspec.Struct, frozen=True):
         """Return all versions of an operator, newest first; none if it is not known."""
         raw = self.operators.get(domain, {}).get(op_type)
         return () if raw is None else msgspec.json.decode(raw, type=tuple[OperatorRow, ...])
+
+    def row(self, domain: str, op_type: str, opset: int | None) -> OperatorRow | None:
+        """Return the newest known version of an operator as of an opset (None: any), or None."""
+        return next((each for each in self.rows(domain, op_type) if opset is None or each.since_version <= opset), None)
 
 
 @lru_cache(maxsize=1)
@@ -206,8 +212,7 @@ def table_signature(domain: str | None, op_type: str | None, opset: int) -> Sign
     """Return the signature of an operator as of an opset without importing onnx, or None if the table lacks it."""
     table = operator_table()
     domain, op_type = plain_domain(domain), op_type or ""
-    rows = table.rows(domain, op_type) if opset <= table.newest.get(domain, 0) else ()
-    row = next((each for each in rows if each.since_version <= opset), None)
+    row = table.row(domain, op_type, opset) if opset <= table.newest.get(domain, 0) else None
     if row is None:
         return None
     return Signature(
@@ -256,42 +261,40 @@ def _attribute(attribute: "OpSchema.Attribute") -> AttributeFormal:
 
 
 def _default_text(default: "AttributeProto") -> str | None:
-    record = _default_record(default)
-    value = None if record is None else value_of(record)
-    if isinstance(value, float):
-        return f"{value:.7g}"  # A float32 such as 0.1 comes as a double with many digits.
-    return None if value is None else str(list(value)) if isinstance(value, tuple) else str(value)
+    value = default_value(default)
+    # A float32 such as 0.1 comes as a double with many digits.
+    return None if value is None else f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+def default_value(default: "AttributeProto") -> Any:
+    """Return a default of `onnx.defs` as in `OperatorRow.defaults`; None if there is none."""
+    from onnx import helper
+
+    value = helper.get_attribute_value(default) if default.type in _PAYLOADS else None
+    if isinstance(value, list | tuple):
+        return [each.decode() if isinstance(each, bytes) else each for each in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+_PAYLOADS: Final[dict[int, Callable[[Any], Any]]] = {
+    ATTRIBUTE_TYPES["FLOAT"]: lambda number: struct.pack("<f", number),
+    ATTRIBUTE_TYPES["INT"]: int,
+    ATTRIBUTE_TYPES["STRING"]: str.encode,
+    ATTRIBUTE_TYPES["INTS"]: tuple,
+    ATTRIBUTE_TYPES["STRINGS"]: lambda texts: tuple(map(str.encode, texts)),
+}
+"""Types that defaults have, and functions that return the payloads of records for values in the file."""
 
 
 @lru_cache(maxsize=1024)
 def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, d.Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name."""
-    schema = _schema(plain_domain(domain), op_type or "", opset)
-    if schema is None:
-        return {}
-    found = {name: _default_record(each.default_value) for name, each in schema.attributes.items()}
-    return {name: record for name, record in found.items() if record is not None}
-
-
-def _default_record(default: "AttributeProto") -> d.Attribute | None:
-    from onnx import AttributeProto
-
-    match default.type:
-        case AttributeProto.FLOAT:
-            payload: dict[str, Any] = {"f": struct.pack("<f", default.f)}
-        case AttributeProto.INT:
-            payload = {"i": default.i}
-        case AttributeProto.STRING:
-            payload = {"s": default.s}
-        case AttributeProto.FLOATS:
-            payload = {"floats": struct.pack(f"<{len(default.floats)}f", *default.floats)}
-        case AttributeProto.INTS:
-            payload = {"ints": tuple(default.ints)}
-        case AttributeProto.STRINGS:
-            payload = {"strings": tuple(default.strings)}
-        case _:
-            return None
-    return d.Attribute(name=default.name, type=default.type, **payload)
+    row = operator_table().row(plain_domain(domain), op_type or "", opset or None)
+    known = () if row is None else [(name, row.attributes[name][0], row.defaults[name]) for name in row.defaults]
+    return {
+        name: d.Attribute(name=name, type=kind, **{ATTRIBUTE_PAYLOADS[kind]: _PAYLOADS[kind](value)})
+        for name, kind, value in known
+    }
 
 
 def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":

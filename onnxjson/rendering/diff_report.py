@@ -9,7 +9,7 @@ from onnxjson.checking.cost import Cost
 from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.display import counted
-from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.model.walking import weight_tensors
 from onnxjson.rendering.cost_text import cost_rows
@@ -150,10 +150,10 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
     alignment = diff.alignment
-    base, target = _sides(alignment)
+    base, target = alignment.base, alignment.target
     if [id(scope.graph) for scope in base.scopes] == [id(scope.graph) for scope in target.scopes]:
         target = base  # counted once
-    sizes = {side: weights(weight_tensors(side)) for side in (base, target)}
+    sizes = {side: weights(weight_tensors(side)) for side in {base, target}}
     operators = {side: side.operator_counts() for side in sizes}
     return Report(
         base_name=base_name,
@@ -168,10 +168,6 @@ def report(diff: _Difference, base_name: str, target_name: str, *, nodes_only: b
         parameters=Count("parameters", sizes[base].elements, sizes[target].elements),
         bytes=Count("bytes", sizes[base].bytes, sizes[target].bytes),
     )
-
-
-def _sides(alignment: Alignment) -> tuple[Index, Index]:
-    return alignment.base, alignment.target
 
 
 def operator_of(ref: NodeRef) -> str:
@@ -192,7 +188,7 @@ class Nodes:
         self.pairs = {scope: pair for pair in alignment.graphs for scope in (pair.base, pair.target)}
         """The pair of each graph of either side that has a counterpart."""
         self._names_back: dict[str, dict[str, str]] = {}
-        self._scopes = [side.by_address for side in _sides(alignment)]
+        self._scopes = [side.by_address for side in (alignment.base, alignment.target)]
 
     def base(self, address: str) -> NodeRef | None:
         """Return the innermost node of the base at or around an address."""

@@ -7,7 +7,7 @@ import onnx
 from onnx import defs
 
 from onnxjson.model.messages import ATTRIBUTE_TYPES
-from onnxjson.model.operators import PATH, newest_version
+from onnxjson.model.operators import PATH, default_value, newest_version
 
 
 def table() -> bytes:
@@ -29,6 +29,9 @@ def table() -> bytes:
             dict(sorted(constraints.items())),
             {name: [_type(each), each.required] for name, each in sorted(schema.attributes.items())},
         ]
+        defaults = {name: default_value(each.default_value) for name, each in sorted(schema.attributes.items())}
+        if known := {name: value for name, value in defaults.items() if value is not None}:
+            row.append(known)
         operators.setdefault(schema.domain, {}).setdefault(schema.name, []).append(row)
     newest = {domain: newest_version(domain) for domain in operators}
     lines = [f'{{"onnx": "{onnx.__version__}", "newest": {json.dumps(newest)},']

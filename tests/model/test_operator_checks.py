@@ -2,15 +2,27 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from onnx import defs, helper
 
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
+from onnxjson.model.messages import value_of
 from onnxjson.model.operator_checks import check_operators
-from onnxjson.model.operators import PATH, all_operators, newest_version, operator_signature, table_signature, type_of
+from onnxjson.model.operators import (
+    PATH,
+    all_operators,
+    attribute_defaults,
+    newest_version,
+    operator_signature,
+    table_signature,
+    type_of,
+)
 from tests.model.operator_table import table
 
 MODELS = sorted((Path(__file__).parents[1] / "models").rglob("*.onnx"))
@@ -49,6 +61,32 @@ def test_the_table_has_what_onnx_has() -> None:
         ]
         plain = {key: each._replace(doc="", default=None) for key, each in known.attributes.items()}
         assert ours._replace(inputs=(), outputs=()) == known._replace(doc="", inputs=(), outputs=(), attributes=plain)
+
+
+def test_defaults_of_the_table_are_those_of_onnx() -> None:
+    for domain, name, version in all_operators():
+        attributes = defs.get_schema(name, version, domain).attributes.values()
+        protos = {each.name: each.default_value for each in attributes if each.default_value.type}
+        found = attribute_defaults(domain, name, version)
+        assert {key: (each.name, each.type) for key, each in found.items()} == {
+            key: (each.name, each.type) for key, each in protos.items()
+        }
+        for key, each in found.items():
+            wanted = helper.get_attribute_value(protos[key])
+            texts = [part.decode() if isinstance(part, bytes) else part for part in _several(wanted)]
+            assert list(_several(value_of(each))) == texts
+
+
+def _several(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def test_defaults_are_known_without_onnx() -> None:
+    program = (
+        "import sys\nfrom onnxjson.model.operators import attribute_defaults\n"
+        "assert attribute_defaults('', 'Gemm', 20)['transB'].i == 0 and 'onnx' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_valid_model_is_checked_without_onnx_and_without_a_process() -> None:

@@ -8,8 +8,9 @@ was added or removed that could have taken over a name, or anything else is unus
 (`onnxjson.diffing.matching.models`).
 """
 
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -128,13 +129,24 @@ def _data_type(type_: Type | None) -> Hashable:
     return None if type_ is None or type_.tensor_type is None else type_.tensor_type.elem_type
 
 
+class _SameNames(UserDict[str, str]):
+    """The names that a graph defines, each with itself; collected on first use."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    @cached_property
+    def data(self) -> dict[str, str]:  # type: ignore[override]
+        return {name: name for name in self._scope.defined_names}
+
+
 def same_alignment(base: Model, target: Model) -> Alignment:
     """Align two equal models: every graph, node and value is paired with the one at the same place."""
     indexes = Index(base), Index(target)
     pairs = []
     for one, other in zip(indexes[0].scopes, indexes[1].scopes, strict=True):
         places = range(len(one.graph.node))
-        pairs.append(GraphPair(one, other, places, places, {name: name for name in one.defined_names}, {}, {}))
+        pairs.append(GraphPair(one, other, places, places, _SameNames(one), {}, {}))
     functions = tuple([(position, position) for position in range(len(base.functions))])
     return Alignment(*indexes, tuple(pairs), {pair.base.address: pair for pair in pairs}, functions, None)
 

@@ -101,6 +101,7 @@ class Columns:
         explicit: the number of inputs of the node itself, for nodes whose subgraphs capture values.
         output_codes: the sources of the graph outputs.
         sources: names -> codes.
+        constant_codes: the codes of all constants of both models.
         aliases: names of outputs of ALIAS nodes -> their inputs.
     """
 
@@ -122,6 +123,7 @@ class Columns:
         self.aliases: dict[str, str] = {}
         self.explicit: dict[int, int] = {}
         self._interner = interner
+        self.constant_codes = interner.constants
         self._content_of = content_of
         self._operators(operator_key)
         constants = self._find_constants()
@@ -157,13 +159,11 @@ class Columns:
         self._copies = self._positions([known[key] for key in known if key[1] in ("Identity", "Cast")])
 
     def _is_one_of(self, operators: list[int]) -> NDArray[np.bool_]:
-        if not operators:
-            return np.zeros(len(self.operator), np.bool_)
         found: NDArray[np.bool_] = np.isin(self.operator, np.array(operators, np.int64))
         return found
 
     def _positions(self, operators: list[int]) -> list[int]:
-        found: list[int] = np.nonzero(self._is_one_of(operators))[0].tolist() if operators else []
+        found: list[int] = np.nonzero(self._is_one_of(operators))[0].tolist()
         return found
 
     def _find_constants(self) -> dict[str, int]:
@@ -205,15 +205,12 @@ class Columns:
     ) -> dict[str, int]:
         sources = _SourceCodes(outer)
         outputs = list(map(_OUTPUT, self.nodes))
-        codes = range(0, len(outputs) << SHIFT, 1 << SHIFT)
-        sources.update([(names[0], code) for names, code in zip(outputs, codes, strict=True) if len(names) == 1])
-        for names, code in zip(outputs, codes, strict=True):
-            if len(names) != 1:
-                sources.update([(name, code | slot) for slot, name in enumerate(names)])
-        if len(sources) <= len(outputs):
-            # If several nodes produce the same name, which is invalid, the first one counts.
-            for names, code in reversed(list(zip(outputs, codes, strict=True))):
-                sources.update([(name, code | slot) for slot, name in enumerate(names)])
+        names = list(chain.from_iterable(outputs))
+        codes: Sequence[int] = range(0, len(outputs) << SHIFT, 1 << SHIFT)
+        if len(names) > len(outputs) or not all(outputs):
+            codes = [code | slot for each, code in zip(outputs, codes, strict=True) for slot in range(len(each))]
+        # If several nodes produce the same name, which is invalid, the first one counts.
+        sources.update(zip(reversed(names), reversed(codes), strict=True))
         sources[""] = EMPTY
         sources.update(constants)
         sources.update(input_leaves)
@@ -292,13 +289,8 @@ class Columns:
     @cached_property
     def is_constant_slot(self) -> NDArray[np.bool_]:
         """bool [input slots]: whether the input is a constant."""
-        constants = np.fromiter(self._interner.constants, np.int64, len(self._interner.constants))
+        constants = np.fromiter(self.constant_codes, np.int64, len(self.constant_codes))
         return (self.codes < EMPTY) & np.isin(self.codes, constants)
-
-    @property
-    def constant_codes(self) -> set[int]:
-        """The codes of all constants of both models."""
-        return self._interner.constants
 
     @cached_property
     def code_list(self) -> list[int]:

@@ -89,6 +89,13 @@ class NodePairing:
         self.targets[base.kind != REAL] = NO_PART
         self.bases[target.kind != REAL] = NO_PART
 
+    @cached_property
+    def namesakes(self) -> dict[int, tuple[int, int]]:
+        """Base node -> the target node and its output that has the name of the first output of the base node."""
+        names = [node.output[0] if node.output else "" for node in self.base.columns.nodes]
+        found = map(self.target.columns.scope.producers.get, names)
+        return {here: place for here, place in enumerate(found) if place}
+
     @property
     def is_exhausted(self) -> bool:
         """Whether the maximum number of steps is reached."""

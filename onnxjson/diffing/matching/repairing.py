@@ -30,16 +30,13 @@ def keep_equal(pairing: NodePairing) -> None:
 
     So an unchanged node is not paired with another node although a third one has its name.
     """
-    base, target = pairing.base, pairing.target
-    nodes, its_nodes = base.columns.nodes, target.columns.nodes
-    target_of, base_of = pairing.target_of, pairing.base_of
-    producers = target.columns.scope.producers
-    for here, there in enumerate(target_of):
-        if there < 0 or not nodes[here].output or nodes[here].output == its_nodes[there].output:
+    base = pairing.base
+    nodes, its_nodes = base.columns.nodes, pairing.target.columns.nodes
+    for here, (wanted, _) in pairing.namesakes.items():
+        there, other = pairing.target_of[here], pairing.base_of[wanted]
+        if there < 0 or other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
             continue
-        wanted = producers.get(nodes[here].output[0], (there, 0))[0]
-        other = base_of[wanted]
-        if other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
+        if nodes[here].output == its_nodes[there].output:
             continue
         if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
             continue
@@ -165,25 +162,19 @@ def follow_names(pairing: NodePairing) -> None:
 def names_lie(pairing: NodePairing) -> bool:
     """Whether names are no evidence: the pairs found by structure disagree with them."""
     nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
-    producers = pairing.target.columns.scope.producers
-    known = [
-        nodes[here].output == its_nodes[there].output
-        for here, there in enumerate(pairing.target_of)
-        if there >= 0 and nodes[here].output and nodes[here].output[0] in producers
-    ]
+    partners = [(here, pairing.target_of[here]) for here in pairing.namesakes]
+    known = [nodes[here].output == its_nodes[there].output for here, there in partners if there >= 0]
     return not known or sum(known) < _TRUSTED * len(known)
 
 
 def _namesakes(pairing: NodePairing) -> Iterator[tuple[int, int]]:
     """Yield nodes with equal labels whose first outputs have the same name, and that could be a pair."""
     labels, its_labels = pairing.base.labels, pairing.target.labels
-    producers = pairing.target.columns.scope.producers
-    for here, (node, there) in enumerate(zip(pairing.base.columns.nodes, pairing.target_of, strict=True)):
-        if there >= UNMATCHED and node.output:
-            wanted, slot = producers.get(node.output[0], (there, 0))
-            is_open = wanted != there and not slot and pairing.base_of[wanted] >= UNMATCHED
-            if is_open and labels[here] == its_labels[wanted]:
-                yield here, wanted
+    for here, (wanted, slot) in pairing.namesakes.items():
+        there = pairing.target_of[here]
+        is_open = there >= UNMATCHED <= pairing.base_of[wanted] and wanted != there and not slot
+        if is_open and labels[here] == its_labels[wanted]:
+            yield here, wanted
 
 
 def _conflicts(pairing: NodePairing, base: int, target: int) -> int:

@@ -161,7 +161,8 @@ class _ValuePairs:
         A constant of an unpaired node and an unused constant are paired by content alone.
         """
         mine, its = _taken_by_open(self.base, self.target_of), _taken_by_open(self.target, self.base_of)
-        names, its_names = _constant_names(self.base), _constant_names(self.target)
+        names = [name for name in _constant_names(self.base) if name not in self.values]
+        its_names = [name for name in _constant_names(self.target) if name not in self.taken]
         for is_taken in (True, False, None):
             ours = [name for name in names if name not in self.values and is_taken in (None, name in mine)]
             theirs = [name for name in its_names if name not in self.taken and is_taken in (None, name in its)]
@@ -200,9 +201,8 @@ def _input_names(columns: Columns) -> list[str]:
 
 
 def _unused_contents(columns: Columns) -> set[int]:
-    names = _constant_names(columns)
-    taken = {*columns.names, *columns.scope.output_names} if names else ()
-    return {columns.sources[name] for name in names if name not in taken}
+    names = set(_constant_names(columns)).difference(columns.names, columns.scope.output_names)
+    return {columns.sources[name] for name in names}
 
 
 def _positions(columns: Columns, kind: int, partners: list[int] | None = None) -> list[int]:
@@ -217,13 +217,9 @@ def _is_given(code: int, columns: Columns) -> bool:
 
 
 def _taken_by_open(columns: Columns, partners: list[int]) -> set[str]:
-    return {name for position, partner in enumerate(partners) if partner < 0 for name in columns.nodes[position].input}
+    return {name for node, partner in zip(columns.nodes, partners, strict=True) if partner < 0 for name in node.input}
 
 
 def _constant_names(columns: Columns) -> list[str]:
-    graph = columns.scope.graph
-    names: list[str] = []
-    if not isinstance(graph, Function):
-        names += [each.name for each in graph.initializer if each.name]
-        names += [each.values.name for each in graph.sparse_initializer if each.values and each.values.name]
-    return names + [columns.nodes[position].output[0] for position in _positions(columns, CONSTANT)]
+    names = [columns.nodes[position].output[0] for position in _positions(columns, CONSTANT)]
+    return [*columns.scope.initializers, *columns.scope.sparse_initializers, *names]
