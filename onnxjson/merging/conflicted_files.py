@@ -203,6 +203,7 @@ class ResolutionSession:
         is_under_git: whether ``git mergetool`` is waiting, which restores the file if the session fails.
         exit_code: that of `ConflictError` while the file has conflicts; 1 if the saved model has errors; else 0.
         errors: the structural errors of a model saved without conflicts.
+        start: the model and the conflicts before any choice.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ class ResolutionSession:
         self.model = model
         self.left: tuple[Conflict, ...] = tuple(conflicts)
         self.choices: Mapping[str, Choice] = {}
-        self._start = model, self.left
+        self.start = model, self.left
         self._expect = expect
 
     @property
@@ -234,7 +235,7 @@ class ResolutionSession:
 
     def sides(self) -> tuple[dict[Choice, Model], Sequence[Conflict]]:
         """Return the model with all conflicts resolved by each side, where that is possible, and all conflicts."""
-        model, conflicts = self._start
+        model, conflicts = self.start
         found: dict[Choice, Model] = {}
         for side in SIDES:
             with suppress(ConflictError):
@@ -269,7 +270,7 @@ class ResolutionSession:
             self._replay({key: kept for key, kept in self.choices.items() if key != id})
 
     def _replay(self, choices: dict[str, Choice]) -> None:
-        model, left = self._start
+        model, left = self.start
         for side in SIDES:
             ids = {key for key, choice in choices.items() if choice == side}
             if ids:

@@ -25,10 +25,8 @@ _IN_NODE: Final = re.compile(r"(.*/node/(?:0|[1-9][0-9]*))(?:/(.*))?", re.DOTALL
 
 def conflict_lines(model: Model, conflicts: Sequence[Conflict]) -> Iterator[str]:
     """Yield ``13x LayerNormalization.epsilon 1e-12: ours 0.0001, theirs 1e-05`` and places for all conflicts."""
-    nodes = {ref.address: ref for ref in Index(model).nodes()}
     groups: dict[tuple[str, ...], list[tuple[Conflict, str]]] = {}
-    for conflict in conflicts:
-        what, place = _subject(conflict, nodes)
+    for conflict, (what, place) in zip(conflicts, subjects(model, conflicts), strict=True):
         values = [_value(conflict, side) for side in ("base", "ours", "theirs")]
         groups.setdefault((what, *values), []).append((conflict, place))
     for (what, base, ours, theirs), members in groups.items():
@@ -51,8 +49,13 @@ def side_values(conflict: Conflict) -> dict[str, str]:
     return {side: "nothing" if text is None else visible(text, _LONGEST) for side, text in texts.items()}
 
 
+def subjects(model: Model, conflicts: Sequence[Conflict]) -> list[tuple[str, str]]:
+    """Return what each conflict is about, such as ``Conv.pads``, and its place; "" if that is the same. All visible."""
+    nodes = {ref.address: ref for ref in Index(model).nodes()}
+    return [_subject(conflict, nodes) for conflict in conflicts]
+
+
 def _subject(conflict: Conflict, nodes: dict[str, NodeRef]) -> tuple[str, str]:
-    """Return what a conflict is about, such as ``Conv.pads``, and its place; "" if that is the same. Both visible."""
     at = visible(conflict.at, None)
     found = _IN_NODE.fullmatch(conflict.at)
     ref = nodes.get(found[1]) if found is not None else None

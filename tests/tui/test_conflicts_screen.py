@@ -153,6 +153,17 @@ def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> No
     ]
 
 
+def test_the_list_names_the_operators_and_nodes_of_conflicts(path: Path) -> None:
+    rows = ConflictRows(open_session(path))
+    titles = [plain(rows.line(number, 100)).partition("open")[2].strip() for number in range(len(rows))]
+    assert titles == [
+        "@/graph/initializer/0",
+        "LeakyRelu.alpha  b @/graph/node/1/attribute/alpha",
+        "node  n @/graph/node/2",
+        "@/metadata_props/0",
+    ]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_no_line_is_wider_than_the_screen(path: Path, width: int) -> None:
     resolution = open_session(path)

@@ -12,6 +12,7 @@ from onnxjson.model.addresses import SIDES, Choice, resolve
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.errors import AddressError
+from onnxjson.rendering.conflict_text import subjects
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, fitting, padded, shortened
 
 _MOST_LINES: Final = 2_000  # maximum lines of one side that are compared
@@ -144,6 +145,9 @@ class ConflictRows:
 
     def __init__(self, session: ResolutionSession) -> None:
         self._session = session
+        found = zip(session.start[1], subjects(*session.start), strict=True)
+        # The first place of each conflict.
+        self._titles = {each.id: "  ".join(filter(None, texts)) for each, texts in reversed([*found])}
 
     def __len__(self) -> int:
         return len(self._session.conflicts)
@@ -174,7 +178,7 @@ class ConflictRows:
             Span(start, "quiet"),
             Span("x" if choice is None else "*", style),  # type: ignore[arg-type]
             Span(mark[1:], style),  # type: ignore[arg-type]
-            Span(shortened(shown.places[0].title, max(room, 8))),
+            Span(shortened(self._titles[shown.id], max(room, 8))),
             Span(more, "quiet"),
         )
 

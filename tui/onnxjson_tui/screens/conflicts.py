@@ -46,16 +46,17 @@ class ConflictsScreen(KeyedScreen[None]):
         super().__init__(terminal)
         self.resolution = resolution
         self._order: list[str] = []  # ids of resolved conflicts, in the order of the choices
+        self._list = ConflictRows(resolution)
         self._panes: MergePanes | None = None
 
     def body(self) -> ComposeResult:
         """The conflicts, then the three sides."""
-        yield LineList(ConflictRows(self.resolution), id="conflicts")
+        yield LineList(self._list, id="conflicts")
         yield LineList(id="sides", has_cursor=False)
 
     def on_mount(self) -> None:
         """Show the first conflict."""
-        self._show(ConflictRows(self.resolution))
+        self._show(self._list)
         self.call_after_refresh(self.show_details)
 
     conflicts = getters.query_one("#conflicts", LineList)  # the list of conflicts
@@ -85,7 +86,7 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def _turn(self, arguments: Arguments) -> None:
         if isinstance(self.rows, MergeRows):
-            self._show(ConflictRows(self.resolution))
+            self._show(self._list)
         elif self._panes is not None:
             self.fold(folded=True)
         else:
