@@ -236,7 +236,7 @@ def _select(
             lines += tensor_lines(tensor, width)
         elif len(found) == 1:
             documentation = _documentation(each.model, found[0]) if with_doc else None
-            views.append(node := view_node(each.model, each.index, found[0], file, documentation))
+            views.append(node := view_node(each.model, each.index, found[0], file, documentation, most=None))
             lines += node_lines(node, width)
         elif shapes:
             views.append({"kind": "shapes", "file": file, "nodes": (nodes := shapes_of(found))})

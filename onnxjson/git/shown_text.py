@@ -1,7 +1,10 @@
-"""A model as `onnxjson.git.textconv` shows it: its canonical text, with big tensors and metadata as their SHA-256."""
+"""A model as `onnxjson.git.textconv` shows it: its canonical text, with SHA-256 in place of what is long.
+
+These are big tensors, long values of attributes, and metadata.
+"""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +13,7 @@ from onnxjson.codecs.canonical_values import INDENTS
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
 from onnxjson.model.display import whole_texts
-from onnxjson.model.document import Model
+from onnxjson.model.document import Attribute, Model
 from onnxjson.model.errors import ConflictError, LimitError, OnnxJsonError, OtherJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
 from onnxjson.model.payloads import Data, Digest
@@ -90,13 +93,15 @@ def _readable_lines(path: Path) -> Pieces | None:
         return None
     lines: Pieces = []
     for line in content.splitlines(keepends=True):
-        if len(line) > _LONGEST_LINE:
-            start, digest = line[:80].decode(errors="ignore"), hashlib.sha256(line).hexdigest()
-            line = f"{start}... {len(line)} bytes, sha256 {digest}\n".encode()
-        lines.append(line)
+        lines.append(_shortened(line) + b"\n" if len(line) > _LONGEST_LINE else line)
     if lines and not bytes(lines[-1]).endswith(b"\n"):
         lines.append(b"\n")
     return lines
+
+
+def _shortened(text: bytes) -> bytes:
+    start = text[:80].decode(errors="ignore")
+    return f"{start}... {len(text)} bytes, sha256 {hashlib.sha256(text).hexdigest()}".encode()
 
 
 class _Shown(Weights):
@@ -110,6 +115,15 @@ class _Shown(Weights):
 
 
 class _ShownText(TextWriter):
+    def attributes(self, attributes: Sequence[Attribute], table: Mapping[str, int], indent: int) -> None:
+        """See `ShortForms.attributes`; here long values, such as the trees of a forest, have their SHA-256."""
+        start = len(self.out)
+        super().attributes(attributes, table, indent)
+        for place in range(start, len(self.out)):
+            piece = self.out[place]
+            if isinstance(piece, bytes) and len(piece) > _LONGEST_LINE:
+                self.out[place] = _shortened(piece)
+
     def element_metadata(self, lines: list[bytes], indent: int) -> None:
         """See `TextWriter.element_metadata`; here one line."""
         digest = hashlib.sha256(b"\n".join(lines)).hexdigest()

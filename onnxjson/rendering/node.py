@@ -31,6 +31,7 @@ from onnxjson.rendering.tables import first_lines, table, wrapped
 _MOST_VALUES: Final = 8
 _MOST_CONSUMERS: Final = 12
 _MOST_CHARACTERS: Final = 2000
+_MOST_ELEMENTS: Final = 64
 
 
 class AttributeView(msgspec.Struct, frozen=True):
@@ -40,7 +41,9 @@ class AttributeView(msgspec.Struct, frozen=True):
     type: str | None
     value: object
     """Numbers, strings and lists of them; type and few values of a tensor, name and number of nodes of a graph, text of
-    a type; None for a reference."""
+    a type; None for a reference. Of a long list, only its beginning, unless all is requested."""
+    count: int | None
+    """Number of elements of a list."""
     reference: str | None
     """Attribute of the enclosing function that it refers to."""
     address: str
@@ -92,9 +95,18 @@ def imported_signature(model: Model, op_type: str, domain: str) -> Signature | N
 
 
 def view_node(
-    model: Model, index: Index, ref: NodeRef, file: str, documentation: dict[str, Any] | None = None
+    model: Model,
+    index: Index,
+    ref: NodeRef,
+    file: str,
+    documentation: dict[str, Any] | None = None,
+    *,
+    most: int | None = _MOST_ELEMENTS,
 ) -> NodeView:
-    """Return all data about a node, with the `documentation` of its operator (`documentation_fields`) if requested."""
+    """Return all data about a node, with the `documentation` of its operator (`documentation_fields`) if requested.
+
+    Lists of attributes have at most `most` elements (None: all).
+    """
     node = ref.node
     scopes = scopes_of(node)
     parts = attribute_segments(node.attribute)
@@ -111,7 +123,7 @@ def view_node(
             for name in node.output
         ]),
         attributes=tuple([
-            view_attribute(attribute, f"{ref.address}/attribute/{escape(part)}")
+            view_attribute(attribute, f"{ref.address}/attribute/{escape(part)}", most)
             for part, attribute in zip(parts, node.attribute, strict=True)
         ]),
         metadata=values.pairs(node.metadata_props),
@@ -125,10 +137,17 @@ def _function(model: Model, ref: NodeRef) -> str | None:
     return f"/functions/{places[0]}" if places else None
 
 
-def view_attribute(attribute: Attribute, address: str) -> AttributeView:
-    """Return all data about an attribute."""
+def view_attribute(attribute: Attribute, address: str, most: int | None = _MOST_ELEMENTS) -> AttributeView:
+    """Return all data about an attribute; of a list, at most so many elements (None: all)."""
     kind = None if attribute.type is None else ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
-    return AttributeView(attribute.name, kind, _value(attribute), attribute.ref_attr_name, address)
+    payload, count = ATTRIBUTE_PAYLOADS.get(attribute.type or 0), None
+    elements: Any = None if payload is None else getattr(attribute, payload)
+    if payload is not None and (payload == "floats" or isinstance(elements, tuple)):
+        size = 4 if payload == "floats" else 1
+        count = len(elements) // size
+        if most is not None and count > most:
+            attribute = msgspec.structs.replace(attribute, **{payload: elements[: size * most]})
+    return AttributeView(attribute.name, kind, _value(attribute), count, attribute.ref_attr_name, address)
 
 
 def _value(attribute: Attribute) -> object:
@@ -260,6 +279,9 @@ def attribute_value_text(attribute: AttributeView) -> str:
     """Return the value of an attribute as text."""
     if attribute.reference:
         return f"the attribute {visible(attribute.reference)} of the function"
+    if isinstance(attribute.value, list) and attribute.count != len(attribute.value[:_MOST_ELEMENTS]):
+        text = _text([*attribute.value[:_MOST_ELEMENTS], Json("...")])
+        return f"{visible(text, _MOST_CHARACTERS)}, {attribute.count:,} elements"
     return visible(_text(attribute.value), _MOST_CHARACTERS)
 
 

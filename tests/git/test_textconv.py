@@ -61,6 +61,23 @@ def test_weights_and_metadata_are_a_line_each(weighty: Path) -> None:
     assert len(shown) < 1200
 
 
+def test_a_long_attribute_has_its_beginning_and_a_digest(weighty: Path) -> None:
+    model = files.load(weighty).model
+    assert model.graph is not None
+    lines = []
+    for last in (0, 1):
+        trees = document.Attribute(name="trees", ints=(*range(5000), last), type=7)
+        words = document.Attribute(name="words", strings=(b"a b",) * 900, type=8)
+        node = msgspec.structs.replace(model.graph.node[0], attribute=(trees, words))
+        graph = msgspec.structs.replace(model.graph, node=(node,))
+        files.save(msgspec.structs.replace(model, graph=graph), weighty)
+        lines.append([line for line in converted(weighty).splitlines() if '"trees"' in line or '"words"' in line])
+    assert [len(line) < 250 for line in lines[0]] == [True, True]
+    assert lines[0][0].strip().startswith('"trees": [0, 1, 2, 3, 4, ')
+    assert lines[0][0] != lines[1][0]
+    assert lines[0][1] == lines[1][1]
+
+
 def test_every_change_changes_a_line(weighty: Path, tmp_path: Path) -> None:
     files.save(files.load(weighty).model, tmp_path / "w.onnx.json")
     whole = (tmp_path / "w.onnx.json").read_bytes()

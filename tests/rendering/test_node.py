@@ -1,6 +1,7 @@
 """What there is to know about one node."""
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import (
     NodeView,
+    attribute_value_text,
     documentation_fields,
     node_lines,
     nodes_lines,
     opset_of,
+    view_attribute,
     view_node,
 )
 from onnxjson.rendering.values import node_name
@@ -116,6 +119,16 @@ def test_lines_hold_what_is_known_and_no_control_characters() -> None:
         "  origin  here",
     ):
         assert part in text, part
+
+
+def test_of_a_long_list_the_beginning_and_the_number_are_shown() -> None:
+    many = Attribute("ids", ints=tuple(range(1000)), type=7)
+    weights = Attribute("w", floats=struct.pack("<65f", *[0.5] * 65), type=6)
+    assert attribute_value_text(view_attribute(many, "")).endswith("62, 63, ...], 1,000 elements")
+    assert attribute_value_text(view_attribute(weights, "")).endswith("0.5, ...], 65 elements")
+    view = view_attribute(many, "", None)
+    assert (view.value, view.count) == ([*range(1000)], 1000)
+    assert attribute_value_text(view).endswith("62, 63, ...], 1,000 elements")
 
 
 def test_documentation_is_shown_as_of_the_opset() -> None:
