@@ -92,13 +92,12 @@ def require_readable(source: SourceFile) -> None:
     """Raise as `read` does unless a written text is JSON with the keys of a model, or can be read."""
     from onnxjson.codecs.reading import fast
 
-    text, cuts = _skeleton(source)
-    if not fast.is_document(text):
-        read_bytes(text, file=str(source.path), cuts=cuts)
+    if not fast.is_document(_skeleton(source, is_written=True)[0]):
+        read(source)
 
 
-def _skeleton(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
-    return (source.read_at(0, source.size), {}) if source.size < CUT_FROM else cut_base64(source)
+def _skeleton(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, dict[str, Payload]]:
+    return (source.read_at(0, source.size), {}) if source.size < CUT_FROM else cut_base64(source, is_written=is_written)
 
 
 def read_bytes(
@@ -142,8 +141,11 @@ _SHORTEST: Final = LAZY_FROM * 4 // 3
 _BLOCK: Final = CHUNK // 3 * 4
 
 
-def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
-    """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers."""
+def cut_base64(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, dict[str, Payload]]:
+    """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers.
+
+    With `is_written`, they are not decoded to see whether they are canonical, since this package has just encoded them.
+    """
     parts: list[bytes] = []
     cuts: dict[str, Payload] = {}
     block = b""
@@ -165,7 +167,7 @@ def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
         parts.append(block[position - block_start : found + len(_KEY)])
         # A backslash before the quote would make the key the end of a longer string.
         escaped = found == 0 or block[found - 1 : found] == b"\\"
-        end, length = (start, None) if escaped else _value(source, start)
+        end, length = (start, None) if escaped else _value(source, start, is_written)
         if length is not None and end - start >= _SHORTEST:
             marker = f"@cut:{len(cuts)}"
             cuts[marker] = Base64Slice(source, start, end - start, length)
@@ -178,7 +180,7 @@ def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
             block = source.read_at(position, min(_BLOCK, source.size - position))
 
 
-def _value(source: SourceFile, start: int) -> tuple[int, int | None]:
+def _value(source: SourceFile, start: int, is_written: bool) -> tuple[int, int | None]:
     """Measure the base64 value at `start` -> the position of its closing quote; its bytes, None if not canonical."""
     import pybase64
 
@@ -193,11 +195,11 @@ def _value(source: SourceFile, start: int) -> tuple[int, int | None]:
             return position, None
         if len(text) % 4:
             return position, None
+        decoded = len(text) // 4 * 3 - (text.endswith(b"=") + text.endswith(b"=="))
         try:
-            decoded = len(text) and len(pybase64.b64decode(text, validate=True))
+            if not is_written and text and len(pybase64.b64decode(text, validate=True)) != decoded:
+                return position, None
         except ValueError:
-            return position, None
-        if decoded != len(text) // 4 * 3 - (text.endswith(b"=") + text.endswith(b"==")):
             return position, None
         length += decoded
         last = text[-4:] or last

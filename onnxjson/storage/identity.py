@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
-from onnxjson.model.payloads import CHUNK, SourceFile
+from onnxjson.model.payloads import SourceFile
 from onnxjson.storage.remote import source_at
 
 if TYPE_CHECKING:
@@ -79,11 +78,8 @@ def identity(path: Path) -> Identity:
 
 def sha256_of(path: Path) -> str:
     """Hexadecimal SHA-256 of the content of a file."""
-    digest = StreamHash()
     with reading_errors(path), path.open("rb", buffering=0) as file:
-        while piece := file.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_source(path: Path) -> SourceFile:
@@ -118,22 +114,19 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
 THREAD_FROM: Final = 32 * 1024 * 1024
 """Bytes that are hashed before a thread is started."""
 
-_MOST_WAITING: Final = 8
-"""Maximum number of pieces that wait for the thread."""
-
 
 class StreamHash:
     """SHA-256 of a stream of pieces; a piece must not change after `update`.
 
-    Hashing takes as long as reading or writing, and both release the interpreter's lock: from `THREAD_FROM` bytes on, a
-    thread hashes one piece while the next one is read or written.
+    Hashing takes as long as writing, and both release the interpreter's lock: from `THREAD_FROM` bytes on, a
+    thread hashes one piece while the next one is made and written. No more pieces wait, so that their memory is reused.
     """
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._length = 0
         self._thread: ThreadPoolExecutor | None = None
-        self._waiting: deque[Future[None]] = deque()
+        self._last: Future[None] | None = None
 
     def update(self, piece: bytes | bytearray) -> None:
         """Add a piece."""
@@ -145,9 +138,9 @@ class StreamHash:
             from concurrent.futures import ThreadPoolExecutor  # here, since importing it takes as long as small saves
 
             self._thread = ThreadPoolExecutor(1)
-        if len(self._waiting) >= _MOST_WAITING:
-            self._waiting.popleft().result()
-        self._waiting.append(self._thread.submit(self._digest.update, piece))
+        if self._last is not None:
+            self._last.result()
+        self._last = self._thread.submit(self._digest.update, piece)
 
     def hexdigest(self) -> str:
         """The hash of all pieces in hexadecimal; no piece can be added afterwards."""

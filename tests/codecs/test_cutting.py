@@ -33,3 +33,17 @@ def test_a_long_value_in_a_big_file_is_read_wherever_it_stands(
     onnxjson.save(model, path)
     monkeypatch.setattr(text_file, "CUT_FROM", 1)
     assert onnxjson.load(path) == model
+
+
+@pytest.mark.parametrize("end", ['"', "!", "\\"])
+def test_a_big_text_that_replaces_a_file_may_have_a_key_of_that_name_whose_value_is_no_base64(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = d.StringStringEntry("base64", "A" * 8000 + end)
+    tensor = d.Tensor(name="t", dims=(5000,), data_type=2, raw_data=BYTES)
+    model = d.Model(ir_version=8, graph=d.Graph(name="g", initializer=(tensor,)), metadata_props=(entry,))
+    path = tmp_path / "model.onnx.json"
+    monkeypatch.setattr(text_file, "CUT_FROM", 1)
+    for _ in range(2):
+        onnxjson.save(model, path)
+        assert onnxjson.load(path) == model
