@@ -9,13 +9,16 @@ all mistakes.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from onnxjson.model.addresses import refuse_conflicts
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, Finding
 from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile
+
+T = TypeVar("T")
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
@@ -83,21 +86,23 @@ def _quoted_keys(tree: dict[str, object]) -> list[bytes]:
 
 def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:
     """Read the model in an opened file; errors as `read_bytes`."""
-    text, cuts = _skeleton(source)
-    name = str(source.path)
-    return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts, conflicted=conflicted)
+    parse = partial(read_bytes, file=str(source.path), drop_orphans=drop_orphans, conflicted=conflicted)
+    return read_cut(source, lambda text, cuts: parse(text, cuts=cuts))
 
 
 def require_readable(source: SourceFile) -> None:
     """Raise as `read` does unless a written text is JSON with the keys of a model, or can be read."""
     from onnxjson.codecs.reading import fast
 
-    if not fast.is_document(_skeleton(source, is_written=True)[0]):
+    if not fast.is_document(skeleton(source, is_written=True)):
         read(source)
 
 
-def _skeleton(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, dict[str, Payload]]:
-    return (source.read_at(0, source.size), {}) if source.size < CUT_FROM else cut_base64(source, is_written=is_written)
+def skeleton(source: SourceFile, *, is_written: bool = False) -> bytes:
+    """A text, with short strings in place of its big base64 values; `is_written` is as for `cut_base64`."""
+    if source.size < CUT_FROM:
+        return source.read_at(0, source.size)
+    return cut_base64(source, is_written=is_written)[0]
 
 
 def read_bytes(
@@ -137,17 +142,43 @@ CUT_FROM: Final = 64 * 1024 * 1024
 """Bytes of a file from which it is worth cutting."""
 
 _KEY: Final = b'"base64": "'
+_MARKER: Final = b'"@cut:'
 _SHORTEST: Final = LAZY_FROM * 4 // 3
 _BLOCK: Final = CHUNK // 3 * 4
 
 
-def cut_base64(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, dict[str, Payload]]:
+class _Cuts(dict[str, Payload]):
+    """Values that were cut out of a text, by their markers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used: set[str] = set()
+        """The markers of those that are payloads, not strings that look like one under the same key."""
+
+    def get(self, marker: str, default: Any = None) -> Any:
+        """The value of a marker."""
+        if marker in self:
+            self.used.add(marker)
+        return super().get(marker, default)
+
+
+def read_cut(source: SourceFile, parse: Callable[[bytes, Mapping[str, Payload]], T]) -> T:
+    """Parse a text without its big base64 values; if one of them is no payload, parse it as it is."""
+    if source.size >= CUT_FROM:
+        text, cuts = cut_base64(source)
+        found = parse(text, cuts)
+        if len(cuts.used) == len(cuts) == text.count(_MARKER):
+            return found
+    return parse(source.read_at(0, source.size), {})
+
+
+def cut_base64(source: SourceFile, *, is_written: bool = False) -> tuple[bytes, _Cuts]:
     """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers.
 
     With `is_written`, they are not decoded to see whether they are canonical, since this package has just encoded them.
     """
     parts: list[bytes] = []
-    cuts: dict[str, Payload] = {}
+    cuts = _Cuts()
     block = b""
     block_start = position = 0
     while True:

@@ -22,7 +22,7 @@ from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.strings import SHA256, read_payload, read_string
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.codecs.tensor_text import sha256_of
-from onnxjson.codecs.text_file import CUT_FROM, cut_base64
+from onnxjson.codecs.text_file import read_cut
 from onnxjson.model import document as d
 from onnxjson.model.display import visible
 from onnxjson.model.errors import LimitError
@@ -228,11 +228,8 @@ def load_patch(patch_type: type[P], path: str | Path, elsewhere: dict[str, Data]
 
 def read_patch(patch_type: type[P], source: SourceFile, elsewhere: dict[str, Data] | None = None) -> P:
     """Read the patch in an open file; see `load_patch`."""
-    name = str(source.path)
-    if source.size < CUT_FROM:
-        return parse_patch(patch_type, source.read_at(0, source.size), file=name, elsewhere=elsewhere)
-    text, cuts = cut_base64(source)
-    return parse_patch(patch_type, text, file=name, cuts=cuts, elsewhere=elsewhere)
+    parse = partial(parse_patch, patch_type, file=str(source.path), elsewhere=elsewhere)
+    return read_cut(source, lambda text, cuts: parse(text, cuts=cuts))
 
 
 def parse_patch(

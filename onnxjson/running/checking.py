@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from onnxjson.codecs.serde import parse
-from onnxjson.codecs.text_file import CUT_FROM, cut_base64, read_bytes
+from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
@@ -193,14 +193,8 @@ def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
 def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     """`found` with the name of the file, and with line and column of each address if the file is a text of onnxjson."""
     if loaded.format == "json" and any(each.address and not each.line for each in found):
-        found = placed(_without_weights(path), found)
+        found = placed(skeleton(open_source(path)), found)  # hardly any position depends on long base64 values
     return [msgspec.structs.replace(each, file=str(path)) for each in found]
-
-
-def _without_weights(path: Path) -> bytes:
-    """The text of a file; without the long base64 values of a big one, which hardly any position depends on."""
-    source = open_source(path)
-    return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:

@@ -143,10 +143,10 @@ def test_lazy_bytes_are_read_when_their_turn_comes_and_stay_in_the_file_of_a_big
     base = with_tensors()
     target = with_tensors(d.Tensor(dims=(2500,), data_type=1, name="w", raw_data=raw))
     Patch.between(base, target).save(tmp_path / "patch.json")
-    from onnxjson.patching import patch_text
+    from onnxjson.codecs import text_file
 
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(patch_text, "CUT_FROM", 1)
+        patching.setattr(text_file, "CUT_FROM", 1)
         read = Patch.load(tmp_path / "patch.json")
     result = read.apply(base)
     assert result.graph is not None
