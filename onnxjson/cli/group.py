@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
                     result: object = super().invoke(ctx)
                 finally:
                     _report_reading(ctx)
-            if sys.stdout is not None:
+            if sys.stdout is not None and not sys.stdout.closed:  # a server closes it at its end
                 sys.stdout.flush()
         except BrokenPipeError:
             output.abandon_stdout()

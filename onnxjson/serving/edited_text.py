@@ -74,7 +74,7 @@ class EditedText:
 
     def __init__(self, text: str, path: Path, previous: "EditedText | None" = None, *, is_read: bool = True) -> None:
         self.path = path
-        self.file = path.with_name(path.name.removesuffix(_TEXT_OF_BINARY))
+        self.file = Path(str(path).removesuffix(_TEXT_OF_BINARY))
         """The file of the model: the path, or the binary whose text this is."""
         self._found: list[Finding] = []
         if len(text) > LARGEST:

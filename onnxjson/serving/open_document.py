@@ -42,6 +42,14 @@ class OpenDocument(TextDocument):
         self.changed: Changed | None = None
         """What changed since the version that was read."""
 
+    @property
+    def source(self) -> str:
+        """The text; of a document that is not open, that of its file, or none if it cannot be read."""
+        try:
+            return super().source
+        except (OSError, ValueError):
+            return ""
+
     def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
         """Replace a range, or everything."""
         old, text, self._extra = self.source, change.text, None

@@ -36,6 +36,7 @@ from onnxjson.running.verification import Plan, Verifier, verify
 from onnxjson.serving.answers import answer, paged
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
+from onnxjson.storage.identity import Identity, identity
 
 _MOST_NODES: Final = 8
 """Nodes that are described in full in one answer."""
@@ -149,18 +150,18 @@ class Tools:
         """Apply edits (see plan_edit) to a model and save it as `output`, all or nothing; an existing file is kept as a
         backup, which `onnxjson undo-save` restores.
         """
-        path = self._writable(output)
+        path, opened = self._writable(output)
         _, after, notes = _edited(model, edits)
-        files.save(after, path, None)
+        files.save(after, path, expect=opened, backup=True)
         return answer("Saved.", {"file": str(path), "bytes": path.stat().st_size, "notes": notes})
 
     def optimize(self, model: str, passes: list[str], output: str = "") -> str:
         """Run passes such as onnxsim in guarded processes, and list what each changed. Saves only to `output`."""
-        path = self._writable(output) if output else None
+        place = self._writable(output) if output else None
         trace = optimize(model, *passes)
-        if path is not None:
-            files.save(trace.last, path, None)
-        return answer("Done." if path is None else "Done and saved.", _steps(trace))
+        if place is not None:
+            files.save(trace.last, place[0], expect=place[1], backup=True)
+        return answer("Done." if place is None else "Done and saved.", _steps(trace))
 
     def trace(self, model: str, passes: list[str] | None = None, node: str = "", page: int = 1) -> str:
         """Tell what each pass changed: of passes that run now, or of a folder that `optimize --trace` wrote (`model`).
@@ -191,11 +192,12 @@ class Tools:
         words = "The outputs are equal." if found.equal else "The outputs differ, or could not be compared."
         return answer(words, verification_data(found, before, after, where))
 
-    def _writable(self, output: str) -> Path:
+    def _writable(self, output: str) -> tuple[Path, Identity | None]:
+        """Return a path in the folder that may be written, and the file that is there now."""
         path = Path(os.path.realpath(output))
         if self.writable is None or not path.is_relative_to(os.path.realpath(self.writable)):
             raise UntrustedError(f"'{visible(output)}' is not in the folder that --allow-write names")
-        return path
+        return path, identity(path) if path.is_file() else None
 
 
 def _load(model: str) -> files.Loaded:

@@ -12,7 +12,9 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson.example import make_example
+from onnxjson.serving import tools
 from onnxjson.serving.answers import MOST_CHARACTERS, answer, paged
+from tests.cli.running import run
 from tests.serving.agent_tasks import TASKS, Task, done
 
 
@@ -117,6 +119,32 @@ def test_edits_are_planned_and_written_where_that_is_allowed(path: Path, tmp_pat
     assert onnxjson.load(allowed / "new.onnx").node("op:LeakyRelu").node.attributes["alpha"] == 0.5
     assert call("diff", before=str(path), after=saved["file"])[1]["events"]
     assert call("verify", before=str(path), after=str(path))[0] == "Outputs compared."
+
+
+EXTRA = b"\x2a\x01d"
+"""A field of a model: its domain."""
+
+
+def test_a_replaced_file_is_kept_and_a_changed_one_is_not_replaced(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    before = path.read_bytes()
+    for tool, given in (("apply", {"edits": [EDIT]}), ("optimize", {"passes": ["infer-shapes"]})):
+        call(tool, writable=tmp_path, model=str(path), output=str(path), **given)
+        assert path.read_bytes() != before
+        assert run("undo-save", path).exit_code == 0
+        assert path.read_bytes() == before
+    edited = tools._edited
+
+    def meanwhile(*given: Any) -> Any:
+        path.write_bytes(before + EXTRA)
+        return edited(*given)
+
+    monkeypatch.setattr(tools, "_edited", meanwhile)
+    words, refused = call("apply", writable=tmp_path, model=str(path), edits=[EDIT], output=str(path))
+    assert (words, refused["code"]) == ("Refused.", 75)
+    assert path.read_bytes() == before + EXTRA
 
 
 @pytest.mark.parametrize("output", ["../new.onnx", "link/new.onnx", "/new.onnx"])

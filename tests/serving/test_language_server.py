@@ -360,12 +360,23 @@ def test_mistakes_of_hands_are_found_at_the_same_places(tmp_path: Path) -> None:
     edit(tmp_path, session, BASE.decode())
 
 
-def test_a_client_that_vanishes_ends_the_server() -> None:
-    with subprocess.Popen([sys.executable, "-m", "onnxjson", "lsp"], stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        process.stdin.write(b"Content-Length: 20\r\n\r\n{")
-        process.stdin.close()
-        assert process.wait(60) is not None
+@pytest.mark.parametrize("last", [b"{", b'{"jsonrpc":"2.0","method":"exit"}'])
+def test_a_client_that_leaves_or_vanishes_ends_the_server(last: bytes) -> None:
+    command = [sys.executable, "-m", "onnxjson", "lsp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        _, error = process.communicate(b"Content-Length: 33\r\n\r\n" + last, 60)
+        assert (process.returncode, b"internal error" in error) == (0, False)
+
+
+def test_a_document_that_is_not_open_and_not_there_is_empty(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        for uri in ((tmp_path / "none.onnx.json").as_uri(), "untitled:Untitled-1", "file:///%00", "file://", ""):
+            document = lsp.TextDocumentIdentifier(uri)
+            assert await editor.client.text_document_hover_async(lsp.HoverParams(document, lsp.Position(3, 2))) is None
+            parameters = lsp.DocumentSymbolParams(document)
+            assert await editor.client.text_document_document_symbol_async(parameters) == []
+
+    edit(tmp_path, session)
 
 
 def test_texts_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
