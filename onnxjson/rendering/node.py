@@ -278,7 +278,7 @@ def _node_text(node: values.NodeName) -> str:
 def attribute_value_text(attribute: AttributeView) -> str:
     """Return the value of an attribute as text."""
     if attribute.reference:
-        return f"the attribute {visible(attribute.reference)} of the function"
+        return f"the function's attribute {visible(attribute.reference)}"
     if isinstance(attribute.value, list) and attribute.count != len(attribute.value[:_MOST_ELEMENTS]):
         text = _text([*attribute.value[:_MOST_ELEMENTS], Json("...")])
         return f"{visible(text, _MOST_CHARACTERS)}, {attribute.count:,} elements"

@@ -114,7 +114,7 @@ def test_lines_hold_what_is_known_and_no_control_characters() -> None:
         "  2  nowhere\n     no producer",
         "     to output 0 of the graph, @/graph/output/0",
         "operator  my::Twice",
-        "  given = the attribute outer of the function",
+        "  given = the function's attribute outer",
         "  floats = [1.0, NaN]",
         "  origin  here",
     ):

@@ -10,6 +10,7 @@ from textual import events
 
 import onnxjson
 from onnxjson.editing.applying import run as run_edits
+from onnxjson.editing.declaration import name_of
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.types import format_type
 from onnxjson.optimizing.passes.catalogue import Entry, Option
@@ -234,6 +235,24 @@ def test_types_follow_what_a_pass_changed(tmp_path: Path) -> None:
         assert types == {"t": "float32[2,3,4]", "y": "float32[2,3,4]"}
         await found.press("u")
         assert found.session.model == onnxjson.load(tmp_path / "m.onnx")
+
+    run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
+
+
+def test_a_pass_that_is_an_edit_is_the_same_step(tmp_path: Path) -> None:
+    """Its types are those of the edit, although inference knows less than the output states."""
+    text = """g (float[N,4] x, int64[2] s, float[4,9] w, float[9] b) => (float[Gemm1_dim_0,9] y) {
+        a = Reshape(x, s)
+        y = Gemm(a, w, b)
+    }"""
+
+    async def flow(found: Bench) -> None:
+        await command(found, "run-pass prefix{prefix=p_}")
+        await finished(found)
+        await found.pilot.press("a")
+        await found.settle()
+        (step,) = found.session.history.made
+        assert [name_of(each) for each in step.edits] == ["prefix"]
 
     run_small(saved(tmp_path / "m.onnx", model_of(text)), flow)
 

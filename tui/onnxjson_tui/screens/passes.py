@@ -99,7 +99,9 @@ class PassRun:
         with Pipeline() as pipeline:
             self._pipeline = pipeline
             (made,) = pipeline.run(inside.model, [self.step], self._folder)
-        after = self._bench.session.with_types(inside.restored(made.after.model)) if made.is_changed else self._model
+        after = inside.restored(made.after.model) if made.is_changed else self._model
+        if self.step.subject.is_guarded:  # the others are edits, which correct types themselves
+            after = self._bench.session.with_types(after)
         self._files = made.files
         written = [f"applying it also writes {visible(str(each.path), None)}" for each in made.files]
         notes = [line.strip() for line in lines(made)]
