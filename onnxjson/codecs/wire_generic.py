@@ -56,7 +56,7 @@ class _Names(dict[bytes, str]):
     """Strings by their bytes; equal ones become one object."""
 
     def __missing__(self, raw: bytes) -> str:
-        name = self[raw] = str(raw, "utf-8", "surrogateescape")
+        name = self[raw] = raw.decode("utf-8", "surrogateescape")
         return name
 
 

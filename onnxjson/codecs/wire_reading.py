@@ -121,7 +121,7 @@ class WireReader(GenericReader):
                     position += 2
                 else:
                     size, position = read_varint(buffer, position + 1)
-                name = str(buffer[position : position + size], "utf-8", "surrogateescape")
+                name = buffer[position : position + size].decode("utf-8", "surrogateescape")
                 position += size
             # From the operator on, most nodes equal others: op_type, attributes, domain.
             known = tails.get(buffer[position:stop]) if position < stop else None
