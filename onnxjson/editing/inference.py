@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 from msgspec.structs import replace
 
+from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.partial_inference import Part
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import Dims, dims_of, is_complete, tensor_of, with_shape, with_type
@@ -74,7 +74,7 @@ class LooseInference:
         main = index.main
         nodes = range(len(main.graph.node)) if main is not None else range(0)
         cleared = {scope.address: scope.producers for scope in index.scopes}
-        self._types = Part(index, nodes, {}).infer(cleared, {}, folder).types if main is not None else {}
+        self._types = Inference(index, folder).infer(nodes, {}, cleared).types
 
     def type_of(self, scope: Scope, name: str) -> Type | None:
         """Return the inferred type of a value that a graph defines."""

@@ -4,7 +4,8 @@ Graphs, nodes and values of the model after an edit are compared with those befo
 stay the same objects, so this is fast.
 """
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -118,6 +119,35 @@ class Difference:
                         self._add(scope, position)
                         if isinstance(graph := scope.root.graph, Function):
                             changed.add(function_key(graph))
+
+
+def first_followers(index: Index, pending: Iterable[int], size: int) -> tuple[set[int], list[int]]:
+    """Return the first nodes of the main graph that depend on some nodes, with those, and the nodes that come next."""
+    main = index.main
+    assert main is not None
+    heap = sorted(pending)
+    seen, found = set(heap), set[int]()
+    while heap and len(found) < size:
+        position = heapq.heappop(heap)
+        found.add(position)
+        for name in main.graph.node[position].output:
+            for each in index.consuming_nodes(main, name) if name else ():
+                if each is not None and each not in seen:
+                    seen.add(each)
+                    heapq.heappush(heap, each)
+    return found, heap
+
+
+def results(index: Index, positions: Collection[int]) -> dict[Scope, set[str]]:
+    """Return the values that some nodes of the main graph produce, also in their subgraphs, by graph."""
+    main = index.main
+    assert main is not None
+    found = {main: {name for each in positions for name in main.graph.node[each].output if name}}
+    for scope in index.scopes:
+        owner = scope.owner
+        if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in found):
+            found[scope] = {*scope.producers}
+    return found
 
 
 def _twins(old: Index, new: Index) -> dict[Scope, Scope]:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,8 +19,7 @@ from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import (
     Dims,
     dims_of,
-    is_complete,
-    may_be_shape,
+    is_enough,
     without_invented_names,
     without_shape,
 )
@@ -33,6 +32,7 @@ from onnxjson.model.document import (
     Graph,
     Model,
     Node,
+    Record,
     SimpleShardedDim,
     SparseTensor,
     Tensor,
@@ -57,6 +57,7 @@ _HARMLESS: Final = re.compile("Data for input [0-9]+ already exists")
 _COMPARED: Final = ("Reshape", "Gemm", "Conv", "LSTM", "GRU", "RNN")
 """Operators that `size_conflict` checks."""
 
+Sized = TypeVar("Sized", bound=Record)
 Values = Mapping[str, Mapping[str, Type]]
 """Types by address of a graph and name of a value."""
 Names = Mapping[str, Collection[str]]
@@ -70,13 +71,15 @@ class InferredPart(NamedTuple):
     """Types by address of the graph and name of the value; dimensions without a name or size are unknown."""
     complaints: dict[str, str]
     """Mistakes by address of the node."""
+    alike: Collection[int] = ()
+    """Positions of nodes that are like others, in which no mistakes were found."""
 
 
 class Sizes(dict[str, int]):
     """Sizes that represent names of dimensions, one for each name."""
 
-    def put_in(self, model: Model) -> Model:
-        """Return the model with sizes instead of the names of its dimensions."""
+    def put_in(self, record: Sized) -> Sized:
+        """Return a record with sizes instead of the names of its dimensions."""
 
         def change(dimension: Any) -> Any:
             text = dimension.dim_param
@@ -88,7 +91,7 @@ class Sizes(dict[str, int]):
                 self._add(text)
             return with_dimension(dimension, substitute(text, self))
 
-        return replace_records(model, (Dimension, SimpleShardedDim), change)
+        return replace_records(record, (Dimension, SimpleShardedDim), change)
 
     def _add(self, name: str) -> None:
         # Multiples of many numbers: a size that is divided by a constant is usually a multiple of it.
@@ -128,7 +131,7 @@ class Part:
                         self._constants[name] = None
                 elif place[0] not in inside:
                     stated = self._type(name)
-                    if stated is not None and _is_enough(stated):
+                    if stated is not None and is_enough(stated):
                         self._given[name] = stated
                     elif name not in self._known or stated is not None:
                         inside.add(place[0])
@@ -206,11 +209,6 @@ class Part:
 
 def _named(node: Node, address: str) -> Node:
     return replace(node, name=address, metadata_props=(), doc_string=None)
-
-
-def _is_enough(stated: Type) -> bool:
-    """Whether the inference needs nothing else than the type of a value: it is known, and the value is not a shape."""
-    return is_complete(stated) and not may_be_shape(stated)
 
 
 def _by_address(model: Model) -> dict[str, dict[str, Type]]:

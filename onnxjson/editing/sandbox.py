@@ -67,7 +67,7 @@ class LightModel:
     def _shown(self, tensor: Tensor) -> Tensor:
         if id(tensor) in self._inside:
             return self._inside[id(tensor)][1]
-        if _is_small(tensor):
+        if is_small(tensor):
             return tensor
         token = _TOKEN % len(self._originals)
         self._originals[token] = tensor
@@ -95,7 +95,7 @@ def without_big_constants(model: Model) -> Model:
     """Replace big constants by constants without elements, for a checker that ignores shapes."""
 
     def empty(tensor: Tensor) -> Tensor:
-        if _is_small(tensor):
+        if is_small(tensor):
             return tensor
         return Tensor(dims=(0,), data_type=tensor.data_type, name=tensor.name, raw_data=b"")
 
@@ -116,7 +116,7 @@ def _with_graph(model: Model, graph: Graph | None) -> Model:
     return model if graph is model.graph else replace(model, graph=graph)
 
 
-def _is_small(tensor: Tensor) -> bool:
+def is_small(tensor: Tensor) -> bool:
     """Whether native code gets a tensor unchanged: it is inline, and more than its SHA-256 is known."""
     has_digest = any([isinstance(getattr(tensor, field), Digest) for field in _DIGEST_FIELDS])
     return not is_external(tensor) and _size(tensor) <= SHOWN and not has_digest

@@ -5,16 +5,17 @@ as long as types change. A type that is not known to be as before becomes the in
 open is removed.
 """
 
-import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.editing.model_difference import Difference
-from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
+from onnxjson.editing.alike_nodes import Inference
+from onnxjson.editing.model_difference import Difference, first_followers, results
+from onnxjson.editing.partial_inference import InferredPart, Sizes, complaint
 from onnxjson.editing.type_relations import (
     dims_of,
     has_sizes,
@@ -24,7 +25,7 @@ from onnxjson.editing.type_relations import (
     refine_type,
     with_type,
 )
-from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dataflow import consumed_names, consumes_any
 from onnxjson.model.display import visible
 from onnxjson.model.document import Dimension, Function, Model, Node, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import WorkerError
@@ -77,42 +78,40 @@ def types_that_follow(index: Index, folder: Path | None) -> tuple[TypesByGraph, 
     return found.types, found.conflicts
 
 
-def first_followers(index: Index, pending: set[int], size: int) -> set[int]:
-    """Return the first nodes of the main graph that depend on some nodes, and those among them."""
-    main = index.main
-    assert main is not None
-    heap = sorted(pending)
-    seen, found = set(heap), set[int]()
-    while heap and len(found) < size:
-        position = heapq.heappop(heap)
-        found.add(position)
-        for name in main.graph.node[position].output:
-            for each in index.consuming_nodes(main, name) if name else ():
-                if each is not None and each not in seen:
-                    seen.add(each)
-                    heapq.heappush(heap, each)
-    return found
+class _Decisions:
+    """What is decided about values, by graph."""
+
+    def __init__(self) -> None:
+        self.types: defaultdict[Scope, dict[str, Type | None]] = defaultdict(dict)
+        """New types; None for unknown ones."""
+        self.decided: defaultdict[Scope, set[str]] = defaultdict(set)
+        """Values whose types were inferred."""
+        self.live: defaultdict[Scope, set[str]] = defaultdict(set)
+        """Values whose consumers may have other types."""
+        self.conflicts: defaultdict[Scope, dict[str, Type]] = defaultdict(dict)
+        """Inferred types that contradict the stated ones."""
+        self.causes: dict[tuple[Scope, str], str] = {}
+        """The first node after which a type is open, by value."""
+        self.calls: set[OperatorKey] = set()
+        """Operators that are called with other types."""
+
+    def add(self, others: "_Decisions") -> None:
+        for field in ("types", "decided", "live", "conflicts"):
+            for scope, found in getattr(others, field).items():
+                getattr(self, field)[scope].update(found)
+        self.causes.update(others.causes)
+        self.calls |= others.calls
 
 
-class _Correction:
+class _Correction(_Decisions):
     """Types of one model that change."""
 
     def __init__(self, difference: Difference, folder: Path | None) -> None:
+        super().__init__()
         self.difference = difference
         self.new = difference.new
-        self.folder = folder
-        self.live: dict[Scope, set[str]] = {scope: set() for scope in self.new.scopes}
-        """Values whose consumers may have other types."""
-        self.types: dict[Scope, dict[str, Type | None]] = {scope: {} for scope in self.new.scopes}
-        """New types; None for unknown ones."""
-        self.decided: dict[Scope, set[str]] = {scope: set() for scope in self.new.scopes}
-        """Values whose types were inferred."""
-        self.causes: dict[tuple[Scope, str], str] = {}
-        """The first node after which a type is open, by value."""
-        self.conflicts: dict[Scope, dict[str, Type]] = {scope: {} for scope in self.new.scopes}
-        """Inferred types that contradict the stated ones."""
-        self.calls: set[OperatorKey] = set()
-        """Operators that are called with other types."""
+        self.now = Inference(difference.new, folder)
+        self.before = Inference(difference.old, folder)
         self.sizes = Sizes()
         self._notes: list[str] = []
         self._dropped = 0
@@ -121,19 +120,17 @@ class _Correction:
         """Return the model with the types that follow."""
         main = self.new.main
         assert main is not None
-        pending, size = set(self.difference.around[main]), _FIRST_PART
+        around, done = self.difference.around[main], set[int]()
+        pending, size = list(around), _FIRST_PART
         complaints: dict[str, str] = {}
-        done: set[int] = set()
         while pending:
-            positions = first_followers(self.new, pending, size) - done
+            positions, pending = first_followers(self.new, pending, size)
+            complaints.update(self.settle(main, positions - done))
             done |= positions
-            complaints.update(self.settle(main, positions))
-            live = self.live[main]
-            for position in positions:
-                for name in main.graph.node[position].output:
-                    if name in live:
-                        pending.update([each for each in self.new.consuming_nodes(main, name) if each is not None])
-            pending -= done
+            nodes, live = main.graph.node, self.live[main]
+            pending = [
+                each for each in pending if each not in done and (each in around or consumes_any(nodes[each], live))
+            ]
             size *= _GROWTH
         model = rebuild(self.new, self._restated)
         if self._dropped:
@@ -144,12 +141,8 @@ class _Correction:
 
     def settle(self, main: Scope, positions: set[int]) -> dict[str, str]:
         """Determine the types of the values of some nodes of the main graph, and return new mistakes."""
-        cleared = {main: {name for each in positions for name in main.graph.node[each].output if name}}
-        for scope in self.new.scopes:
-            owner = scope.owner
-            if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in cleared):
-                cleared[scope] = {*scope.producers}
-        opened: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
+        cleared = results(self.new, positions)
+        opened: Mapping[Scope, Mapping[str, Type]] = {}
         for _ in range(_ROUNDS):
             step = _Step(self, positions, cleared, opened)
             evaluated = {scope: (step.decided[scope] & names) - step.given[scope] for scope, names in cleared.items()}
@@ -157,19 +150,13 @@ class _Correction:
                 break
             # Types of other values help the inference.
             cleared, opened = evaluated if step.is_open else cleared, step.opened
-        for scope in cleared:
-            self.types[scope].update(step.types[scope])
-            self.live[scope].update(step.live[scope])
-            self.decided[scope] |= step.decided[scope]
-            self.conflicts[scope].update(step.conflicts[scope])
-        self.causes.update(step.causes)
-        self.calls |= step.calls
+        self.add(step)
         return step.new_complaints()
 
-    def infer(self, part: Part, cleared: Names, opened: Values, sizes: Sizes | None = None) -> InferredPart:
-        """Infer the types of a part; nothing is known of a change if the inference crashes."""
+    def infer(self, inference: Inference, *arguments: Any) -> InferredPart:
+        """Infer types; nothing is known of a change if the inference crashes."""
         try:
-            return part.infer(cleared, opened, self.folder, sizes)
+            return inference.infer(*arguments)
         except WorkerError as error:
             if not self.difference.twins:
                 raise
@@ -218,7 +205,7 @@ class _Correction:
         return value
 
 
-class _Step:
+class _Step(_Decisions):
     """The nodes of one part, followed in their order."""
 
     def __init__(
@@ -228,6 +215,7 @@ class _Step:
         cleared: Mapping[Scope, set[str]],
         opened: Mapping[Scope, Mapping[str, Type]],
     ) -> None:
+        super().__init__()
         self._whole = whole
         self._difference = whole.difference
         self._positions = sorted(positions)
@@ -235,23 +223,17 @@ class _Step:
         main = whole.new.main
         assert main is not None
         self._main = main
-        self._part = Part(whole.new, positions, whole.types[main])
-        self._names = {scope.address: names for scope, names in cleared.items()}
-        self._opened = {scope.address: types for scope, types in opened.items()}
-        self._found = whole.infer(self._part, self._names, self._opened)
-        self.types: dict[Scope, dict[str, Type | None]] = {scope: {} for scope in cleared}
-        self.decided: dict[Scope, set[str]] = {scope: set() for scope in cleared}
-        self.opened: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
+        names = {scope.address: names for scope, names in cleared.items()}
+        types = {scope.address: types for scope, types in opened.items()}
+        self._known = (whole.now, self._positions, whole.types[main], names, types)
+        self._found = whole.infer(*self._known)
+        self.opened: defaultdict[Scope, dict[str, Type]] = defaultdict(dict)
         """Inputs of subgraphs whose sizes may be others."""
-        self.causes: dict[tuple[Scope, str], str] = {}
-        self.live: dict[Scope, set[str]] = {scope: set() for scope in cleared}
-        self.calls: set[OperatorKey] = set()
-        self.conflicts: dict[Scope, dict[str, Type]] = {scope: {} for scope in cleared}
-        self.given: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        self.given: defaultdict[Scope, set[str]] = defaultdict(set)
         """Values whose stated types are right, since nothing else is known."""
         self.is_open = False
         """Whether the inference leaves types open."""
-        self._blank: dict[Scope, set[str]] = {scope: set() for scope in cleared}
+        self._blank: defaultdict[Scope, set[str]] = defaultdict(set)
         self._followed: list[NodeRef] = []
         for position in self._positions:
             self._follow(main, position)
@@ -373,11 +355,11 @@ class _Step:
     @cached_property
     def _sized(self) -> Mapping[str, Mapping[str, Type]]:
         """Types with sizes instead of names: the inference leaves less of them open."""
-        return self._whole.infer(self._part, self._names, self._opened, self._whole.sizes).types
+        return self._whole.infer(*self._known, self._whole.sizes).types
 
     @cached_property
-    def _before(self) -> tuple[Part, dict[str, set[str]]]:
-        """The part before the edit, and the values there whose types are ignored."""
+    def _before(self) -> tuple[Inference, list[int], dict[str, Type], dict[str, set[str]]]:
+        """How the nodes before the edit are inferred."""
         difference = self._difference
         twins = [difference.counterpart(self._main, each) for each in self._positions]
         positions = [twin.position for twin in twins if twin is not None]
@@ -386,23 +368,21 @@ class _Step:
             for scope, cleared in self._cleared.items()
             if scope in difference.twins
         }
-        return Part(difference.old, positions, {}), names
+        return self._whole.before, positions, {}, names
 
     @cached_property
     def _sized_before(self) -> Mapping[str, Mapping[str, Type]]:
-        part, names = self._before
-        return self._whole.infer(part, names, {}, self._whole.sizes).types
+        return self._whole.infer(*self._before, {}, self._whole.sizes).types
 
     @cached_property
     def _inferred_before(self) -> InferredPart:
-        if self._difference.old.main is None:
-            return InferredPart({}, {})
-        part, names = self._before
-        return self._whole.infer(part, names, {})
+        return self._whole.infer(*self._before)
 
     def new_complaints(self) -> dict[str, str]:
         """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
-        found = {ref: text for ref in self._followed if (text := complaint(self._found, ref)) is not None}
+        alike = self._found.alike
+        doubtful = [ref for ref in self._followed if ref.scope is not self._main or ref.position not in alike]
+        found = {ref: text for ref in doubtful if (text := complaint(self._found, ref)) is not None}
         if (crash := self._found.complaints.get("")) is not None and self._followed:
             found[self._followed[0]] = crash
         if not found:

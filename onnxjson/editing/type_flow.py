@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.editing.model_difference import Difference
+from onnxjson.editing.model_difference import Difference, first_followers, results
 from onnxjson.editing.partial_inference import InferredPart, Part, complaint
-from onnxjson.editing.type_correction import first_followers
 from onnxjson.model.document import Model, Type
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.types import format_type
@@ -41,7 +40,7 @@ class TypeFlow:
         main = difference.new.main
         if main is None or main not in difference.twins or not difference.around[main]:
             return Flow()
-        positions = sorted(first_followers(difference.new, set(difference.around[main]), _MOST))
+        positions = sorted(first_followers(difference.new, difference.around[main], _MOST)[0])
         twins = {position: difference.counterpart(main, position) for position in positions}
         old = tuple([twin.position for twin in twins.values() if twin is not None])
         if old not in self._known:
@@ -64,16 +63,5 @@ class TypeFlow:
         return Flow(types, complaints)
 
     def _inferred(self, index: Index, positions: Sequence[int]) -> InferredPart:
-        return Part(index, positions, {}).infer(_cleared(index, set(positions)), {}, self._folder)
-
-
-def _cleared(index: Index, positions: set[int]) -> dict[str, set[str]]:
-    """Return the names of values whose stated types are ignored, by graph: all that the nodes of a part produce."""
-    main = index.main
-    assert main is not None
-    found = {main.address: {name for each in positions for name in main.graph.node[each].output if name}}
-    for scope in index.scopes:
-        owner = scope.owner
-        if owner is not None and (owner.position in positions if owner.scope is main else owner.scope.address in found):
-            found[scope.address] = {*scope.producers}
-    return found
+        names = {scope.address: names for scope, names in results(index, set(positions)).items()}
+        return Part(index, positions, {}).infer(names, {}, self._folder)

@@ -103,12 +103,19 @@ def is_complete(known: Type) -> bool:
 
 
 @lru_cache(REMEMBERED)
+def is_enough(stated: Type) -> bool:
+    """Whether the inference needs nothing else than the type of a value: it is known, and the value is not a shape."""
+    return is_complete(stated) and not may_be_shape(stated)
+
+
+@lru_cache(REMEMBERED)
 def has_sizes(known: Type) -> bool:
     """Whether a type is a tensor type with a size for each dimension."""
     dims = dims_of(known)
     return is_complete(known) and dims is not None and all([isinstance(each, int) for each in dims])
 
 
+@lru_cache(REMEMBERED)
 def may_be_shape(known: Type) -> bool:
     """Whether a value of a type may be a shape, or something else with which the inference computes."""
     tensor = known.tensor_type

@@ -3,7 +3,7 @@
 A conflict has a part of a model without the model around it: `with_names` and `with_inner_names` rename inside it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import count
 from typing import Any, Final
@@ -198,14 +198,12 @@ class Restored:
         base, _ = self._origins.of_graph(scope)
         here = scope.defined_names
         paired = [side.values.get(base or "", {}) for side in self._sides]
-        known: dict[str, None] = dict.fromkeys(here)
-        known.update(dict.fromkeys(name for names in paired for name in names))
+        changed = {name for names in paired for name, other in names.items() if name != other}
+        known = dict.fromkeys(name for name in here if name in changed or name in self._fresh)
+        known.update(dict.fromkeys(name for names in paired for name in names if name not in here))
         if base is not None:
             known.update(dict.fromkeys(self._fresh))
-        exchanged = self._exchanged(scope, [name for name in here if name not in self._fresh], *paired)
-        for name in here:
-            if all([names.get(name, name) == name for names in paired]) and name not in self._fresh:
-                del known[name]  # no side chose another name
+        exchanged = self._exchanged(scope, here, *paired) if changed else {}
         outer = [self._values[each] for each in scope.chain() if each is not scope]
         wanted: dict[str, str] = {}
         for name in known:
@@ -245,12 +243,13 @@ class Restored:
         return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
 
     def _exchanged(
-        self, scope: Scope, names: list[str], ours: Mapping[str, str], theirs: Mapping[str, str]
+        self, scope: Scope, here: Iterable[str], ours: Mapping[str, str], theirs: Mapping[str, str]
     ) -> dict[str, str]:
         """Find values whose names can only be chosen together: both sides renamed one to the name of another on a side.
 
         Returns names in the base -> the address that represents all that belong together.
         """
+        names = [name for name in here if name not in self._fresh]
         waiting = [name for name in names if len({name, ours.get(name, name), theirs.get(name, name)}) == 3]
         if not waiting:
             return {}

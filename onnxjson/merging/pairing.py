@@ -29,6 +29,7 @@ class GraphMatch:
         target_of: for each node of the base the position of its counterpart, or `UNMATCHED`.
         base_of: the inverse of `target_of`.
         values: names of the base -> names of the side, one to one.
+        names: the inverse of `values`.
     """
 
     def __init__(self, pair: GraphPair, is_trusted: bool) -> None:
@@ -37,16 +38,15 @@ class GraphMatch:
         self.target_of = list(pair.target_of)
         self.base_of = list(pair.base_of)
         self.values = dict(pair.values)
-        self._taken = {other: name for name, other in self.values.items()}
+        self.names = {other: name for name, other in self.values.items()}
         if is_trusted:
             self._prefer_names()
         for name, other in list(self._replacements()):
             self._add(name, other)
         self._pair_left_constants()
         if is_trusted:
-            theirs = self.target.defined_names
-            for name in self.base.defined_names:
-                if name not in self.values and name in theirs:
+            for name in [each for each in self.base.defined_names if each not in self.values]:
+                if self.target.defines(name):
                     self._add(name, name)
             self._pair_constants()
         self._pair_replaced()
@@ -65,14 +65,14 @@ class GraphMatch:
                 self.target_of[position], self.base_of[producer[0]] = producer[0], position
 
     def _add(self, name: str, other: str) -> None:
-        if name not in self.values and other not in self._taken:
+        if name not in self.values and other not in self.names:
             self.values[name] = other
-            self._taken[other] = name
+            self.names[other] = name
 
     def _drop(self, name: str) -> None:
         other = self.values.pop(name, None)
         if other is not None:
-            del self._taken[other]
+            del self.names[other]
 
     def _prefer_names(self) -> None:
         """Pair a node with the one that has its name if that is at least as similar as its counterpart."""
@@ -98,7 +98,7 @@ class GraphMatch:
                 for each in node.output:
                     self._add(each, each)
         for name in [name for name, other in self.values.items() if name != other]:
-            if name not in self._taken and _is_same_constant(base, target, name):
+            if name not in self.names and _is_same_constant(base, target, name):
                 self._drop(name)
                 self._add(name, name)
 
@@ -132,7 +132,7 @@ class GraphMatch:
     def _pair_left_constants(self) -> None:
         """Pair the remaining constants with equal elements: by name first, then in order."""
         mine = [name for name in _constants(self.base) if name not in self.values]
-        its = [name for name in _constants(self.target) if name not in self._taken]
+        its = [name for name in _constants(self.target) if name not in self.names]
         if not mine or not its:
             return
         for name in mine:
@@ -140,7 +140,7 @@ class GraphMatch:
                 self._add(name, name)
         left: dict[object, list[str]] = {}
         for name in its:
-            if name not in self._taken:
+            if name not in self.names:
                 left.setdefault(_content(self.target, name), []).append(name)
         for name in mine:
             if name not in self.values and (names := left.get(_content(self.base, name))):

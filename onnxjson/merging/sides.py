@@ -107,17 +107,20 @@ class Side:
         PatchWriter(found.update, _Everything()).patch(Patch(self.changes))
         return found.digest()
 
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {name for scope in self.alignment.base.scopes for name in scope.defined_names}
+
     def _names(self, index: Index) -> dict[Scope, dict[str, str]]:
-        taken = {name for scope in self.alignment.base.scopes for name in scope.defined_names}
         names: dict[Scope, dict[str, str]] = {}
         back = {match.target.address: match for match in self.matches}
         for scope in index.scopes:
             pair = back.get(scope.address)
-            known = {} if pair is None else {other: name for name, other in pair.values.items()}
+            known = {} if pair is None else pair.names
             mapping: dict[str, str] = {}
             for name in [each for each in scope.defined_names if known.get(each) != each]:
                 new = known.get(name)
-                if new is None and name in taken:
+                if new is None and name in self._taken:
                     new = f"{name}{_MARK}"
                     self.fresh[new] = name
                 if new is not None:

@@ -83,8 +83,13 @@ def constant_nodes(scope: Scope) -> set[int]:
 
 def constant_outputs(scope: Scope) -> Iterator[str]:
     """Yield the outputs of the nodes Constant of a graph, in the order of the file."""
-    nodes = scope.graph.node
-    return (name for name, (position, _) in scope.producers.items() if is_constant_node(nodes[position]))
+    constants = [position for position, node in enumerate(scope.graph.node) if is_constant_node(node)]
+    return (
+        name
+        for position in constants
+        for name in scope.graph.node[position].output
+        if name and scope.producers[name][0] == position
+    )
 
 
 def is_constant_node(node: Node) -> bool:

@@ -114,7 +114,7 @@ class OpaqueType(Record, frozen=True, gc=False):
     name: str | None = None
 
 
-class Type(TypeMethods, Record, frozen=True, gc=False):
+class Type(TypeMethods, Record, frozen=True, gc=False, cache_hash=True):
     """The type of a value; at most one of the six ``..._type`` fields is set."""
 
     tensor_type: TensorType | None = None

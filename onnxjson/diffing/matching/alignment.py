@@ -14,9 +14,9 @@ from functools import cached_property
 
 import msgspec
 
-from onnxjson.model.constants import own_constant
+from onnxjson.model.constants import constant_outputs
 from onnxjson.model.document import Function, Model, Node, Type
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index, Scope, index_of
 from onnxjson.model.operators import function_key, plain_domain
 
 UNMATCHED = -1
@@ -156,7 +156,7 @@ def align_by_names(base: Model, target: Model, *, is_edited: bool = False) -> Al
 
     In an edited base (`is_edited`), no name can have moved to another value.
     """
-    indexes = Index(base), Index(target)
+    indexes = index_of(base), Index(target)
     functions = _functions(base, target)
     if functions is None:
         return None
@@ -217,6 +217,8 @@ def pair_by_names(base: Scope, target: Scope, *, is_edited: bool = False) -> Gra
         if there < 0:
             continue
         node, other = nodes[position], its[there]
+        if node == other:
+            continue
         if node.input == other.input and _operator(node) == _operator(other) and node.attribute == other.attribute:
             continue
         if _operator(node) != _operator(other) or _operator(node) in moved:
@@ -272,11 +274,11 @@ def _values(base: Scope, target: Scope) -> dict[str, str] | None:
     theirs = target.defined_names
     found = {name: name for name in base.defined_names if name in theirs}
     # A constant that is computed now is another value.
-    return None if any(_is_constant(base, name) != _is_constant(target, name) for name in found) else found
+    return None if (_constants(base) ^ _constants(target)) & found.keys() else found
 
 
-def _is_constant(scope: Scope, name: str) -> bool:
-    return name not in scope.inputs and own_constant(scope, name) is not None
+def _constants(scope: Scope) -> set[str]:
+    return {*scope.initializers, *scope.sparse_initializers, *constant_outputs(scope)}.difference(scope.inputs)
 
 
 class Components:

@@ -1,0 +1,152 @@
+"""Inference of the types of nodes: of nodes that are alike, only the first ones are inferred by onnx.
+
+Nodes are alike if they have the same operator, attributes and types of inputs, and equal constants where these may
+decide a shape. What the inference may compute with, such as the result of Shape, makes no nodes alike.
+"""
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
+from onnxjson.editing.sandbox import is_small
+from onnxjson.editing.type_relations import is_complete, is_enough
+from onnxjson.model.document import Node, Tensor, Type
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import plain_domain
+
+_FIRST_NODES: Final = 512
+"""Number of nodes that are inferred at once; it doubles."""
+
+_BY_TYPES: Final = frozenset({
+    "Add", "BatchNormalization", "Conv", "ConvTranspose", "DequantizeLinear", "Div", "GRU", "Gemm",
+    "InstanceNormalization", "LSTM", "LayerNormalization", "MatMul", "Mul", "PRelu", "Pow", "QuantizeLinear", "Sub",
+})  # fmt: skip
+"""Operators for which only the types of constants matter, not their elements."""
+
+_Kind = tuple[object, ...]
+"""What nodes that are alike have in common."""
+
+
+class Inference:
+    """The types that onnx infers for nodes in the main graph of a model."""
+
+    def __init__(self, index: Index, folder: Path | None) -> None:
+        self.index = index
+        self.folder = folder
+        self.alike: dict[_Kind, list[Type]] = {}
+        """Types of the results of nodes that were inferred."""
+
+    def infer(
+        self,
+        positions: Collection[int],
+        known: Mapping[str, Type | None],
+        cleared: Names,
+        opened: Values = MappingProxyType({}),
+        sizes: Sizes | None = None,
+    ) -> InferredPart:
+        """Infer the types of the results of some nodes; for the arguments and errors see `Part`."""
+        if self.index.main is None:
+            return InferredPart({}, {})
+        if len(self.index.scopes) > 1:
+            return Part(self.index, positions, known).infer(cleared, opened, self.folder, sizes)
+        return _Run(self, self.index.main, frozenset(positions), known, cleared, sizes).result()
+
+
+@dataclass
+class _Run:
+    """Nodes of a model without subgraphs, followed in their order."""
+
+    whole: Inference
+    main: Scope
+    positions: Collection[int]
+    known: Mapping[str, Type | None]
+    cleared: Names
+    sizes: Sizes | None
+    types: dict[str, Type] = field(default_factory=dict)
+    open: dict[str, Type] = field(default_factory=dict)
+    """Values of which nothing is known; the types that the model states for them may be wrong."""
+    complaints: dict[str, str] = field(default_factory=dict)
+    alike: set[int] = field(default_factory=set)
+    sized: dict[Type, Type] = field(default_factory=dict)
+
+    def result(self) -> InferredPart:
+        nodes, waiting, size = self.main.graph.node, list[int](), _FIRST_NODES
+        for position in sorted(self.positions):
+            kind = self._kind(position)
+            types = None if kind is None else self.whole.alike.get(kind)
+            if types is not None:
+                self.types.update(zip(nodes[position].output, types, strict=True))
+                self.alike.add(position)
+                continue
+            waiting.append(position)
+            if len(waiting) == size:
+                self._infer(waiting)
+                waiting, size = [], 2 * size
+        if waiting:
+            self._infer(waiting)
+        return InferredPart({self.main.address: self.types}, self.complaints, self.alike)
+
+    def _infer(self, positions: list[int]) -> None:
+        whole = self.whole
+        part = Part(whole.index, positions, ChainMap(self.types, self.open, self.known))  # type: ignore[arg-type]
+        found = part.infer(self.cleared, {}, whole.folder, self.sizes)
+        self.types.update(found.types.get(self.main.address, {}))
+        self.complaints.update(found.complaints)
+        for position in positions:
+            names = self.main.graph.node[position].output
+            types = [self.types[name] for name in names if name in self.types]
+            if len(types) < len(names):
+                self.open.update({name: Type() for name in names if name not in self.types})
+            elif not found.complaints and all(map(is_complete, types)):
+                kind = self._kind(position)
+                if kind is not None and complaint(found, NodeRef(self.main, position)) is None:
+                    whole.alike[kind] = types
+
+    def _kind(self, position: int) -> _Kind | None:
+        """Return what a node has in common with those that are like it; None if that is not known (yet)."""
+        main = self.main
+        node, producers, cleared = main.graph.node[position], main.producers, self.cleared.get(main.address, ())
+        for name in node.output:
+            if name not in cleared or producers[name][0] != position:
+                return None
+        inputs: list[object] = []
+        for name in node.input:
+            known = self.types.get(name)
+            if known is not None:
+                if not is_enough(known):
+                    return None
+                inputs.append(known)
+            elif not name:
+                inputs.append(None)
+            elif (given := self._given(name, node)) is not None:
+                inputs.append(given)
+            else:
+                return None
+        return (node.op_type, node.domain, node.overload, id(node.attribute), len(node.output), *inputs)
+
+    def _given(self, name: str, node: Node) -> object:
+        """Return the type or content of an input that none of the nodes produces; None if it is not enough."""
+        main = self.main
+        producer = main.producers.get(name)
+        if name in main.initializers or name in main.sparse_initializers:
+            tensor = main.initializer(name)
+            if not isinstance(tensor, Tensor) or name in main.inputs or producer is not None:
+                return None
+            if node.op_type in _BY_TYPES and not plain_domain(node.domain):
+                return (tensor.data_type, tensor.dims)
+            return replace(tensor, name=None) if is_small(tensor) else id(tensor)
+        stated = self.known[name] if name in self.known else main.types.get(name)
+        if stated is None or (producer is not None and producer[0] in self.positions) or not is_enough(stated):
+            return None
+        if self.sizes is not None:
+            if stated not in self.sized:
+                self.sized[stated] = self.sizes.put_in(stated)
+            stated = self.sized[stated]
+        self.types[name] = stated
+        return stated
