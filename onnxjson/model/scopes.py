@@ -145,8 +145,12 @@ class Scope:
         """Outputs of nodes: name -> position of the node and of the output."""
         producers: dict[str, tuple[int, int]] = {}
         for position, node in enumerate(self.graph.node):
-            for slot, name in enumerate(node.output):
-                producers.setdefault(name, (position, slot))
+            names = node.output
+            if len(names) == 1:  # as of most nodes; saves a fifth of the time
+                producers.setdefault(names[0], (position, 0))
+            else:
+                for slot, name in enumerate(names):
+                    producers.setdefault(name, (position, slot))
         producers.pop("", None)
         return producers
 

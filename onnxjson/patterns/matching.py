@@ -9,20 +9,34 @@ and the others wait. With slack, a branch may miss that number of goals and reme
 `onnxjson.patterns.searching.nearest_misses` uses that.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby, permutations, starmap
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from onnxjson.model.document import Attribute, Function, Model, Node
+from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import PATTERN_STEPS
-from onnxjson.model.messages import value_of
-from onnxjson.model.operators import attribute_defaults, is_commutative, plain_domain, table_signature
+from onnxjson.model.operators import is_commutative
+from onnxjson.patterns import wording
+from onnxjson.patterns.branches import (
+    INPUT,
+    INSIDE,
+    NODE,
+    OTHER,
+    PATH,
+    SLACK,
+    Goals,
+    State,
+    miss,
+    new_state,
+    with_goals,
+    with_inputs,
+)
 from onnxjson.patterns.conditions import Conditions, Value
-from onnxjson.patterns.direct_matching import Bindings, DirectMatcher, positions_calling
+from onnxjson.patterns.direct_matching import DirectMatcher
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -30,60 +44,17 @@ from onnxjson.patterns.expression import (
     Call,
     Elements,
     Number,
-    Operator,
     Path,
     Pattern,
     ValuePattern,
     final_call,
     parts,
 )
-from onnxjson.patterns.literals import TOLERANCE, Literals
-from onnxjson.patterns.wording import (
-    absent_input,
-    attribute_differs,
-    comes_from,
-    constant_differs,
-    more_inputs,
-    no_other,
-    no_path,
-    not_constant,
-    other_operator,
-    other_output,
-    other_value,
-)
+from onnxjson.patterns.literals import TOLERANCE
+from onnxjson.patterns.nodes import Nodes, is_calling, new_value, positions_calling
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
-
-_INPUT, _NODE, _INSIDE, _PATH, _SLACK, _OTHER = range(6)
-"""Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here;
-another value of the pattern, anywhere."""
-
-_Goals = tuple[tuple[int, Any, NodeRef, int], Any] | None
-"""The next goal and the others: kind, pattern, node, and the position of an input or output."""
-
-
-class Missed(NamedTuple):
-    """A goal that a place does not meet."""
-
-    text: str
-    """In words, made visible."""
-    address: str
-    """The node where it was missed."""
-    other: NodeRef | None = None
-    """A node of another operator than wanted."""
-
-
-class State(NamedTuple):
-    """A branch of the search; a match if no goal is left."""
-
-    goals: _Goals
-    bindings: Mapping[str, Value | Attribute] = {}
-    nodes: tuple[NodeRef, ...] = ()
-    """The nodes of its calls, the last one of the model first."""
-    slack: int = 0
-    """Number of goals that it may still miss."""
-    missed: tuple[Missed, ...] = ()
 
 
 class Matcher:
@@ -100,10 +71,9 @@ class Matcher:
     ) -> None:
         """Args: see `onnxjson.patterns.searching.find`; `selected` returns the nodes of a selector."""
         self.pattern = pattern
-        self._index = index
-        self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
-        self._literals = Literals(index, tolerance)
-        self._conditions = Conditions(index, selected, self._literals.constant)
+        self._nodes = Nodes(model, index, tolerance)
+        self._conditions = Conditions(index, selected, self._nodes.literals.constant)
+        self._literals = self._nodes.literals
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
         self._direct: DirectMatcher | None = None
@@ -117,24 +87,16 @@ class Matcher:
         """Calls that differ in their output only; they are one node."""
         if not pattern.others and not any(isinstance(part, Path) for part in parts(pattern.root)):
             call = final_call(pattern.root)
-            self._direct = DirectMatcher(index, self._literals, call, self._binds, self._is_optional, self._step)
+            self._direct = DirectMatcher(self._nodes, call, self._step)
 
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
-        return self._nodes_of(final_call(self.pattern.root).operators)
-
-    def _nodes_of(self, operators: Sequence[Operator]) -> Sequence[NodeRef]:
-        if any([each.name == "*" for each in operators]):
-            return self._index.node_refs
-        scopes = self._index.scopes
-        return self._index.in_order(
-            [NodeRef(scope, at) for scope in scopes for at in positions_calling(scope, operators)]
-        )
+        return self._nodes.calling(final_call(self.pattern.root).operators)
 
     @property
     def is_possible(self) -> bool:
         """Whether the model has nodes of all operators that the pattern names."""
-        found = {"*", *[name for scope in self._index.scopes for name in scope.callers]}
+        found = {"*", *[name for scope in self._nodes.index.scopes for name in scope.callers]}
         return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
 
     def places(self) -> Iterator[tuple[NodeRef, Iterable[State]]]:
@@ -148,7 +110,7 @@ class Matcher:
         if self._direct is None:
             yield from ((ref, self.matches_at(ref)) for ref in self.candidates())
             return
-        scopes, direct = self._index.scopes, self._direct
+        scopes, direct = self._nodes.index.scopes, self._direct
         runs: Iterable[tuple[Scope, Iterable[int]]]
         if len(scopes) == 1:
             runs = [(scopes[0], positions_calling(scopes[0], final_call(self.pattern.root).operators))]
@@ -168,10 +130,10 @@ class Matcher:
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
             return
-        goals: _Goals = None
+        goals: Goals = None
         for each in reversed(self.pattern.others):
-            goals = ((_OTHER, each, ref, 0), goals)
-        start = State(((_NODE, self.pattern.root, ref, output), goals), slack=slack)
+            goals = ((OTHER, each, ref, 0), goals)
+        start = State(((NODE, self.pattern.root, ref, output), goals), slack=slack)
         waiting: list[Iterator[State]] = [iter((start,))]
         while waiting:
             state = next(waiting[-1], None)
@@ -199,18 +161,18 @@ class Matcher:
             self._step()
             (kind, want, ref, place), goals = goals
             after: State | Iterator[State] | None
-            if kind == _INPUT:
+            if kind == INPUT:
                 if type(want) is Anything:
                     continue
-                after = self._input(want, ref, place, state._replace(goals=goals))
-            elif kind == _PATH:
-                return self._ways(want, ref, state._replace(goals=goals))
-            elif kind == _OTHER:
-                return self._elsewhere(want, ref, state._replace(goals=goals))
-            elif kind == _SLACK:
+                after = self._input(want, ref, place, with_goals(state, goals))
+            elif kind == PATH:
+                return self._ways(want, ref, with_goals(state, goals))
+            elif kind == OTHER:
+                return self._elsewhere(want, ref, with_goals(state, goals))
+            elif kind == SLACK:
                 after = state._replace(goals=goals, slack=place)
             else:
-                after = self._node(kind, want, ref, place, state._replace(goals=goals))
+                after = self._node(kind, want, ref, place, with_goals(state, goals))
             if not isinstance(after, State):
                 return after
             state, goals = after, after.goals
@@ -223,7 +185,7 @@ class Matcher:
             value = state.bindings.get(condition.name)
             problem = None if value is None else self._conditions.problem(condition, value, state.bindings)
             if problem is not None:
-                missed = _miss(state, partial(str, problem), state.nodes[0] if state.nodes else None)
+                missed = miss(state, partial(str, problem), state.nodes[0] if state.nodes else None)
                 if missed is None:
                     return None
                 state = missed
@@ -233,37 +195,41 @@ class Matcher:
         names = user.node.input
         name = names[slot] if slot < len(names) else ""
         if not name:
-            return _miss(state, partial(absent_input, user.node, slot, want), user)
-        scope = Index.defining_scope(user.scope, name)
-        value = Value(scope, name)
+            return miss(state, partial(wording.absent_input, user.node, slot, want), user)
+        if isinstance(want, Call | Path):
+            return self._produced(want, name, user, slot, state)
+        value = new_value((Index.defining_scope(user.scope, name), name))
         if isinstance(want, Bound):
             return self._bound(want, value, user, state)
-        if isinstance(want, Number | Elements):
-            if self._literals.is_like(value, want):
-                return state
-            return _miss(state, lambda: constant_differs(user.node, slot, want, self._literals.text(value), name), user)
-        assert isinstance(want, Call | Path)
-        return self._produced(want, scope, name, user, slot, state)
+        assert isinstance(want, Number | Elements)
+        if self._literals.is_like(value, want):
+            return state
+        return miss(
+            state, lambda: wording.constant_differs(user.node, slot, want, self._literals.text(value), name), user
+        )
 
     def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
-        if want.is_constant and self._literals.constant(value) is None:
-            return _miss(state, partial(not_constant, want, value.name), user)
+        if want.is_constant and self._nodes.literals.constant(value) is None:
+            return miss(state, partial(wording.not_constant, want, value.name), user)
         before = state.bindings.get(want.name)
         if before is None:
-            return state._replace(bindings={**state.bindings, want.name: value})
+            goals, bindings, *others = state
+            return new_state((goals, {**bindings, want.name: value}, *others))
         if before == value:
             return state
-        return _miss(state, partial(other_value, want, before.name or "", value.name), user)
+        return miss(state, partial(wording.other_value, want, before.name or "", value.name), user)
 
     def _produced(
-        self, want: Call | Path, scope: Scope | None, name: str, user: NodeRef, slot: int, state: State
+        self, want: Call | Path, name: str, user: NodeRef, slot: int, state: State
     ) -> State | Iterator[State] | None:
-        call = final_call(want)
-        producer = None if scope is None else scope.producer(name)
-        if producer is not None and _calls(producer.node, call.operators):
+        call, producer = final_call(want), self._nodes.producer(user.scope, name)
+        if producer is not None and is_calling(producer.node, call.operators):
             output = producer.scope.producers[name][1]
-            return state._replace(goals=((_NODE, want, producer, output), state.goals))
-        missed = _miss(state, partial(comes_from, call, name, producer, scope), user)
+            return with_goals(state, ((NODE, want, producer, output), state.goals))
+        if not state.slack:
+            return None
+        scope = Index.defining_scope(user.scope, name)
+        missed = miss(state, partial(wording.comes_from, call, name, producer, scope), user)
         return None if missed is None else self._around(want, producer, user, slot, missed)
 
     @staticmethod
@@ -273,27 +239,28 @@ class Matcher:
         if producer is not None:
             if call.inputs and len(call.inputs) <= len(producer.node.input):  # with this operator in place of the other
                 last = state.missed[-1]._replace(other=producer)
-                goals = ((_INSIDE, want, producer, 0), state.goals)
+                goals = ((INSIDE, want, producer, 0), state.goals)
                 yield state._replace(goals=goals, missed=(*state.missed[:-1], last))
             for place, name in enumerate(producer.node.input[:2]):  # without this node in the model
                 if name:
-                    yield state._replace(goals=((_INPUT, want, producer, place), state.goals))
+                    yield with_goals(state, ((INPUT, want, producer, place), state.goals))
         for each in call.inputs or ():  # without the call in the pattern
             if isinstance(each, Call | Path):
-                yield state._replace(goals=((_INPUT, each, user, slot), state.goals))
+                yield with_goals(state, ((INPUT, each, user, slot), state.goals))
         yield state
 
     def _node(
         self, kind: int, want: Call | Path, ref: NodeRef, output: int, state: State
     ) -> State | Iterator[State] | None:
         call = final_call(want)
-        after: State | None = state._replace(nodes=(*state.nodes, ref))
+        goals, bindings, nodes, *others = state
+        after: State | None = new_state((goals, bindings, (*nodes, ref), *others))
         assert after is not None
-        if kind == _NODE and not _calls(ref.node, call.operators):
-            after = _miss(after, partial(other_operator, ref, call), ref, other=ref)
-        elif kind == _NODE and output != call.output:
-            after = _miss(after, partial(other_output, ref, output, call), ref)
-        if after is not None and call.name and kind == _NODE:
+        if kind == NODE and not is_calling(ref.node, call.operators):
+            after = miss(after, partial(wording.other_operator, ref, call), ref, other=ref)
+        elif kind == NODE and output != call.output:
+            after = miss(after, partial(wording.other_output, ref, output, call), ref)
+        if after is not None and call.name and kind == NODE:
             value = Value(ref.scope, ref.node.output[output])
             after = self._bound(Bound(call.name), value, ref, after)
         for name, wanted in call.attributes:
@@ -301,31 +268,14 @@ class Matcher:
         if after is None:
             return None
         if isinstance(want, Path):
-            after = after._replace(goals=((_PATH, want, ref, 0), after.goals))
+            after = with_goals(after, ((PATH, want, ref, 0), after.goals))
         return after if call.inputs is None else self._inputs(call, call.inputs, ref, after)
 
     def _attribute(self, name: str, want: AttributeValue, ref: NodeRef, state: State) -> State | None:
         bindings = dict(state.bindings)
-        if self._binds(name, want, ref, bindings):
+        if self._nodes.binds(name, want, ref, bindings):
             return state._replace(bindings=bindings)
-        return _miss(state, lambda: attribute_differs(ref, name, self._attribute_of(ref, name), want), ref)
-
-    def _attribute_of(self, ref: NodeRef, name: str) -> Attribute | None:
-        node = ref.node
-        for each in node.attribute:
-            if each.name == name:
-                return each
-        return attribute_defaults(node.domain, node.op_type, self._version(ref)).get(name)
-
-    def _binds(self, name: str, want: AttributeValue, ref: NodeRef, bindings: Bindings) -> bool:
-        found = self._attribute_of(ref, name)
-        if found is None or not isinstance(want, Bound):
-            return found is not None and self._literals.has(found, want)
-        before = bindings.get(want.name)
-        if before is None:
-            bindings[want.name] = found
-            return True
-        return isinstance(before, Attribute) and value_of(before) == value_of(found)
+        return miss(state, lambda: wording.attribute_differs(ref, name, self._nodes.attribute(ref, name), want), ref)
 
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
@@ -334,45 +284,50 @@ class Matcher:
         there = len(names)
         while there and not names[there - 1]:
             there -= 1
-        if there > len(wanted) and not call.is_open and not self._is_optional(ref, len(wanted)):
-            missed = _miss(state, partial(more_inputs, ref, there, len(wanted)), ref)
+        if there > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
+            missed = miss(state, partial(wording.more_inputs, ref, there, len(wanted)), ref)
             if missed is None:
                 return None
             state = missed
         count = max(len(wanted), there)
         if not 1 < count <= _PERMUTED or not is_commutative(ref.node.domain, ref.node.op_type):
-            return _with_inputs(state, wanted, range(len(wanted)), ref)
+            return with_inputs(state, wanted, range(len(wanted)), ref)
         orders = list(self._orders(wanted, count, ref, is_exact=not state.slack))
         if len(orders) > 1:
-            return (_with_inputs(state, wanted, order, ref) for order in orders)
-        return _with_inputs(state, wanted, orders[0], ref) if orders else None
+            return (with_inputs(state, wanted, order, ref) for order in orders)
+        return with_inputs(state, wanted, orders[0], ref) if orders else None
 
     def _orders(
         self, wanted: Sequence[ValuePattern], count: int, ref: NodeRef, *, is_exact: bool
     ) -> Iterator[Sequence[int]]:
         """Yield the orders of inputs that may match, each different assignment once."""
-        seen = set()
+        names, seen = ref.node.input, set()
         for order in permutations(range(count), len(wanted)):
             assigned = frozenset(zip(order, wanted, strict=True))
             if assigned not in seen:
                 seen.add(assigned)
-                if not is_exact or all([self._may_fit(*each, ref) for each in zip(wanted, order, strict=True)]):
+                fits = [
+                    self._may_fit(
+                        each, slot, ref, self._nodes.producer(ref.scope, names[slot]) if slot < len(names) else None
+                    )
+                    for each, slot in zip(wanted, order, strict=True)
+                ]
+                if not is_exact or all(fits):
                     yield order
 
-    def _may_fit(self, want: ValuePattern, slot: int, user: NodeRef) -> bool:
+    def _may_fit(self, want: ValuePattern, slot: int, user: NodeRef, producer: NodeRef | None) -> bool:
         """Whether an input may match, judged from its producer alone."""
+        if isinstance(want, Call | Path):
+            return producer is not None and is_calling(producer.node, final_call(want).operators)
         names = user.node.input
         name = names[slot] if slot < len(names) else ""
-        if isinstance(want, Call | Path):
-            producer = self._index.producer(user.scope, name) if name else None
-            return producer is not None and _calls(producer.node, final_call(want).operators)
         if isinstance(want, Number | Elements):
             return bool(name) and self._literals.is_like(Value(Index.defining_scope(user.scope, name), name), want)
         return bool(name) or isinstance(want, Anything)
 
     def _ways(self, want: Path, last: NodeRef, state: State) -> Iterator[State]:
         """Yield a branch for each input, at most so many nodes back, from which a path may start."""
-        rest = ((_SLACK, None, last, state.slack), state.goals)
+        rest = ((SLACK, None, last, state.slack), state.goals) if state.slack else state.goals
         level, seen, depth = [last], {last}, 0
         while level and (want.most is None or depth <= want.most):
             following: dict[NodeRef, None] = {}
@@ -380,15 +335,16 @@ class Matcher:
                 for slot, name in enumerate(ref.node.input):
                     if not name:
                         continue
-                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref)):
-                        yield state._replace(goals=((_INPUT, want.start, ref, slot), rest), slack=0)
+                    producer = self._nodes.producer(ref.scope, name)
+                    if depth >= want.least and (state.slack or self._may_fit(want.start, slot, ref, producer)):
+                        goals = ((INPUT, want.start, ref, slot), rest)
+                        yield new_state((goals, state.bindings, state.nodes, 0, state.missed))
                     self._step()
-                    producer = self._index.producer(ref.scope, name)
                     if producer is not None and (producer not in seen or depth < want.least):
                         seen.add(producer)
                         following[producer] = None
             level, depth = list(following), depth + 1
-        missed = _miss(state, partial(no_path, want, last.node.output[0]), last)
+        missed = miss(state, partial(wording.no_path, want, last.node.output[0]), last)
         if missed is not None:
             yield missed
 
@@ -397,51 +353,16 @@ class Matcher:
         call, bindings = final_call(want), state.bindings
         known = [bindings.get(each.name) for each in call.inputs or () if isinstance(each, Bound)]
         near = next((each for each in known if isinstance(each, Value) and each.scope is not None), None)
-        refs: Iterable[NodeRef] = self._nodes_of(call.operators)
+        refs: Iterable[NodeRef] = self._nodes.calling(call.operators)
         if near is not None and near.scope is not None:
-            uses = self._index.consumers(near.scope, near.name)
+            uses = self._nodes.index.consumers(near.scope, near.name)
             refs = dict.fromkeys([NodeRef(use.scope, use.position) for use in uses if use.position is not None])
         taken = {bindings.get(final_call(each).name) for each in self.pattern.roots}
         for ref in refs:
             self._step()
             name = ref.node.output[call.output] if call.output < len(ref.node.output) else ""
-            if name and _calls(ref.node, call.operators) and Value(ref.scope, name) not in taken:
-                yield state._replace(goals=((_NODE, want, ref, call.output), state.goals))
-        missed = _miss(state, partial(no_other, call), first)
+            if name and is_calling(ref.node, call.operators) and Value(ref.scope, name) not in taken:
+                yield with_goals(state, ((NODE, want, ref, call.output), state.goals))
+        missed = miss(state, partial(wording.no_other, call), first)
         if missed is not None:
             yield missed
-
-    def _is_optional(self, ref: NodeRef, slot: int) -> bool:
-        """Whether the inputs of an operator from a position on may be omitted."""
-        signature = table_signature(ref.node.domain, ref.node.op_type, self._version(ref))
-        formal = None if signature is None or slot >= len(signature.inputs) else signature.inputs[slot]
-        return formal is not None and formal.option == "optional"
-
-    def _version(self, ref: NodeRef) -> int:
-        graph = ref.scope.graph
-        domain = plain_domain(ref.node.domain)
-        if isinstance(graph, Function):
-            stated = {plain_domain(each.domain): each.version or 0 for each in graph.opset_import}
-            return stated.get(domain, self._versions.get(domain, 0))
-        return self._versions.get(domain, 0)
-
-
-def _with_inputs(state: State, wanted: Sequence[ValuePattern], order: Sequence[int], ref: NodeRef) -> State:
-    goals = state.goals
-    for place in range(len(wanted) - 1, -1, -1):
-        goals = ((_INPUT, wanted[place], ref, order[place]), goals)
-    return state._replace(goals=goals)
-
-
-def _miss(state: State, text: Callable[[], str], ref: NodeRef | None, *, other: NodeRef | None = None) -> State | None:
-    if not state.slack:
-        return None
-    missed = Missed(text(), "" if ref is None else ref.address, other)
-    return state._replace(slack=state.slack - 1, missed=(*state.missed, missed))
-
-
-def _calls(node: Node, operators: Sequence[Operator]) -> bool:
-    for each in operators:
-        if each.name == "*" or (node.op_type == each.name and plain_domain(node.domain) == each.domain):
-            return True
-    return False
