@@ -17,7 +17,8 @@ from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorErro
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.patterns.selector_terms import spelled
-from onnxjson.patterns.selectors import TensorRef, select
+from onnxjson.patterns.selectors import select
+from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.node import (
     documentation_fields,
     node_lines,

@@ -25,7 +25,7 @@ from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.operators import attribute_types
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import in_quotes
-from onnxjson.patterns.selectors import TensorRef
+from onnxjson.patterns.tensor_refs import TensorRef
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

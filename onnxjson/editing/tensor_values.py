@@ -26,7 +26,7 @@ from onnxjson.model.payloads import whole
 from onnxjson.model.slices import Pick, SliceError, parse_slice
 from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
-from onnxjson.patterns.selectors import TensorRef
+from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
 from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
 from onnxjson.storage.external import Resolver

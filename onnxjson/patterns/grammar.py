@@ -21,9 +21,9 @@ import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import Final, TypeVar
 
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.display import suggest
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_DEPTH, PATTERN_TEXT
@@ -43,17 +43,9 @@ from onnxjson.patterns.expression import (
     ValuePattern,
     final_call,
 )
+from onnxjson.patterns.scanner import Scanner
 from onnxjson.patterns.selector_terms import parse as parse_selector
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
-    (?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf\b)|nan\b)
-    |(?P<word>[^\W\d][\w.-]*::[^\W\d]\w*|[^\W\d]\w*(?:\.[^\W\d]\w*)*)
-    |(?P<text>"(?:[^"\\]|\\.)*")
-    |(?P<mark>::|->|\.\.\.|<=|>=|!=|.)
-    |(?P<end>\Z))""",
-    re.VERBOSE | re.DOTALL,
-)
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
 _DIGITS: Final = 9
 _OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
@@ -88,66 +80,55 @@ def parse_replacement(text: str) -> tuple[Call, ...] | Bound:
     return _Parser(text, "replacement").replacement()
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-
-
-class _Parser:
-    def __init__(self, text: str, what: str = "pattern") -> None:
-        self._text = text
-        self._what = what
-        self._at = 0
-        self._depth = 0
-        self._token = self._scan()
+class _Parser(Scanner):
+    _depth = 0
 
     def pattern(self) -> Pattern:
         roots: list[Call | Path] = []
-        while not roots or self._is(";"):
+        while not roots or self.sees(";"):
             if roots:
-                self._next()
-            start = self._token.start
+                self.take()
+            start = self.token.start
             root = self._value()
             if not isinstance(root, Call | Path):
-                self._fail("an operator, such as Softmax($x)", at=start, found=str(root))
+                self.fail("an operator, such as Softmax($x)", at=start, found=str(root))
             roots.append(root)
         if len(roots) > 1 and not all(final_call(each).name for each in roots):
-            self._fail('a name for each of several values, as in "Relu($x) as $a; Tanh($x) as $b"')
+            self.fail('a name for each of several values, as in "Relu($x) as $a; Tanh($x) as $b"')
         conditions: list[Condition] = []
-        if self._is("where"):
+        if self.sees("where"):
             names = Pattern(roots[0], (), tuple(roots[1:])).names
-            while not conditions or self._is("and"):
-                self._next()
+            while not conditions or self.sees("and"):
+                self.take()
                 conditions.append(self._condition(names))
-        if self._token.kind != "end":
-            self._fail('"->", ";", "where", or the end' if not conditions else '"and", or the end')
+        if self.token.kind != "end":
+            self.fail('"->", ";", "where", or the end' if not conditions else '"and", or the end')
         return Pattern(roots[0], tuple(conditions), tuple(roots[1:]))
 
     def replacement(self) -> tuple[Call, ...] | Bound:
         calls: list[Call] = []
-        while not calls or self._is(";"):
+        while not calls or self.sees(";"):
             if calls:
-                self._next()
+                self.take()
             value = self._value()
             if isinstance(value, Bound) and not calls:
-                return value if self._token.kind == "end" else self._fail(f"the end after {value}")
+                return value if self.token.kind == "end" else self.fail(f"the end after {value}")
             if not isinstance(value, Call):
-                self._fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
+                self.fail("an operator, such as Gelu($x), or $x", at=0, found=str(value))
             calls.append(value)
-        if self._token.kind != "end":
-            self._fail("the end")
+        if self.token.kind != "end":
+            self.fail("the end")
         if len(calls) > 1 and not all(each.name for each in calls):
-            self._fail("the name of what each of several calls replaces, as in Gelu($x) as $y")
+            self.fail("the name of what each of several calls replaces, as in Gelu($x) as $y")
         return tuple(calls)
 
     def _value(self) -> ValuePattern:
         depth = self._depth
         self._deeper()
         value = self._start()
-        while self._is("->"):
+        while self.sees("->"):
             self._deeper()
-            self._next()
+            self.take()
             least, most = self._gap()
             end = self._call()
             value = Path(value, least, most, end)
@@ -160,24 +141,22 @@ class _Parser:
             raise LimitError(f"the pattern is nested more than {PATTERN_DEPTH} levels deep")
 
     def _gap(self) -> tuple[int, int | None]:
-        if not self._is("..."):
+        if not self.passes("..."):
             return 0, 0
-        self._next()
         least, most = 0, None
-        if self._is("{"):
-            self._next()
+        if self.passes("{"):
             least = self._count()
-            self._expect(",")
-            place = self._token.start
-            most = None if self._is("}") else self._count()
+            self.expect(",")
+            place = self.token.start
+            most = None if self.sees("}") else self._count()
             if most is not None and most < least:
-                self._fail(f"a number of at least {least}", at=place, found=str(most))
-            self._expect("}")
-        self._expect("->")
+                self.fail(f"a number of at least {least}", at=place, found=str(most))
+            self.expect("}")
+        self.expect("->")
         return least, most
 
     def _start(self) -> ValuePattern:
-        kind, text, _ = self._token
+        kind, text, _ = self.token
         if text in ("$", "?"):
             return self._bound()
         if kind == "number":
@@ -185,26 +164,26 @@ class _Parser:
         if text == "[":
             return self._list()
         if text == "_":
-            self._next()
+            self.take()
             return Anything()
         if text == "(" and not self._is_choice():
-            self._next()
+            self.take()
             value = self._value()
-            self._expect(")")
+            self.expect(")")
             return value
         return self._call()
 
     def _is_choice(self) -> bool:
-        return _CHOICE.match(self._text, self._token.start) is not None
+        return _CHOICE.match(self.text, self.token.start) is not None
 
     def _call(self) -> Call:
-        operators = [self._operator()] if not self._is("(") else self._between("(", self._operator, ")", mark="|")
+        operators = [self._operator()] if not self.sees("(") else self._between("(", self._operator, ")", mark="|")
         attributes: list[tuple[str, AttributeValue]] = []
-        if self._is("<"):
+        if self.sees("<"):
             attributes = self._between("<", self._attribute, ">")
         inputs: list[ValuePattern] | None = None
         is_open = False
-        if self._is("("):
+        if self.sees("("):
             found = self._between("(", self._input, ")", may_be_empty=True)
             inputs, is_open = [each for each in found if each is not None], None in found
         return Call(
@@ -213,47 +192,43 @@ class _Parser:
         )  # fmt: skip
 
     def _output(self) -> int:
-        found = _OUTPUT.match(self._text, self._token.start)
+        found = _OUTPUT.match(self.text, self.token.start)
         if found is None:
             return 0
-        self._at = found.end()
-        self._token = self._scan()
+        self.go_to(found.end())
         return int(found[1])
 
     def _called(self) -> str:
-        if not self._is("as"):
+        if not self.passes("as"):
             return ""
-        self._next()
-        return self._bound().name if self._is("$") else self._fail("$name")
+        return self._bound().name if self.sees("$") else self.fail("$name")
 
     def _input(self) -> ValuePattern | None:
-        if self._is("..."):
-            self._next()
-            if not self._is(")"):
-                self._fail('")" after "..."')
+        if self.passes("..."):
+            if not self.sees(")"):
+                self.fail('")" after "..."')
             return None
         return self._value()
 
     def _operator(self) -> Operator:
-        if self._is("*"):
-            self._next()
+        if self.passes("*"):
             return Operator("*")
-        if self._token.kind not in ("word", "text") or self._token.text == "_":
-            self._fail("an operator, $name, ?name, _, a number or a list")
+        if self.token.kind not in ("word", "text") or self.token.text == "_":
+            self.fail("an operator, $name, ?name, _, a number or a list")
         domain, mark, name = self._string().rpartition("::")
         return Operator(name, "" if not mark or domain == "ai.onnx" else domain)
 
     def _attribute(self) -> tuple[str, AttributeValue]:
-        if self._token.kind != "word":
-            self._fail("the name of an attribute")
-        name = self._next()
-        self._expect("=")
+        if self.token.kind != "word":
+            self.fail("the name of an attribute")
+        name = self.take()
+        self.expect("=")
         return name, self._attribute_value()
 
     def _attribute_value(self) -> AttributeValue:
-        kind, text, _ = self._token
+        kind, text, _ = self.token
         if text == "*":
-            self._next()
+            self.take()
             return Anything()
         if text == "$":
             return self._bound()
@@ -263,167 +238,135 @@ class _Parser:
             return self._list()
         if kind in ("word", "text"):
             return Text(self._string())
-        self._fail("*, $name, a number, a text or a list")
+        self.fail("*, $name, a number, a text or a list")
 
     def _bound(self) -> Bound:
-        is_constant = self._next() == "?"
-        if self._token.kind != "word" or "." in self._token.text or ":" in self._token.text:
-            self._fail("a name of letters, digits and _")
-        return Bound(self._next(), is_constant)
+        is_constant = self.take() == "?"
+        if self.token.kind != "word" or "." in self.token.text or ":" in self.token.text:
+            self.fail("a name of letters, digits and _")
+        return Bound(self.take(), is_constant)
 
     def _list(self) -> Elements:
         return Elements(tuple(self._between("[", self._item, "]", may_be_empty=True)))
 
     def _item(self) -> float | str | None:
-        if self._is("*"):
-            self._next()
+        if self.passes("*"):
             return None
-        if self._token.kind == "number":
+        if self.token.kind == "number":
             return self._number()
-        if self._token.kind in ("word", "text"):
+        if self.token.kind in ("word", "text"):
             return self._string()
-        self._fail("*, a number or a text")
+        self.fail("*, a number or a text")
 
     def _condition(self, names: dict[str, bool]) -> Condition:
         function = ""
-        if self._token.kind == "word":
-            if self._token.text not in FUNCTIONS:
-                self._fail(f"one of {', '.join(FUNCTIONS)}, or $name", hint=suggest(self._token.text, FUNCTIONS))
-            function = self._next()
-            self._expect("(")
-        place = self._token.start
-        if self._token.text not in ("$", "?"):
-            self._fail("$name")
+        if self.token.kind == "word":
+            if self.token.text not in FUNCTIONS:
+                self.fail(f"one of {', '.join(FUNCTIONS)}, or $name", hint=suggest(self.token.text, FUNCTIONS))
+            function = self.take()
+            self.expect("(")
+        place = self.token.start
+        if self.token.text not in ("$", "?"):
+            self.fail("$name")
         name = self._bound().name
         if name not in names:
             known = ", ".join(f"${each}" for each in names)
-            self._fail(f"a name of the pattern ({known or 'it has none'})", at=place, found=f"${name}")
+            self.fail(f"a name of the pattern ({known or 'it has none'})", at=place, found=f"${name}")
         if function and names[name]:
-            self._fail(f"a value; ${name} is an attribute", at=place, found=f"{function} of an attribute")
+            self.fail(f"a value; ${name} is an attribute", at=place, found=f"{function} of an attribute")
         if function:
-            self._expect(")")
-        if self._token.text not in _COMPARISONS:
-            self._fail("=, !=, <, <=, > or >=")
-        comparison = self._token.text
+            self.expect(")")
+        if self.token.text not in _COMPARISONS:
+            self.fail("=, !=, <, <=, > or >=")
+        comparison = self.token.text
         if function in ("dtype", "shape") and comparison not in ("=", "!="):
-            self._fail(f"= or != for {function}")
+            self.fail(f"= or != for {function}")
         if not function:
             return Condition("", name, comparison, self._compared(comparison, names))
-        self._next()
+        self.take()
         return Condition(function, name, comparison, self._wanted(function, names))
 
     def _wanted(self, function: str, names: dict[str, bool]) -> Number | Elements | Text | Bound:
         if function == "dtype":
-            if self._is("$"):
-                place = self._token.start
+            if self.sees("$"):
+                place = self.token.start
                 bound = self._bound()
                 if not names.get(bound.name):
-                    self._fail("the name of an attribute", at=place, found=str(bound))
+                    self.fail("the name of an attribute", at=place, found=str(bound))
                 return bound
-            if self._token.text not in DATA_TYPE_NAMES.values():
-                self._fail("a data type, such as float16", hint=suggest(self._token.text, {*DATA_TYPE_NAMES.values()}))
+            if self.token.text not in DATA_TYPE_NAMES.values():
+                self.fail("a data type, such as float16", hint=suggest(self.token.text, {*DATA_TYPE_NAMES.values()}))
             return Text(self._string())
         if function == "shape":
-            if not self._is("["):
-                self._fail("a shape, such as [1, *, 32]")
+            if not self.sees("["):
+                self.fail("a shape, such as [1, *, 32]")
             return self._list()
-        if self._token.kind != "number":
-            self._fail("a number")
+        if self.token.kind != "number":
+            self.fail("a number")
         return Number(self._number(sizes=function == "size"))
 
     def _compared(self, comparison: str, names: dict[str, bool]) -> Number | Text | Bound:
-        found = _SELECTOR.match(self._text, self._at)
+        found = _SELECTOR.match(self.text, self.at)
         assert found is not None
-        self._next()
+        self.take()
         if not found[1].strip():
-            self._fail("a selector, such as op:Conv, a number or $name")
-        if self._token.kind == "number":
+            self.fail("a selector, such as op:Conv, a number or $name")
+        if self.token.kind == "number":
             return Number(self._number())
         if comparison not in ("=", "!="):
-            self._fail("a number")
-        if self._is("$"):
-            place = self._token.start
+            self.fail("a number")
+        if self.sees("$"):
+            place = self.token.start
             bound = self._bound()
             if bound.name not in names:
-                self._fail("a name of the pattern", at=place, found=str(bound))
+                self.fail("a name of the pattern", at=place, found=str(bound))
             return bound
         selector = found[1].strip()
         try:
             terms = parse_selector(selector).terms or ()
         except SelectorError as error:
-            self._fail("a selector, such as op:Conv", found=selector, hint=str(error))
+            self.fail("a selector, such as op:Conv", found=selector, hint=str(error))
         if any(not each.key and "(" in each.value.text and not each.value.quoted for each in terms):
-            self._fail("terms such as op:Conv, or a name in quotes", found=selector)
-        self._at = found.end()
-        self._token = self._scan()
+            self.fail("terms such as op:Conv, or a name in quotes", found=selector)
+        self.go_to(found.end())
         return Text(selector)
 
     def _number(self, *, sizes: bool = False) -> float:
-        text = self._token.text
-        if sizes and (unit := _SIZES.match(self._text, self._at)):
-            self._at = unit.end()
-            self._next()
+        text = self.token.text
+        if sizes and (unit := _SIZES.match(self.text, self.at)):
+            self.at = unit.end()
+            self.take()
             size = float(text) * _SIZE[unit[0]]
             return int(size) if math.isfinite(size) else size
-        self._next()
+        self.take()
         try:
             return int(text)
         except ValueError:
             return float(text)
 
     def _string(self) -> str:
-        kind, text, start = self._token
-        self._next()
+        kind, text, start = self.token
+        self.take()
         try:
             return text if kind == "word" else str(json.loads(text))
         except ValueError:
-            self._fail("a text in the syntax of JSON", at=start, found=text)
+            self.fail("a text in the syntax of JSON", at=start, found=text)
 
     def _count(self) -> int:
-        if not self._token.text.isdecimal() or len(self._token.text) > _DIGITS:
-            self._fail("a number of nodes")
-        return int(self._next())
+        if not self.token.text.isdecimal() or len(self.token.text) > _DIGITS:
+            self.fail("a number of nodes")
+        return int(self.take())
 
     def _between(
         self, first: str, item: Callable[[], _T], last: str, mark: str = ",", *, may_be_empty: bool = False
     ) -> list[_T]:
-        self._expect(first)
+        self.expect(first)
         found: list[_T] = []
-        if may_be_empty and self._is(last):
-            self._next()
+        if may_be_empty and self.passes(last):
             return found
         found.append(item())
-        while self._is(mark):
-            self._next()
+        while self.sees(mark):
+            self.take()
             found.append(item())
-        self._expect(last, or_else=f'"{mark}" or ')
+        self.expect(last, or_else=f'"{mark}" or ')
         return found
-
-    def _is(self, text: str) -> bool:
-        return self._token.text == text and self._token.kind in ("mark", "word")
-
-    def _expect(self, text: str, or_else: str = "") -> None:
-        if not self._is(text):
-            self._fail(f'{or_else}"{text}"')
-        self._next()
-
-    def _next(self) -> str:
-        text = self._token.text
-        self._token = self._scan()
-        return text
-
-    def _scan(self) -> _Token:
-        found = _TOKEN.match(self._text, self._at)
-        assert found is not None
-        kind = found.lastgroup or "end"
-        self._at = found.end()
-        return _Token(kind, found[kind], found.start(kind))
-
-    def _fail(self, fits: str, *, at: int | None = None, found: str | None = None, hint: str = "") -> NoReturn:
-        place = self._token.start if at is None else at
-        line = self._text.count("\n", 0, place) + 1
-        column = place - self._text.rfind("\n", 0, place)
-        token = self._token.text if found is None else found
-        shown = f'"{visible(token)}"' if token else "the end"
-        tail = f"; {hint}" if hint else ""
-        raise SelectorError(f"{self._what}:{line}:{column}: expected {fits}, found {shown}{tail}")

@@ -19,38 +19,24 @@ in the two ways, the user has to choose. Nothing found is always an error that s
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
 from onnxjson.model.addresses import find_element
-from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import NoMatchError, SelectorError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.patterns import selector_terms as terms
 from onnxjson.patterns.finding import matches
 from onnxjson.patterns.grammar import parse as parse_pattern
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
+from onnxjson.patterns.tensor_refs import TensorRef, kind_of, tensor_at, value_refs
 from onnxjson.patterns.wording import unknown_names
 
 _SHOWN: Final = 5
 """Matches that an error lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorRef:
-    """One tensor: a constant, an input, or a value that the model computes."""
-
-    name: str
-    address: str
-    """The address of the constant if there is one, else of the input or of the output of a node."""
-    tensor: Tensor | SparseTensor | None
-    """The constant; None for other values."""
-    scope: Scope | None
-    """The graph in which the name is defined; None for a constant inside an attribute."""
 
 
 def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False) -> tuple[NodeRef, ...]:
@@ -65,7 +51,7 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     if parsed.address is not None:
         element = find_element(model, parsed.address)
         if not isinstance(element.value, Node):
-            raise SelectorError(f"{_called(parsed)} is {_kind(element.value)}; a node is expected")
+            raise SelectorError(f"{_called(parsed)} is {kind_of(element.value)}; a node is expected")
         return (_node_at(index, element.address),)
     search = _Search(index, parsed)
     found = search.nodes()
@@ -97,7 +83,7 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
     """
     parsed = terms.parse(selector)
     if parsed.address is not None:
-        return _tensor_at(model, index, parsed)
+        return tensor_at(model, index, parsed.address)
     if parsed.terms is not None:
         raise SelectorError(f"{_called(parsed)} selects nodes; name a tensor, or give its address with @")
     search = _Search(index, parsed)
@@ -123,7 +109,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
     if parsed.address is not None:
         element = find_element(model, parsed.address)
         is_node = isinstance(element.value, Node)
-        return (_node_at(index, element.address),) if is_node else _tensor_at(model, index, parsed)
+        return (_node_at(index, element.address),) if is_node else tensor_at(model, index, parsed.address)
 
     search = _Search(index, parsed)
     nodes = search.nodes()
@@ -259,7 +245,7 @@ class _Search:
                 else:
                     names = [name for name in scope.defined_names if fits(name)]
                 wanted = names if of_nodes else [name for name in names if scope.producer_position(name) is None]
-                found += _value_refs(scope, wanted)
+                found += value_refs(scope, wanted)
             if found:
                 return found
         return []
@@ -332,90 +318,9 @@ def _ways(value: terms.Value) -> Iterator[_Way]:
         yield _Way(None, cache(Wildcards(value.text).matches))
 
 
-def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
-    """Yield names that a graph defines; a name that several constants have by mistake yields each of them."""
-    several = _constants_of_one_name(scope) if names else {}
-    for name in names:
-        if name not in several:
-            yield value_ref(scope, name)
-        for address, tensor in several.get(name, ()):
-            yield TensorRef(name, address, tensor, scope)
-
-
-def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
-    """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
-    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
-    if isinstance(scope.graph, Function):
-        return found
-    dense, sparse_ones = scope.initializers, scope.sparse_initializers
-    counts = (len(scope.graph.initializer), len(scope.graph.sparse_initializer))
-    if counts != (len(dense), len(sparse_ones)) or not dense.keys().isdisjoint(sparse_ones):
-        for position, tensor in enumerate(scope.graph.initializer):
-            found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
-        for position, sparse in enumerate(scope.graph.sparse_initializer):
-            name = sparse.values.name if sparse.values is not None else None
-            found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
-    return {name: constants for name, constants in found.items() if len(constants) > 1}
-
-
-def value_ref(scope: Scope, name: str) -> TensorRef:
-    """Return the tensor that a graph defines under a name."""
-    constant = scope.initializer(name)
-    if constant is not None:
-        kind, positions = "initializer", scope.initializers
-        if name not in positions:
-            kind, positions = "sparse_initializer", scope.sparse_initializers
-        return TensorRef(name, f"{scope.address}/{kind}/{positions[name]}", constant, scope)
-    if name in scope.inputs:
-        return TensorRef(name, f"{scope.address}/input/{scope.inputs[name]}", None, scope)
-    position, slot = scope.producers[name]
-    address = f"{scope.address}/node/{position}"
-    node = scope.graph.node[position]
-    if is_constant_node(node):
-        for attribute in node.attribute:
-            if attribute.name in ("value", "sparse_value") and (found := attribute.t or attribute.sparse_tensor):
-                field = "t" if attribute.t is not None else "sparse_tensor"
-                return TensorRef(name, f"{address}/attribute/{attribute.name}/{field}", found, scope)
-    return TensorRef(name, f"{address}/output/{slot}", None, scope)
-
-
 def _node_at(index: Index, address: str) -> NodeRef:
     owner, _, position = address.rpartition("/node/")
     return NodeRef(index.by_address[owner], int(position))
-
-
-def _tensor_at(model: Model, index: Index, selector: terms.Selector) -> TensorRef:
-    """Return the tensor at an address: a constant, an input or output of a graph, an output of a node."""
-    address, value = find_element(model, selector.address or "")
-    if isinstance(value, Attribute) and (value.t or value.sparse_tensor):
-        address += "/t" if value.t is not None else "/sparse_tensor"
-        value = value.t or value.sparse_tensor
-    owner, _, _ = address.rpartition("/")
-    parent, _, field = owner.rpartition("/")
-    scopes = index.by_address
-    if isinstance(value, Tensor | SparseTensor):
-        named = value.values if isinstance(value, SparseTensor) else value
-        name = (named.name if named is not None else None) or ""
-        scope = scopes.get(parent) if field in ("initializer", "sparse_initializer") else None
-        return TensorRef(name, address, value, scope if scope is not None and scope.defines(name) else None)
-    scope, name = None, ""
-    if isinstance(value, ValueInfo):
-        scope, name = scopes.get(parent), value.name or ""
-    elif isinstance(value, str) and field in ("input", "output"):
-        scope, name = scopes.get(parent) or scopes.get(parent.rpartition("/node/")[0]), value
-    defining_scope = Index.defining_scope(scope, name) if scope is not None else None
-    if defining_scope is None:
-        raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is expected")
-    return value_ref(defining_scope, name)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"a list of {len(value):,}"
-    if isinstance(value, str | bytes | int):
-        return "a value"
-    name = type(value).__name__
-    return ("an " if name[0] in "AIO" else "a ") + name
 
 
 def _called(selector: terms.Selector) -> str:

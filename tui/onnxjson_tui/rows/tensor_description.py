@@ -11,7 +11,7 @@ from onnxjson.model.index import Index
 from onnxjson.model.tensor_statistics import Histogram, Spread
 from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
-from onnxjson.patterns.selectors import TensorRef
+from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.tables import Line, Span, cells, number, padded, shortened, size
 from onnxjson.rendering.tensor import producer_text, storage_of, storage_text
 from onnxjson.rendering.values import consumers, source, tensor_type_text
