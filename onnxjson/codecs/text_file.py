@@ -23,6 +23,9 @@ T = TypeVar("T")
 _BOM: Final = b"\xef\xbb\xbf"
 _CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
 
+_WEIGHTS_APART: Final = (b'{\n"format": "onnxjson/1",\n"weights"', b'{\n"format": "onnxjson/1",\n"blobs"')
+"""The start of a canonical text that has digests or blobs."""
+
 _CONFLICT_MARKER: Final = re.compile(rb"^<{7,} ", re.MULTILINE)
 _MODEL_KEY: Final = re.compile(rb'"(?:graph|ir_?version|opset_?import|onnxjson[^"\s]*)"', re.IGNORECASE)
 """Keys that a ModelProto has in both forms of JSON, and formats of this package."""
@@ -121,10 +124,9 @@ def read_bytes(
     """
     from onnxjson.codecs.reading import fast
 
-    has_digests = b'"sha256"' in text or b'"blob"' in text
     model = fast.read(text, cuts or {})
     if model is not None:
-        return Read(model, "json", (), has_digests)
+        return Read(model, "json", (), text.startswith(_WEIGHTS_APART))
     from onnxjson.codecs.reading import exact_reader, parts
 
     if exact_reader.is_proto_json(text):
@@ -135,6 +137,7 @@ def read_bytes(
     model, findings = parts.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts or {}, conflicts=conflicts)
     if not conflicted:
         refuse_conflicts(conflicts, file)
+    has_digests = b'"sha256"' in text or b'"blob"' in text
     return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))
 
 
@@ -167,7 +170,7 @@ def read_cut(source: SourceFile, parse: Callable[[bytes, Mapping[str, Payload]],
     if source.size >= CUT_FROM:
         text, cuts = cut_base64(source)
         found = parse(text, cuts)
-        if len(cuts.used) == len(cuts) == text.count(_MARKER):
+        if not cuts or len(cuts.used) == len(cuts) == text.count(_MARKER):
             return found
     return parse(source.read_at(0, source.size), {})
 

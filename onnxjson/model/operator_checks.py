@@ -199,8 +199,8 @@ class _Valid(NamedTuple):
 
 _Judgement: TypeAlias = tuple[Sequence[Mistake], _Valid]
 
-_Key: TypeAlias = tuple[object, int, tuple[int | None, ...], int, tuple[bool, ...] | None]
-"""Operator, identity of the attributes, dtypes of the inputs, number of outputs, and which inputs have names."""
+_Key: TypeAlias = tuple[object, ...]
+"""Identity of the attributes, operator (3), number of outputs, dtypes of the inputs, and which inputs have names."""
 
 
 class _Checker:
@@ -253,9 +253,9 @@ class _Checker:
         dtype_of = known.get if len(values.maps) == 1 else values.get
         for position, node in enumerate(graph.node):
             inputs, outputs = node.input, node.output
-            named = tuple(map(bool, inputs)) if "" in inputs else None
-            operator = node.op_type, node.domain, node.overload
-            key = operator, id(node.attribute), tuple(map(dtype_of, inputs)), len(outputs), named
+            count, named = len(outputs), "" in inputs and tuple(map(bool, inputs))
+            dtypes = tuple(map(dtype_of, inputs))
+            key = id(node.attribute), node.op_type, node.domain, node.overload, count, dtypes, named
             valid = self._valid.get(key)
             if valid is None:
                 mistakes, valid = self._judgement(node, key, dtype_of)
@@ -264,10 +264,13 @@ class _Checker:
                     yield Finding(severity="error", code=code, address=at + part, message=message, hint=hint)
                 if not mistakes:
                     self._valid[key] = valid
-            for name, dtype in zip(outputs, valid.dtypes, strict=True):
-                if name:
-                    known[name] = dtype or stated().get(name)
-            if valid.has_graphs:
+            made, has_graphs = valid
+            if count == 1 and made[0] and outputs[0]:
+                known[outputs[0]] = made[0]
+            else:
+                known.update([(name, dtype or stated().get(name)) for name, dtype in zip(outputs, made, strict=True)])
+                known.pop("", None)
+            if has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
 
     def _inner_graphs(self, node: Node, address: str, values: _Values) -> Iterator[Finding]:
@@ -281,11 +284,10 @@ class _Checker:
     def _judgement(self, node: Node, key: _Key, dtype_of: Callable[[str], int | None]) -> _Judgement:
         if dtype_attribute(node) is not None:
             return self._judge(node, dtype_of)
-        operator, _, *others = key
         attributes = node.attribute
         graphs = [each.g or each.graphs for each in attributes]
         names, types = tuple([each.name for each in attributes]), tuple([each.type for each in attributes])
-        alike = operator, names, types, any(graphs), *others
+        alike = names, types, any(graphs), *key[1:]
         found = self._alike.get(alike)
         if found is None:
             found = self._judge(node, dtype_of)
