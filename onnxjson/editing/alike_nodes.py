@@ -72,8 +72,12 @@ class _Run:
     open: dict[str, Type] = field(default_factory=dict)
     """Values of which nothing is known; the types that the model states for them may be wrong."""
     complaints: dict[str, str] = field(default_factory=dict)
+    names: Collection[str] = ()
     alike: set[int] = field(default_factory=set)
     sized: dict[Type, Type] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.names = self.cleared.get(self.main.address, ())
 
     def result(self) -> InferredPart:
         nodes, waiting, size = self.main.graph.node, list[int](), _FIRST_NODES
@@ -110,24 +114,20 @@ class _Run:
 
     def _kind(self, position: int) -> _Kind | None:
         """Return what a node has in common with those that are like it; None if that is not known (yet)."""
-        main = self.main
-        node, producers, cleared = main.graph.node[position], main.producers, self.cleared.get(main.address, ())
+        node, producers = self.main.graph.node[position], self.main.producers
         for name in node.output:
-            if name not in cleared or producers[name][0] != position:
+            if name not in self.names or producers[name][0] != position:
                 return None
         inputs: list[object] = []
         for name in node.input:
-            known = self.types.get(name)
-            if known is not None:
-                if not is_enough(known):
-                    return None
-                inputs.append(known)
-            elif not name:
-                inputs.append(None)
-            elif (given := self._given(name, node)) is not None:
-                inputs.append(given)
-            else:
+            known: object = self.types.get(name)
+            if known is None:
+                known = self._given(name, node) if name else ""
+            elif not is_enough(self.types[name]):
+                known = None
+            if known is None:
                 return None
+            inputs.append(known)
         return (node.op_type, node.domain, node.overload, id(node.attribute), len(node.output), *inputs)
 
     def _given(self, name: str, node: Node) -> object:

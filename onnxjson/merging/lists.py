@@ -122,7 +122,8 @@ class ListMerge:
             self._member(position)
         left_out = self._additions()
         items = self._ordered(left_out)
-        records = {item: self._record(item) for item in items}
+        changed = self._changed
+        records = {x: self._old[x] if type(x) is int and x not in changed else self._record(x) for x in items}
         if self._name == "node":
             items = in_topological_order(items, records)
         self._place_clashes(items)

@@ -76,7 +76,7 @@ def _list_difference(
         if position < 0:
             continue
         old = base[position]
-        if old is new:
+        if old is new or old == new:
             continue
         below = names[position] if names is not None else str(position)
         change = difference(old, new, f"{address}/{escape(below) if names is not None else below}", pairs)

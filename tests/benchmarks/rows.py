@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.benchmarks.cases import CASES, Setting, say
@@ -66,7 +67,7 @@ class Goal(NamedTuple):
 
 def measured(setting: Setting) -> list[Goal]:
     """Measure all rows."""
-    return [*_mistakes(setting), *_diffs(setting), *_edits(setting), *_starts(setting)]
+    return [*_mistakes(setting), *_diffs(setting), *_merges(setting), *_edits(setting), *_starts(setting)]
 
 
 def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,), runs: int = 1) -> Figures:
@@ -122,12 +123,26 @@ def _diffs(setting: Setting) -> Iterator[Goal]:
         elif count == STEPS[-1]:
             yield _seconds(title, 15.0, whole)
             yield Goal(f"{title}: MB", 3000.0, whole.peak_bytes / 1e6)
-    base, other, merged = folder / "base.onnx", folder / "metadata.onnx", folder / "merged.onnx"
+    base, other = folder / "base.onnx", folder / "metadata.onnx"
     setting.printed(onnxjson("rewrite", "set-metadata", base, "key", "value", "-o", other))
     for title, target in (("equal files", base), ("files equal but for metadata", other)):
         figures = _figures(onnxjson("diff", base, target, "--exit-zero"), setting, runs=3)
         yield _seconds(f"diff of {title}, 100,000 nodes", 0.5, figures)
-    yield _seconds("merge of 100,000 nodes", 3.0, _figures(onnxjson("merge", base, other, base, "-o", merged), setting))
+    yield _merge("merge of metadata, 100,000 nodes", base, other, base, setting)
+
+
+def _merges(setting: Setting) -> Iterator[Goal]:
+    say("merge")
+    base = setting.model(CASES[0])
+    ours, theirs = setting.folder / "ours.onnx", setting.folder / "theirs.onnx"
+    setting.printed(onnxjson("rewrite", "set-attribute", base, "@/graph/node/2", "alpha", "0.25", "-o", ours))
+    setting.printed(onnxjson("rewrite", "delete-node", base, "@/graph/node/6", "-o", theirs))
+    yield _merge("merge of an attribute and a deleted node, 100,000 nodes", base, ours, theirs, setting)
+
+
+def _merge(title: str, base: Path, ours: Path, theirs: Path, setting: Setting) -> Goal:
+    merged = setting.folder / "merged.onnx"
+    return _seconds(title, 3.0, _figures(onnxjson("merge", base, ours, theirs, "-o", merged), setting))
 
 
 def _edits(setting: Setting) -> Iterator[Goal]:
