@@ -163,6 +163,13 @@ class EditedText:
             if each[0] + (self.text[each[0]] == ",") > offset:
                 break
             found = each
+        start, _, path, _ = found
+        commas = self.text.count(",", start + 1, offset) if self.text[start : start + 1] == "," else 0
+        between = self.text[start:offset]
+        if commas and between.strip(", \n") and "/" not in between:  # A long list is not walked comma by comma.
+            start = self.text.rindex(",", start, offset)
+            path = (*path[:-1], path[-1] + commas) if path and isinstance(path[-1], int) else path
+            return start, start + 1, path, False
         return found
 
     def string_at(self, offset: int) -> tuple[int, int]:

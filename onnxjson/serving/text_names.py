@@ -9,8 +9,8 @@ from onnxjson.codecs.reading.tree import Key
 
 _DECLARING: Final = ("input", "output", "initializer", "value_info")
 
-TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,)|//[^\n]*')
-"""A string, perhaps with a colon, a bracket, a comma, or a comment."""
+TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,(?:[^][{},"/]*+,)*+)|//[^\n]*')
+"""A string, perhaps with a colon, a bracket, a comma or several with only numbers between them, or a comment."""
 
 
 class Named(NamedTuple):
@@ -30,7 +30,8 @@ class Named(NamedTuple):
 def walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
     """Yield start, end and path of each string and bracket from `start` on, and whether it is a key.
 
-    `path` is that of the place where the walk begins. Any text can be walked, valid or not.
+    `path` is that of the place where the walk begins. Any text can be walked, valid or not. Of commas with only numbers
+    between them, such as those of a long list, the first and the last are yielded.
     """
     for token in TOKEN.finditer(text, start):
         string, closing, colon, opening, closed, comma = token.groups()
@@ -47,8 +48,15 @@ def walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tup
             if path:
                 path.pop()
         elif comma is not None:
-            if path:
-                path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+                if (more := comma.count(",") - 1) > 0:
+                    yield token.start(), token.start() + 1, tuple(path), False
+                    path[-1] += more
+            elif path:
+                path[-1] = None
+            yield token.end() - 1, token.end(), tuple(path[:-1] if path and path[-1] is None else path), False
+            continue
         else:
             continue
         end = token.start() + len(string) + 1 + len(closing) if string is not None else token.end()

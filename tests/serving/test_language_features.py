@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,33 @@ def test_outlines_of_very_many_nodes_are_cut() -> None:
     (graph,) = outline(names)
     assert [(each.name, each.detail, len(each.children)) for each in graph.children] == [("/a", "6,000 nodes", 201)]
     assert graph.children[0].children[-1].name == "and 5,800 more"
+
+
+@pytest.mark.parametrize("spaces", ["", " ", "\n  "])
+def test_every_place_in_a_list_of_numbers_has_its_index(spaces: str) -> None:
+    numbers = ["0", "-1", "2.5e3", "400", "null", "7"]
+    listed = f",{spaces}".join(numbers)
+    text = f'{{"node": [{{"a": [{listed}], "b": ["x", "y", {listed}, "z"]}}, {{"c": [] // 1, 2, 3\n}}]}}'
+    read = EditedText(text, Path("m.onnx.json"), is_read=False)
+    for path, start, end in (
+        *[(("node", 0, "a", place), *span) for place, span in enumerate(_spans(text, "[", numbers))],
+        *[(("node", 0, "b", place + 2), *span) for place, span in enumerate(_spans(text, '"y", ', numbers))],
+    ):
+        for offset in range(start, end):
+            if text[start] != "0":
+                assert read.path_at(offset) == (path, False), (path, offset)
+                assert text[slice(*read.string_at(offset))] == ","
+    assert read.path_at(text.index('"z"') + 1)[0] == ("node", 0, "b", 8)
+    assert read.path_at(text.index('"c"') + 1)[0] == read.path_at(text.index("1, 2, 3\n"))[0] == ("node", 1, "c")
+
+
+def _spans(text: str, before: str, numbers: list[str]) -> Iterator[tuple[int, int]]:
+    """Start and end of numbers in a text, of which the first follows the last of the places that begin so."""
+    position = text.index(before + numbers[0]) + len(before)
+    for number in numbers:
+        position = text.index(number, position)
+        yield position, position + len(number)
+        position += len(number)
 
 
 def type_of_capabilities() -> Any:
