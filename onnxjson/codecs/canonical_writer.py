@@ -261,8 +261,7 @@ class TextWriter(ShortForms):
             name, op_type = node.name, node.op_type
             # Written by hand if the node has only what most nodes have: op_type, outputs, inputs, name and attributes.
             if (
-                not inputs
-                or not outputs
+                not outputs
                 or name is None
                 or op_type is None
                 or node.domain is not None
@@ -281,7 +280,7 @@ class TextWriter(ShortForms):
                         encode(op_type),
                         b', "output": [',
                         encode(outputs[0]) if len(outputs) == 1 else b", ".join(map(encode, outputs)),
-                        input_key,
+                        input_key if inputs else b"",
                         encode(inputs[0]) if len(inputs) == 1 else b", ".join([encode(each) for each in inputs]),
                         name_key,
                         encode(name),
