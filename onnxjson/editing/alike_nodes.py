@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
 from onnxjson.editing.sandbox import is_small
 from onnxjson.editing.type_relations import is_complete, is_enough
-from onnxjson.model.document import Node, Tensor, Type
+from onnxjson.model.constants import own_constant
+from onnxjson.model.document import Node, Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 
@@ -121,10 +122,8 @@ class _Run:
         inputs: list[object] = []
         for name in node.input:
             known: object = self.types.get(name)
-            if known is None:
+            if known is None or not is_enough(self.types[name]):
                 known = self._given(name, node) if name else ""
-            elif not is_enough(self.types[name]):
-                known = None
             if known is None:
                 return None
             inputs.append(known)
@@ -132,11 +131,10 @@ class _Run:
 
     def _given(self, name: str, node: Node) -> object:
         """Return the type or content of an input that none of the nodes produces; None if it is not enough."""
-        main = self.main
-        producer = main.producers.get(name)
-        if name in main.initializers or name in main.sparse_initializers:
-            tensor = main.initializer(name)
-            if not isinstance(tensor, Tensor) or name in main.inputs or producer is not None:
+        main, producer = self.main, self.main.producers.get(name)
+        if (found := own_constant(main, name)) is not None:
+            tensor = found.tensor
+            if tensor is None or found.is_default or (found.held is tensor and producer is not None):
                 return None
             if node.op_type in _BY_TYPES and not plain_domain(node.domain):
                 return (tensor.data_type, tensor.dims)

@@ -223,9 +223,9 @@ class _Step(_Decisions):
         main = whole.new.main
         assert main is not None
         self._main = main
-        names = {scope.address: names for scope, names in cleared.items()}
+        self._names = {scope.address: names for scope, names in cleared.items()}
         types = {scope.address: types for scope, types in opened.items()}
-        self._known = (whole.now, self._positions, whole.types[main], names, types)
+        self._known = (whole.now, self._positions, whole.types[main], self._names, types)
         self._found = whole.infer(*self._known)
         self.opened: defaultdict[Scope, dict[str, Type]] = defaultdict(dict)
         """Inputs of subgraphs whose sizes may be others."""
@@ -360,7 +360,9 @@ class _Step(_Decisions):
     @cached_property
     def _before(self) -> tuple[Inference, list[int], dict[str, Type], dict[str, set[str]]]:
         """How the nodes before the edit are inferred."""
-        difference = self._difference
+        difference, there = self._difference, self._difference.twins.get(self._main)
+        if there is not None and there.graph.node is self._main.graph.node:
+            return self._whole.before, self._positions, {}, self._names
         twins = [difference.counterpart(self._main, each) for each in self._positions]
         positions = [twin.position for twin in twins if twin is not None]
         names = {
