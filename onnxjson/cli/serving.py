@@ -54,7 +54,7 @@ def mcp_command(writable: Path | None) -> None:
     onnxjson mcp
     onnxjson mcp --allow-write .
     """
-    from onnxjson.serving.agents import server
+    from onnxjson.serving.tools import server
 
     made = server(writable)
     output.talk("serving the Model Context Protocol on standard input and output")

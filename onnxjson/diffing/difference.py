@@ -221,7 +221,7 @@ def diff_models(
         names: names of the models in messages; None for their paths.
         ignore, weights, rtol, atol, trust_links: see `diff`.
         is_edited: whether `target` is an edited `base`; then unambiguous names are sufficient, which is faster.
-        progress: see `onnxjson.diffing.matching.stages.match`.
+        progress: see `onnxjson.diffing.matching.models.align`.
     """
     if "weights" in ignore:
         weights = "skip"
@@ -244,9 +244,7 @@ def diff_models(
         sources[0].share(base, sources[1], target)
         contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
         keep = "names" not in ignore
-        alignment = align(
-            base, target, base_content=contents[0], target_content=contents[1], names=keep, progress=progress
-        )
+        alignment = align(base, target, *contents, names=keep, progress=progress)
     context = _describe(alignment, comparer)
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems, names)

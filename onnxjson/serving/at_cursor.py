@@ -52,9 +52,7 @@ class Answers:
                 lsp.Diagnostic(
                     lsp.Range(document.position_at(begin), document.position_at(end)),
                     visible(f"{each.message}; {each.hint}" if each.hint else each.message, None),
-                    severity=lsp.DiagnosticSeverity.Error
-                    if each.severity == "error"
-                    else lsp.DiagnosticSeverity.Warning,
+                    severity=lsp.DiagnosticSeverity[each.severity.capitalize()],
                     code=each.code,
                     source="onnxjson",
                 )

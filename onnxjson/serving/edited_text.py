@@ -156,7 +156,7 @@ class EditedText:
         first = self.names()[at]
         return walk(self.text, [*first.path[:-1], None if first.kind == "attribute" else first.path[-1]], first.start)
 
-    def _at(self, offset: int) -> tuple[int, int, tuple[Key, ...], bool]:
+    def at(self, offset: int) -> tuple[int, int, tuple[Key, ...], bool]:
         """The string or bracket around or before an offset: start, end, path, and whether it is a key."""
         found: tuple[int, int, tuple[Key, ...], bool] = (0, 0, (), False)
         for each in self._walk_from(self._before(offset) - 1):
@@ -172,18 +172,14 @@ class EditedText:
             return start, start + 1, path, False
         return found
 
-    def string_at(self, offset: int) -> tuple[int, int]:
-        """The start and end of the string or bracket around or before an offset."""
-        return self._at(offset)[:2]
-
     def path_at(self, offset: int) -> tuple[tuple[Key, ...], bool]:
         """The path of the innermost value around an offset, and whether its key, not the value, is there."""
-        _, end, path, is_key = self._at(offset)
+        _, end, path, is_key = self.at(offset)
         return path, is_key and offset <= end
 
     def name_at(self, offset: int) -> Named | None:
         """The name whose string is at an offset; in a type, the dimension that is there."""
-        start, end, path, is_key = self._at(offset)
+        start, end, path, is_key = self.at(offset)
         kind = kind_of(path, is_key=is_key)
         if not kind or offset > end or self.text[start] != '"':
             return None

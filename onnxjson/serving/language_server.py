@@ -1,7 +1,7 @@
 """The language server for model texts in editors, on pygls (extra ``lsp``)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +15,8 @@ from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.serving.at_cursor import AtCursor, refusals
-from onnxjson.serving.head_changes import changes_since_head
 from onnxjson.serving.open_document import OpenDocument
-from onnxjson.serving.whole_text import COLOURS, OfWholeText
+from onnxjson.serving.whole_text import COLOURS, OfWholeText, changes_since_head
 
 
 def server() -> LanguageServer:
@@ -36,50 +35,45 @@ class _Features(AtCursor, OfWholeText):
 
     def register(self) -> None:
         """Register the functions that answer requests."""
-        for method, function, given in (
-            (lsp.INITIALIZE, self.initialize, None),
-            (lsp.TEXT_DOCUMENT_DID_OPEN, self.opened, None),
-            (lsp.TEXT_DOCUMENT_DID_CHANGE, self.changed, None),
-            (lsp.TEXT_DOCUMENT_DID_CLOSE, self.closed, None),
-            (lsp.TEXT_DOCUMENT_HOVER, self.hover, None),
-            (
-                lsp.TEXT_DOCUMENT_COMPLETION,
-                self.completion,
-                lsp.CompletionOptions(trigger_characters=['"'], resolve_provider=True),
-            ),
-            (lsp.COMPLETION_ITEM_RESOLVE, self.documented, None),
-            (lsp.TEXT_DOCUMENT_DEFINITION, self.definition, None),
-            (lsp.TEXT_DOCUMENT_REFERENCES, self.references, None),
-            (lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, self.highlight, None),
-            (lsp.TEXT_DOCUMENT_PREPARE_RENAME, self.prepare_rename, None),
-            (lsp.TEXT_DOCUMENT_RENAME, self.rename, lsp.RenameOptions(prepare_provider=True)),
-            (lsp.TEXT_DOCUMENT_FORMATTING, self.formatting, None),
-            (lsp.TEXT_DOCUMENT_RANGE_FORMATTING, self.formatting, None),
-            (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self.symbols, None),
-            (lsp.WORKSPACE_SYMBOL, self.symbols_of_files, None),
-            (lsp.TEXT_DOCUMENT_DOCUMENT_LINK, self.links, None),
-            (lsp.TEXT_DOCUMENT_INLAY_HINT, self.hints, None),
-            (
-                lsp.TEXT_DOCUMENT_CODE_ACTION,
-                self.actions,
-                lsp.CodeActionOptions(
-                    [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
-                ),
-            ),
-            (lsp.CODE_ACTION_RESOLVE, self.resolved, None),
-            (lsp.TEXT_DOCUMENT_FOLDING_RANGE, self.folds, None),
-            (lsp.TEXT_DOCUMENT_CODE_LENS, self.lenses, None),
-            (
-                lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
-                self.tokens,
-                lsp.SemanticTokensLegend(list(COLOURS.values()), []),
-            ),
-            (lsp.TEXT_DOCUMENT_SIGNATURE_HELP, self.signature, lsp.SignatureHelpOptions(trigger_characters=["[", ","])),
-            (lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, self.node, None),
-            (lsp.CALL_HIERARCHY_INCOMING_CALLS, self.producers, None),
-            (lsp.CALL_HIERARCHY_OUTGOING_CALLS, self.consumers, None),
-        ):
-            self.server.feature(method, given)(_plain(function))
+        kinds = [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor]
+        options: dict[str, Any] = {
+            lsp.TEXT_DOCUMENT_COMPLETION: lsp.CompletionOptions(trigger_characters=['"'], resolve_provider=True),
+            lsp.TEXT_DOCUMENT_RENAME: lsp.RenameOptions(prepare_provider=True),
+            lsp.TEXT_DOCUMENT_CODE_ACTION: lsp.CodeActionOptions(kinds, resolve_provider=True),
+            lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: lsp.SemanticTokensLegend(list(COLOURS.values()), []),
+            lsp.TEXT_DOCUMENT_SIGNATURE_HELP: lsp.SignatureHelpOptions(trigger_characters=["[", ","]),
+        }
+        answers: dict[str, Any] = {
+            lsp.INITIALIZE: self.initialize,
+            lsp.TEXT_DOCUMENT_DID_OPEN: self.opened,
+            lsp.TEXT_DOCUMENT_DID_CHANGE: self.changed,
+            lsp.TEXT_DOCUMENT_DID_CLOSE: self.closed,
+            lsp.TEXT_DOCUMENT_HOVER: self.hover,
+            lsp.TEXT_DOCUMENT_COMPLETION: self.completion,
+            lsp.COMPLETION_ITEM_RESOLVE: self.documented,
+            lsp.TEXT_DOCUMENT_DEFINITION: self.definition,
+            lsp.TEXT_DOCUMENT_REFERENCES: self.references,
+            lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: self.highlight,
+            lsp.TEXT_DOCUMENT_PREPARE_RENAME: self.prepare_rename,
+            lsp.TEXT_DOCUMENT_RENAME: self.rename,
+            lsp.TEXT_DOCUMENT_FORMATTING: self.formatting,
+            lsp.TEXT_DOCUMENT_RANGE_FORMATTING: self.formatting,
+            lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: self.symbols,
+            lsp.WORKSPACE_SYMBOL: self.symbols_of_files,
+            lsp.TEXT_DOCUMENT_DOCUMENT_LINK: self.links,
+            lsp.TEXT_DOCUMENT_INLAY_HINT: self.hints,
+            lsp.TEXT_DOCUMENT_CODE_ACTION: self.actions,
+            lsp.CODE_ACTION_RESOLVE: self.resolved,
+            lsp.TEXT_DOCUMENT_FOLDING_RANGE: self.folds,
+            lsp.TEXT_DOCUMENT_CODE_LENS: self.lenses,
+            lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: self.tokens,
+            lsp.TEXT_DOCUMENT_SIGNATURE_HELP: self.signature,
+            lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY: self.node,
+            lsp.CALL_HIERARCHY_INCOMING_CALLS: self.producers,
+            lsp.CALL_HIERARCHY_OUTGOING_CALLS: self.consumers,
+        }
+        for method, function in answers.items():
+            self.server.feature(method, options.get(method))(partial(function))
         for command, does in (
             ("onnxjson.open", self.open_model),
             ("onnxjson.save", self.save_model),
@@ -139,14 +133,3 @@ class _Features(AtCursor, OfWholeText):
             editing.save(proposal)
             self.models[path] = Editing(Path(path))
             return f"saved {visible(path, None)}"
-
-
-def _plain(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A method as a function, on which pygls can set attributes."""
-    if not asyncio.iscoroutinefunction(method):
-        return lambda params: method(params)
-
-    async def call(params: Any) -> Any:
-        return await method(params)
-
-    return call

@@ -73,7 +73,7 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
     if kind == "value" or path[-1:] == ("input",):
         return list(_values(text, offset, path, node))
     if kind == "type":
-        if "[" in text.text[text.string_at(offset)[0] : offset]:
+        if "[" in text.text[text.at(offset)[0] : offset]:
             return [Offer(each, "dimension") for each in text.dimension_names()]
         return [Offer(f"{each.name}[]", "type") for number, each in DTYPES.items() if number]
     return []
@@ -81,7 +81,7 @@ def offers(text: EditedText, offset: int) -> list[Offer]:
 
 def replaced(text: EditedText, offset: int, kind: str) -> tuple[int, int, Callable[[str], str]]:
     """Return the range around an offset that an offer of a kind replaces, and a function that writes its name there."""
-    begin, end = text.string_at(offset)
+    begin, end = text.at(offset)[:2]
     whole = text.text
     is_string = whole[begin : begin + 1] == '"' and begin < offset <= end
     if not is_string or (offset == end and end - begin > 1 and whole[end - 1] == '"'):
@@ -115,9 +115,9 @@ def _keys(path: Sequence[Key]) -> tuple[str, ...]:
     return () if kind is None else kind.__struct_fields__
 
 
-def _values(text: EditedText, offset: int, path: Sequence[Key], node: Node) -> Iterator[Offer]:
+def _values(text: EditedText, offset: int, path: tuple[Key, ...], node: Node) -> Iterator[Offer]:
     """Values of the graph and of those around it: those with a dtype that fits, then others; the latest first."""
-    scope, home, begin = text.scope_at(path), graph_of(path), text.string_at(offset)[0]
+    scope, home, begin = text.scope_at(path), graph_of(path), text.at(offset)[0]
     typed = text.text[begin + 1 : offset] if begin < offset else ""
     signature = operator_signature(node.domain, node.op_type, text.opset(node.domain))
     slot = path[-1] if path[-2:-1] == ("input",) and isinstance(path[-1], int) else 0

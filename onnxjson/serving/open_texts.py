@@ -8,6 +8,7 @@ asked at the cursor; what is asked about the whole text waits. Types are inferre
 import asyncio
 import gc
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +17,15 @@ from urllib.parse import unquote, urlparse
 
 from lsprotocol import types
 
+from onnxjson.codecs.reading.tree import Key
 from onnxjson.model.errors import Finding, WorkerError
+from onnxjson.model.index import NodeRef
 from onnxjson.running.checking import UNFINISHED
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
 from onnxjson.serving.edited_text import LARGEST, EditedText
-from onnxjson.serving.open_document import OpenDocument
-from onnxjson.serving.typed_text import TypedText
+from onnxjson.serving.open_document import Changed, OpenDocument
+from onnxjson.serving.text_names import Named
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
@@ -36,6 +39,55 @@ _LONG: Final = 30_000
 _LIMITS: Final = Limits(memory=16 << 30, processor_seconds=600, wall_seconds=600.0)
 
 Report = Callable[[OpenDocument, Sequence[Finding]], None]
+
+
+class TypedText(EditedText):
+    """A long text some keystrokes after the version that was read: answers at the cursor, from both.
+
+    Names before the change are at the same offsets, and the text after them is read again up to the cursor.
+    """
+
+    def __init__(self, text: str, read: EditedText, change: Changed) -> None:
+        self.text, self.path, self.file, self.model, self.index = text, read.path, read.file, read.model, read.index
+        self.is_valid, self.is_other = False, read.is_other
+        self._read, self._change = read, change
+
+    @property
+    def defined(self) -> dict[tuple[Key, ...], list[Named]]:
+        """Those of the version that was read."""
+        return self._read.defined
+
+    def alphabet(self, graph: tuple[Key, ...]) -> list[int]:
+        """That of the version that was read."""
+        return self._read.alphabet(graph)
+
+    def names(self, is_stale: Callable[[], bool] = lambda: False) -> list[Named]:
+        """Those of the version that was read, of which `_before` uses the ones before the change."""
+        return self._read.names(is_stale)
+
+    def _before(self, offset: int) -> int:
+        return bisect_left(self.names(), min(offset + 1, self._change.start), key=lambda each: each.start)
+
+    def at(self, offset: int) -> tuple[int, int, tuple[Key, ...], bool]:
+        if offset <= self._change.new_end:
+            return super().at(offset)
+        moved = self._change.new_end - self._change.old_end
+        start, end, path, is_key = self._read.at(offset - moved)
+        return start + moved, end + moved, path, is_key
+
+    def same_name(self, named: Named) -> list[Named]:
+        """The places that did not change."""
+        moved = self._change.new_end - self._change.old_end
+        found = self._read.same_name(named)
+        return [
+            each if each.end <= self._change.start else each._replace(start=each.start + moved, end=each.end + moved)
+            for each in found
+            if each.end <= self._change.start or each.start >= self._change.old_end
+        ]
+
+    def node_at(self, path: Sequence[Key]) -> NodeRef | None:
+        """The node that was there."""
+        return self._read.node_at(path)
 
 
 @dataclass

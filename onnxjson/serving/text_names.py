@@ -114,17 +114,11 @@ def is_definition(named: Named) -> bool:
     return words[-2] == "output" if named.path[-4:-3] == ("node",) else words[0] in ("input", "initializer")
 
 
-def graph_of(path: Sequence[Key]) -> tuple[Key, ...]:
+def graph_of(path: tuple[Key, ...]) -> tuple[Key, ...]:
     """The path of the graph or function that a path is in."""
     for position in range(len(path) - 1, 0, -1):
-        if path[position] in ("node", *_DECLARING) and isinstance(path[position - 1], str):
-            if path[position] in ("input", "output") and path[position - 2 : position - 1] == ("node",):
-                continue
-            return tuple(path[:position])
-        if isinstance(path[position - 1], int) and path[position] in ("node", *_DECLARING):
-            if position > 1 and path[position - 2] == "node":
-                continue
-            return tuple(path[:position])
+        if path[position] in ("node", *_DECLARING) and path[position - 2 : position - 1] != ("node",):
+            return path[:position]
     return ()
 
 

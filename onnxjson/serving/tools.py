@@ -1,12 +1,17 @@
-"""The tools: each is a function of plain values that returns an answer; its docstring describes it to the caller."""
+"""The tools, and their server of the Model Context Protocol, on the official SDK (extra ``mcp``).
+
+Each tool is a function of plain values that returns an answer; its docstring describes it to the caller.
+"""
 
 import json
 import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -16,7 +21,7 @@ from onnxjson.editing.applying import run
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import UntrustedError
+from onnxjson.model.errors import MissingInputError, OnnxJsonError, UntrustedError
 from onnxjson.model.index import NodeRef, index_of
 from onnxjson.optimizing.provenance import provenance
 from onnxjson.optimizing.trace_records import Trace, optimize
@@ -34,10 +39,13 @@ from onnxjson.running.checking import check
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import locate
 from onnxjson.running.verification import Plan, Verifier, verify
-from onnxjson.serving.answers import answer, paged
+from onnxjson.serving.answers import INSTRUCTIONS, answer, paged
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.identity import Identity, identity
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 _MOST_NODES: Final = 8
 """Nodes that are described in full in one answer."""
@@ -227,3 +235,39 @@ def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list
     script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
     result = run(before, script, model_folder=Path(model).parent)
     return before, result.model, [note for outcome in result.outcomes for note in outcome.notes]
+
+
+def server(writable: Path | None = None) -> "MCPServer":
+    """Return the server with its tools.
+
+    Args:
+        writable: the folder in which files may be written; None: nowhere.
+
+    Raises:
+        MissingInputError: the extra is not installed.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer, ResourceSecurity
+    except ImportError as error:
+        raise MissingInputError("the package mcp is not installed: pip install 'mcp>=2.3'") from error
+    made = MCPServer("onnxjson", instructions=INSTRUCTIONS, version=version("onnxjson"), log_level="ERROR")
+    for tool in Tools(writable).all():
+        made.tool(structured_output=False)(_explained(tool))
+    # Tools read any file, too; the paths and addresses in a URI begin with a slash.
+    anything = ResourceSecurity(exempt_params={"model", "address", "name"})
+    for template, read in Tools(writable).resources().items():
+        made.resource(template, description=read.__doc__, security=anything)(_explained(read))
+    return made
+
+
+def _explained(tool: Callable[..., str]) -> Callable[..., str]:
+    """A tool whose errors are answers, with the exit code of the command line."""
+
+    @wraps(tool)
+    def call(*arguments: object, **named: object) -> str:
+        try:
+            return tool(*arguments, **named)
+        except (OnnxJsonError, OSError, ValueError) as error:
+            return answer("Refused.", {"error": str(error), "code": getattr(error, "exit_code", 65)})
+
+    return call

@@ -1,4 +1,4 @@
-"""What the language server answers about a whole text, and about all texts of a folder."""
+"""What the language server answers about a whole text, its changes since HEAD, and all texts of a folder."""
 
 import asyncio
 import os
@@ -14,14 +14,18 @@ from typing import Any
 from lsprotocol import types as lsp
 
 from onnxjson.checking.cost import cost_of
+from onnxjson.diffing.difference import diff
+from onnxjson.diffing.events import Event, Member
+from onnxjson.git.repository import open_revision
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.model.tensors import needed_bytes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.cost_text import amount
 from onnxjson.rendering.tables import size
+from onnxjson.running.checking import placed
 from onnxjson.serving.at_cursor import Answers
 from onnxjson.serving.edited_text import LARGEST, EditedText
 from onnxjson.serving.open_document import OpenDocument
@@ -31,6 +35,7 @@ from onnxjson.serving.text_changes import changed, formatted_nodes
 from onnxjson.serving.text_names import TOKEN, is_definition
 from onnxjson.storage import files
 
+_GRAPH = "/graph"
 _MOST = 1_000
 _MOST_TOKENS = 20_000
 _MOST_FILES = 500
@@ -195,6 +200,37 @@ def lenses(text: EditedText) -> list[tuple[int, str]]:
                                 counted(uses[each.name], "consumer")]))
         for each in values if is_definition(each)
     ]  # fmt: skip
+
+
+def changes_since_head(text: EditedText) -> list[dict[str, object]]:
+    """Return line (from 0), "added", "removed" or "changed", and a description of each change; none without git.
+
+    Raises:
+        OnnxJsonError: git or the model in HEAD cannot be read.
+    """
+    if not text.is_valid or text.model is None:
+        return []
+    try:
+        with open_revision(f"HEAD:./{text.file.name}", text.file.parent) as head:
+            events = diff(head.loaded.model, text.model).events
+    except MissingInputError:  # no repository, or HEAD does not have the file
+        return []
+    found = [each for event in events for member in event.members for each in _of_member(text, event, member)]
+    places = placed(text.text.encode("utf-8", "surrogatepass"), found[:_MOST])
+    return [{"line": max(each.line - 1, 0), "kind": each.code, "text": visible(each.message, 300)} for each in places]
+
+
+def _of_member(text: EditedText, event: Event, member: Member) -> list[Finding]:
+    """Return the changes of one place; a renaming of many values is reported at each name."""
+    kind = "changed" if member.base and member.target else "added" if member.target else "removed"
+    if event.kind == "renamed" and member.target == (_GRAPH,):
+        found = [(f"was {each.base}", "".join(f"/{part}" for part in places[0].path))
+                 for each in member.details if (places := text.places.get(each.target or ""))]  # fmt: skip
+    else:
+        were = [f"{each.what} was {each.base}" for each in member.details if each.base is not None]
+        message = "; ".join(were) or f"{event.kind}: {event.pattern}"
+        found = [(message, each) for each in member.target[:_MOST] or (_GRAPH,)]
+    return [Finding(severity="warning", code=kind, message=message, address=address) for message, address in found]
 
 
 def _symbols_in(folders: Sequence[Path], part: str) -> Iterator[lsp.SymbolInformation]:

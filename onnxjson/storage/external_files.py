@@ -10,7 +10,6 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -178,7 +177,7 @@ def externalize(
     with ExitStack() as stack:
         new_files = []
         for path, shard in _shards(data_file, list(movable.values()), shard_size):
-            ranges = _ranges_after(safetensors.header(shard, ALIGNMENT), shard) if is_safetensors else _ranges(shard)
+            ranges = _ranges(shard, safetensors.header(shard, ALIGNMENT) if is_safetensors else b"")
             is_there = _check_data_file(model, path)
             if is_there and not _has(path, ranges):
                 raise OutputError(f"{_shown(path)} already exists; choose another data file with --data-file")
@@ -221,20 +220,15 @@ def _shards(data_file: Path, tensors: _Shard, shard_size: int | None) -> Iterato
         yield data_file.with_name(f"{data_file.stem}{part}{data_file.suffix}"), shard
 
 
-def _ranges(shard: _Shard) -> list[tuple[int, Data]]:
-    ranges: list[tuple[int, Data]] = []
-    end = 0
+def _ranges(shard: _Shard, start: bytes = b"") -> list[tuple[int, Data]]:
+    """Return where the tensors are in a file: without gaps after its start, or aligned if there is none."""
+    ranges: list[tuple[int, Data]] = [(0, start)] if start else []
+    end = len(start)
     for _, raw in shard:
-        offset = -(-end // ALIGNMENT) * ALIGNMENT
+        offset = end if start else -(-end // ALIGNMENT) * ALIGNMENT
         end = offset + len(raw)
         ranges.append((offset, raw))
     return ranges
-
-
-def _ranges_after(start: bytes, shard: _Shard) -> list[tuple[int, Data]]:
-    """Return the start of a file and the tensors, which have no gaps."""
-    offsets = accumulate([len(raw) for _, raw in shard], initial=len(start))
-    return [(0, start), *[(offset, raw) for offset, (_, raw) in zip(offsets, shard, strict=False)]]
 
 
 @contextmanager

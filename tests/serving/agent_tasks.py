@@ -189,7 +189,7 @@ async def done(task: Task) -> tuple[object, int, int]:
     """What a task finds out, the number of its calls, and the bytes of their answers."""
     from mcp import Client
 
-    from onnxjson.serving.agents import server
+    from onnxjson.serving.tools import server
 
     with tempfile.TemporaryDirectory() as folder:
         for path in MODELS.glob("*.onnx"):

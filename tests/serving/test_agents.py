@@ -22,7 +22,7 @@ def call(tool: str, *, writable: Path | None = None, **arguments: Any) -> tuple[
     """The words of an answer, and its data."""
     from mcp import Client  # imported here: every worker collects the tests, and few run these
 
-    from onnxjson.serving.agents import server
+    from onnxjson.serving.tools import server
 
     async def ask() -> str:
         async with Client(server(writable)) as client:
@@ -78,7 +78,7 @@ def test_costs_causes_of_differences_and_traces(path: Path) -> None:
 def test_nodes_and_tensors_are_resources(path: Path) -> None:
     from mcp import Client
 
-    from onnxjson.serving.agents import server
+    from onnxjson.serving.tools import server
 
     async def read(*uris: str) -> list[str]:
         async with Client(server()) as client:
@@ -161,7 +161,7 @@ def test_nothing_is_written_elsewhere(path: Path, tmp_path: Path, output: str) -
 def test_no_tool_writes_without_permission() -> None:
     from mcp import Client
 
-    from onnxjson.serving.agents import server
+    from onnxjson.serving.tools import server
 
     async def names() -> set[str]:
         async with Client(server()) as client:

@@ -10,6 +10,7 @@ from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Int
 from onnxjson.diffing.matching.contents import ContentOf, content, with_defaults
 from onnxjson.diffing.matching.cutting import find_cuts
 from onnxjson.diffing.matching.labels import number
+from onnxjson.diffing.matching.pairing import NodePairing
 from onnxjson.diffing.matching.stages import match
 from onnxjson.diffing.matching.value_pairs import pair_values
 from onnxjson.model.document import Graph, Model, Node
@@ -20,9 +21,9 @@ from onnxjson.model.operators import OperatorKey, attribute_defaults, function_k
 def align(
     base: Model,
     target: Model,
-    *,
     base_content: ContentOf = content,
     target_content: ContentOf = content,
+    *,
     names: bool = True,
     progress: list[Integers] | None = None,
 ) -> Alignment:
@@ -30,13 +31,15 @@ def align(
 
     Names decide only where structure leaves a choice, and with `names` are evidence for nodes whose neighbors changed;
     the order of nodes in the files does not matter.
-    `base_content` and `target_content` return the keys by which constants are compared. For `progress` see `match`.
+    `base_content` and `target_content` return the keys by which constants are compared. The counterparts of the
+    nodes of each graph are added to `progress` before they are found.
 
     Raises:
         ChangedUnderneathError, FileError: weights in a file can no longer be read.
     """
-    sides = _ModelGraphs(base, base_content), _ModelGraphs(target, target_content)
-    return _Aligner(*sides, names=names, progress=progress).align()
+    aligner = _Aligner(_ModelGraphs(base, base_content), _ModelGraphs(target, target_content), names=names)
+    aligner.progress = [] if progress is None else progress
+    return aligner.align()
 
 
 class _ModelGraphs:
@@ -55,13 +58,11 @@ class _ModelGraphs:
 
 
 class _Aligner:
-    def __init__(
-        self, base: _ModelGraphs, target: _ModelGraphs, *, names: bool, progress: list[Integers] | None
-    ) -> None:
+    def __init__(self, base: _ModelGraphs, target: _ModelGraphs, *, names: bool) -> None:
         self.base = base
         self.target = target
         self.names = names
-        self.progress = progress
+        self.progress: list[Integers] = []
         self.interner = Interner()
         self.pairs: list[GraphPair] = []
         self.degraded: list[str] = []
@@ -116,7 +117,9 @@ class _Aligner:
         its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False), base)
         self.base.columns[base.address], self.target.columns[target.address] = mine, its
         self._fill_defaults(mine, its)
-        pairing = match(mine, its, outputs, names=self.names, progress=self.progress)
+        pairing = NodePairing(mine, its, outputs)
+        self.progress.append(pairing.targets)
+        match(pairing, names=self.names)
         if pairing.is_exhausted:
             self.degraded.append(base_address)
         values, target_of, base_of = pair_values(pairing, inputs)

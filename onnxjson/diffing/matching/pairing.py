@@ -71,7 +71,7 @@ class NodePairing:
         work: number of steps so far; at most `allowed`.
     """
 
-    def __init__(self, base: Columns, target: Columns, outputs: dict[int, int], allowed: int) -> None:
+    def __init__(self, base: Columns, target: Columns, outputs: dict[int, int]) -> None:
         self.base = GraphLists(base)
         self.target = GraphLists(target)
         self.outputs = outputs
@@ -81,7 +81,7 @@ class NodePairing:
         self.targets: Integers = np.frombuffer(self.target_of, np.int64)
         self.bases: Integers = np.frombuffer(self.base_of, np.int64)
         self.work = 0
-        self.allowed = allowed
+        self.allowed = 0
         self.contexts: list[tuple[Words, Words]] = []
         """The labels of both sides from radius 1 on, uint64 [nodes] (`onnxjson.diffing.matching.labels`)."""
         self.fresh: list[tuple[int, int]] = []

@@ -32,27 +32,14 @@ _SLOTS_COMPARED: Final = 8
 _MOST_EDITS: Final = 512
 
 
-def match(
-    base: Columns,
-    target: Columns,
-    outputs: dict[int, int],
-    *,
-    names: bool = True,
-    progress: list[Integers] | None = None,
-) -> NodePairing:
-    """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`.
-
-    With `names`, the names of values are evidence where they agree with the structure. The counterparts of nodes are
-    added to `progress` at once, and are filled in meanwhile.
-    """
-    allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
-    pairing = NodePairing(base, target, outputs, allowed)
-    if progress is not None:
-        progress.append(pairing.targets)
+def match(pairing: NodePairing, *, names: bool = True) -> None:
+    """Match the nodes of two graphs; with `names`, those of values are evidence where they agree with the structure."""
+    base, target, outputs = pairing.base.columns, pairing.target.columns, pairing.outputs
+    pairing.allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     if _are_same(base, target, outputs):
         everything = np.nonzero(pairing.targets == UNMATCHED)[0]
         pairing.pair_all(everything, everything)
-        return pairing
+        return
     known: dict[tuple[int, ...], int] = {}
     numbers = np.array(number(base, known), np.int64), np.array(number(target, known, add=False), np.int64)
     known.clear()
@@ -90,7 +77,6 @@ def match(
     if _count_open(pairing):
         _spread(pairing)
     pairing.contexts.clear()
-    return pairing
 
 
 def _are_same(base: Columns, target: Columns, outputs: dict[int, int]) -> bool:
