@@ -300,7 +300,8 @@ def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
                     _remove_if_abandoned(entry.path, int(found[1]))
 
 
-def _is_running(process: int) -> bool:
+def is_running(process: int) -> bool:
+    """Whether a process of this number is running."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -315,7 +316,7 @@ def _remove_if_abandoned(path: str, process: int) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
-        is_settled = time.time() - status.st_mtime > _CREATING_SECONDS or not _is_running(process)
+        is_settled = time.time() - status.st_mtime > _CREATING_SECONDS or not is_running(process)
         if is_settled and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)

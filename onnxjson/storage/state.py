@@ -158,21 +158,16 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
         limit = f"{BYTES_IN_ALL:,} bytes"
         raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
     kept = backups(path)
-    digest = hashlib.sha256()
-    offset = 0
-    with reading_errors(path):
-        while piece := os.pread(descriptor, PIECE, offset):
-            digest.update(piece)
-            offset += len(piece)
+    digest = sha256_of(path)
     folder = _folder_of(path)
     if known is None:
         with suppress(OSError):
             (folder / _RESTORED).unlink()
-    if digest.hexdigest() in (known, kept[0].sha256 if kept else ""):
+    if digest in (known, kept[0].sha256 if kept else ""):
         return
     moment = max([time.time_ns(), *(backup.time_ns + 1 for backup in kept)])
     mode = stat.S_IMODE(status.st_mode)
-    place = folder / f"{moment:020d}-{mode:o}-{offset}-{digest.hexdigest()}"
+    place = folder / f"{moment:020d}-{mode:o}-{status.st_size}-{digest}"
 
     changed = f"{name} was changed while its backup was made"
     try:
@@ -180,7 +175,7 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
         if not (folder / "path").exists():
             original = os.fsencode(os.path.realpath(path))
             save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
-        save_file(place, lambda output: _copy(descriptor, output, digest.hexdigest(), changed), mode=0o600)
+        save_file(place, lambda output: _copy(descriptor, output, digest, changed), mode=0o600)
         _remove_old()
     except OSError as error:
         what = f"no backup of {name} can be kept in {visible(str(folder), None)}"

@@ -63,9 +63,9 @@ def test_a_new_file_whose_mode_cannot_be_set_is_none(tmp_path: Path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_a_process_that_may_not_be_asked_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_may_not_be_askedis_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "kill", failing(errno.EPERM))
-    assert saving._is_running(1)
+    assert saving.is_running(1)
 
 
 def test_a_system_without_extended_attributes_or_locks_saves(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

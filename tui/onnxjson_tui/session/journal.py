@@ -35,6 +35,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
+from onnxjson.storage.saving import is_running as process_is_running
 from onnxjson.storage.saving import system_errors
 from onnxjson.storage.state import make_private, state_folder
 
@@ -288,13 +289,7 @@ def _lock(descriptor: int, patience: float) -> None:
 def is_running(path: Path) -> bool:
     """Whether the process that created a journal is still running."""
     found = _NAME.fullmatch(path.name)
-    try:
-        os.kill(int(found[2]) if found else 0, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
+    return found is None or process_is_running(int(found[2]))
 
 
 def _remove_excess(folder: Path) -> None:
