@@ -208,9 +208,10 @@ def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch
     found.kept[0].file.unlink()
     with pytest.raises(MissingInputError):
         state.restore(found, 0)
-    monkeypatch.setattr(os, "pread", failing(errno.EIO))
-    with pytest.raises((FileError, OutputError), match="cannot be read"):
-        state.keep_backup(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", failing(errno.EIO))
+        with pytest.raises((FileError, OutputError), match="cannot be read"):
+            state.keep_backup(path)
     assert sys.platform
     assert path.read_bytes() == b"new"
 

@@ -142,6 +142,18 @@ def test_a_url_is_only_read(memory: Any, tmp_path: Path) -> None:
     assert memory.ls("/", detail=False) == ["/m.onnx"]
 
 
+def test_the_text_of_a_url_is_edited_and_not_saved(
+    memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.pipe("/zoo/m.onnx", saved(tmp_path).read_bytes())
+    monkeypatch.setenv("VISUAL", "sed -i s/x1/other/")
+    found = run("edit", "memory://zoo/m.onnx", "--yes")
+    assert found.exit_code == 73
+    assert "is a URL, which is only read" in found.stderr
+    monkeypatch.setenv("VISUAL", "true")
+    assert run("edit", "memory://zoo/m.onnx").exit_code == 0
+
+
 def test_an_object_that_changes_while_it_is_read(memory: Any, tmp_path: Path) -> None:
     data = saved(tmp_path).read_bytes()
     memory.pipe("/m.onnx", data)
