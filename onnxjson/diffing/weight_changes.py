@@ -16,19 +16,24 @@ from onnxjson.diffing.constant_elements import (
     side_by_side,
 )
 from onnxjson.diffing.details import type_text
-from onnxjson.diffing.events import THROUGH_SCALES, Detail, Kind, WeightsComparison
-from onnxjson.diffing.ranks import rank_details
+from onnxjson.diffing.events import RANK, THROUGH_SCALES, Detail, Kind, WeightsComparison
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.limits import PATCH_RANK
 from onnxjson.model.payloads import Data
 from onnxjson.model.quantized import QuantizedWeight
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_data_type
+from onnxjson.patching.factors import Pairs, decomposed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_SHARE: Final = 0.999
+"""Part of the squares of a change that its rank explains."""
 
 
 class TensorChange(NamedTuple):
@@ -266,3 +271,23 @@ def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
 
 def _number(value: float) -> str:
     return "0" if not value else "overflow" if math.isinf(value) else f"{value:.6g}"
+
+
+def rank_details(shape: tuple[int, ...], pairs: Pairs) -> list[Detail]:
+    """Return how many singular values of a change explain 99.9 % of its squares, and the cost; none if not finite."""
+    import numpy
+
+    rows, columns = shape
+    if not rows * columns:
+        return []
+    _, small, energy = decomposed((rows, columns), pairs)
+    if not numpy.isfinite(energy) or not energy:
+        return []
+    shares = numpy.cumsum(numpy.linalg.svd(small, compute_uv=False) ** 2) / energy
+    enough = numpy.flatnonzero(shares[:PATCH_RANK] >= _SHARE)
+    rank = int(enough[0]) + 1 if enough.size else min(PATCH_RANK, len(small))
+    share = float(shares[rank - 1])
+    percent = 100.0 if share > 1 - 1e-9 else int(share * 1e4) / 100  # rounded down, so that 100 means all
+    words = "explains" if enough.size else "explains at least"
+    cost = f"read twice, {4e-9 * rows * columns * len(small):.2g} GFLOP"
+    return [Detail(RANK, None, f"{rank} {words} {percent:.4g} % ({cost})")]

@@ -18,7 +18,7 @@ from onnxjson.diffing.difference import diff
 from onnxjson.diffing.events import Event, Member
 from onnxjson.git.repository import open_revision
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Graph
+from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.model.tensors import needed_bytes
@@ -185,13 +185,10 @@ def lenses(text: EditedText) -> list[tuple[int, str]]:
     """Offsets of definitions of values, and their bytes, the MACs of their nodes, and how many nodes use them."""
     values = [each for each in text.names() if each.kind == "value"]
     uses = Counter(each.name for each in values if each.path[-2:-1] == ("input",) and "node" in each.path)
-    scope = text.index.main
-    tensors = {} if scope is None or not isinstance(scope.graph, Graph) else scope.graph.initializer
-    facts = {each.name: size(needed_bytes(each) or 0) for each in tensors}
+    graph = (text.model or Model()).graph or Graph()
+    facts = {each.name: size(needed_bytes(each) or 0) for each in graph.initializer}
     if text.is_valid and text.model is not None and len(values) < _MOST:
-        known = (
-            {} if scope is None else {f"{scope.address}/node/{at}": each for at, each in enumerate(scope.graph.node)}
-        )
+        known = {f"/graph/node/{at}": each for at, each in enumerate(graph.node)}
         for cost in cost_of(text.model, text.path.parent).nodes:
             if cost.macs and cost.address in known and known[cost.address].output:
                 facts[known[cost.address].output[0]] = visible(f"{amount(cost.macs)} MACs", 80)

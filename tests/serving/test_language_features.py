@@ -113,7 +113,7 @@ def test_every_place_in_a_list_of_numbers_has_its_index(spaces: str) -> None:
         for offset in range(start, end):
             if text[start] != "0":
                 assert read.path_at(offset) == (path, False), (path, offset)
-                assert text[slice(*read.string_at(offset))] == ","
+                assert text[slice(*read.at(offset)[:2])] == ","
     assert read.path_at(text.index('"z"') + 1)[0] == ("node", 0, "b", 8)
     assert read.path_at(text.index('"c"') + 1)[0] == read.path_at(text.index("1, 2, 3\n"))[0] == ("node", 1, "c")
 
