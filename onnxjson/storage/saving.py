@@ -81,18 +81,16 @@ class Output:
                 self._digest.update(gathered)
 
     def clone(self, source: int) -> bool:
-        """Let an empty output become a copy of an open file that shares its blocks; False if that is impossible."""
+        """Let an empty output become a copy of an open file that shares its blocks; False if that is impossible.
+
+        The hash of the copy is that of `save_file`, and is not computed here.
+        """
         if sys.platform != "linux":
             return False
         try:
             fcntl.ioctl(self._descriptor, _FICLONE, source)
         except OSError:
             return False
-        with system_errors(f"{self._name} cannot be written"):
-            offset = 0
-            while piece := os.pread(source, PIECE, offset):
-                self._digest.update(piece)
-                offset += len(piece)
         return True
 
     def sha256(self) -> str:

@@ -137,18 +137,21 @@ def restore(history: History, position: int) -> None:
     FileError if the backup is damaged, others as `saving.save_file`.
     """
     path, chosen = history.path, history.kept[position]
-    damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {visible(str(path), None)} was not changed"
 
     def write(output: Output) -> None:
         descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _copy(descriptor, output, chosen.sha256, damaged)
+            _copy(descriptor, output)
         finally:
             os.close(descriptor)
 
     known = history.sha256 if history.present < len(history.kept) else ""
     with reading_errors(chosen.file):
-        save_file(path, write, backup=partial(keep_backup, known=known), mode=chosen.mode)
+        if sha256_of(chosen.file) != chosen.sha256:
+            file = visible(str(chosen.file), None)
+            raise FileError(f"the backup {file} is damaged; {visible(str(path), None)} was not changed")
+        backup = partial(keep_backup, known=known)
+        save_file(path, write, backup=backup, mode=chosen.mode, sha256=chosen.sha256)
     save_file(chosen.file.with_name(_RESTORED), lambda sink: sink.write(chosen.file.name.encode()), mode=0o600)
 
 
@@ -169,13 +172,12 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
     mode = stat.S_IMODE(status.st_mode)
     place = folder / f"{moment:020d}-{mode:o}-{status.st_size}-{digest}"
 
-    changed = f"{name} was changed while its backup was made"
     try:
         make_private(folder)
         if not (folder / "path").exists():
             original = os.fsencode(os.path.realpath(path))
             save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
-        save_file(place, lambda output: _copy(descriptor, output, digest, changed), mode=0o600)
+        save_file(place, partial(_copy, descriptor), mode=0o600, sha256=digest)
         _remove_old()
     except OSError as error:
         what = f"no backup of {name} can be kept in {visible(str(folder), None)}"
@@ -184,16 +186,13 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
         raise type(error)(f"no backup of {name} can be kept: {error}; {_WAY_OUT}") from error
 
 
-def _copy(descriptor: int, output: Output, sha256: str, otherwise: str) -> None:
-    """Copy a whole file; raise an error with the message `otherwise` if it has another hash."""
+def _copy(descriptor: int, output: Output) -> None:
+    """Copy a whole file, or share its blocks."""
     if not output.clone(descriptor):
         offset = 0
         while piece := os.pread(descriptor, PIECE, offset):
             output.write(piece)
             offset += len(piece)
-        output.flush()
-    if output.sha256() != sha256:
-        raise FileError(otherwise)
 
 
 def make_private(folder: Path) -> None:
