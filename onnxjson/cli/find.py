@@ -19,7 +19,7 @@ from onnxjson.patterns.literals import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
 from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.patterns.wording import unknown_names
+from onnxjson.patterns.wording import mistakes
 from onnxjson.storage import files
 
 _MISSES: Final = 5
@@ -97,7 +97,7 @@ def find_command(
             failure = output.leave_or_report(path, error)
             code = failure or code
     for rule in wanted if found else ():
-        for text in dict.fromkeys(unknown_names(parse(rule.pattern_text), operators, is_rule=bool(rule.id))):
+        for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id))):
             output.warn(f"{rule.id}: {text}" if rule.id else text)
     if only_count:
         view.present(text=lambda: _counts(paths, found), json=lambda: _count_objects(paths, found))

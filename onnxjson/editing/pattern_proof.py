@@ -15,8 +15,8 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.payloads import Data
 from onnxjson.model.tensors import raw_bytes
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.finding import Match
+from onnxjson.patterns.literals import Value
 from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
 

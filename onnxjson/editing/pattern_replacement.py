@@ -22,7 +22,6 @@ from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.errors import EditError, NoMatchError, ParameterError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.operators import known_operators
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import (
     Anything,
     Bound,
@@ -37,9 +36,9 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
-from onnxjson.patterns.literals import TOLERANCE, Literals
+from onnxjson.patterns.literals import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
-from onnxjson.patterns.wording import unknown_names
+from onnxjson.patterns.wording import mistakes
 
 
 class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pattern"):
@@ -82,8 +81,8 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         if not found:
             if self.if_any:
                 return Outcome(0)
-            mistakes = unknown_names(pattern, workspace.index.operator_counts())
-            hint = next(mistakes, "`onnxjson find --why` shows what nearly does")
+            mistyped = mistakes(pattern, workspace.index.operator_counts())
+            hint = next(mistyped, "`onnxjson find --why` shows what nearly does")
             raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)
         refused = []

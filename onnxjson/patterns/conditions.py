@@ -1,16 +1,18 @@
 """The conditions of a pattern: requirements on the values that its names are bound to."""
 
 import operator
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
 
-from onnxjson.model.constants import Constant, type_of_constant
+from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Attribute, Type
 from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.errors import NoMatchError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.patterns.expression import Bound, Condition, Elements, Number, Text
+from onnxjson.patterns.literals import Literals, Value
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -22,13 +24,6 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Value(NamedTuple):
-    """A value of a model: its name, and the graph that defines it (None for an undefined name)."""
-
-    scope: Scope | None
-    name: str
-
-
 class Conditions:
     """Tests conditions on the values of one model."""
 
@@ -36,12 +31,13 @@ class Conditions:
         self,
         index: Index,
         selected: Callable[[str], Collection[NodeRef]],
-        constant: Callable[[Value], Constant | None],
+        literals: Literals,
     ) -> None:
         self._index = index
         self._selected = selected
-        self._constant = constant
-        self._sets: dict[str, frozenset[NodeRef]] = {}
+        self._literals = literals
+        self._sets: dict[str, tuple[frozenset[NodeRef], str]] = {}
+        """The nodes of each selector, and why there are none."""
 
     def problem(
         self, condition: Condition, bound: Value | Attribute, bindings: Mapping[str, Value | Attribute]
@@ -59,6 +55,10 @@ class Conditions:
             if is_same == (condition.comparison == "="):
                 return None
             return f'${condition.name} is "{visible(bound.name)}", the pattern needs {condition}'
+        if isinstance(wanted, Number) and not condition.function:
+            elements = self._literals.elements(bound)
+            if elements is not None or condition.comparison not in ("=", "!="):
+                return self._compared(condition, wanted, bound, elements or ())
         if not condition.function:
             return self._produced(condition, bound)
         found = self._found(condition.function, bound)
@@ -85,17 +85,31 @@ class Conditions:
             text = f"{counted(len(uses), 'user')} ({listed(places)})" if uses else "0 users"
         return f'{condition.function} of "{visible(bound.name)}" is {text}, the pattern needs {condition}'
 
+    def _compared(self, condition: Condition, wanted: Number, bound: Value, elements: Sequence[Any]) -> str | None:
+        """Compare a constant with a number."""
+        if condition.comparison in ("=", "!="):
+            holds = self._literals.is_like(bound, wanted) == (condition.comparison == "=")
+        else:
+            number = elements[0] if len(elements) == 1 else None
+            holds = isinstance(number, int | float) and _COMPARE[condition.comparison](number, wanted.value)
+        text = self._literals.text(bound) or "not a constant"
+        return None if holds else f'"{visible(bound.name)}" is {text}, the pattern needs {condition}'
+
     def _produced(self, condition: Condition, bound: Value) -> str | None:
         assert isinstance(condition.wanted, Text | Number | Elements)
         selector = str(condition.wanted.value) if isinstance(condition.wanted, Text) else str(condition.wanted)
         if selector not in self._sets:
-            self._sets[selector] = frozenset(self._selected(selector))
+            try:
+                self._sets[selector] = frozenset(self._selected(selector)), ""
+            except NoMatchError as error:
+                self._sets[selector] = frozenset(), f": {error}"
+        nodes, reason = self._sets[selector]
         producer = None if bound.scope is None else bound.scope.producer(bound.name)
-        is_one = producer is not None and producer in self._sets[selector]
+        is_one = producer in nodes
         if is_one == (condition.comparison == "="):
             return None
         does = "does not fit" if condition.comparison == "=" else "fits"
-        return f'the producer of "{visible(bound.name)}" {does} {visible(selector)}'
+        return f'the producer of "{visible(bound.name)}" {does} {visible(selector)}{reason}'
 
     def _found(self, function: str, bound: Value) -> Any:
         """Return what a condition compares; None where it is not known."""
@@ -103,7 +117,7 @@ class Conditions:
             return None
         if function == "users":
             return len(self._index.consumers(bound.scope, bound.name))
-        constant = self._constant(bound)
+        constant = self._literals.constant(bound)
         held = None if constant is None else constant.value
         return _property(function, type_of_constant(held) if held else self._index.type_of(bound.scope, bound.name))
 

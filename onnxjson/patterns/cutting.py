@@ -8,7 +8,6 @@ from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import plain_domain
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -21,7 +20,7 @@ from onnxjson.patterns.expression import (
     Text,
     ValuePattern,
 )
-from onnxjson.patterns.literals import Literals
+from onnxjson.patterns.literals import Literals, Value
 
 _LONGEST: Final = 6
 """Elements of the longest constant that is written out."""

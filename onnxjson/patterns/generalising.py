@@ -8,7 +8,6 @@ from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.cutting import Cut, free_name
 from onnxjson.patterns.expression import (
     Anything,
@@ -24,7 +23,7 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.literals import TOLERANCE, Literals
+from onnxjson.patterns.literals import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
 from onnxjson.patterns.selector_terms import spelled
 

@@ -214,7 +214,9 @@ class _Parser(Scanner):
         if self.passes("*"):
             return Operator("*")
         if self.token.kind not in ("word", "text") or self.token.text == "_":
-            self.fail("an operator, $name, ?name, _, a number or a list")
+            lost = self.token.text in (",", ")") and self.text[: self.token.start].rstrip()[-1:] in ("(", ",")
+            hint = "in a shell, single quotes keep $names" if lost else ""
+            self.fail("an operator, $name, ?name, _, a number or a list", hint=hint)
         domain, mark, name = self._string().rpartition("::")
         return Operator(name, "" if not mark or domain == "ai.onnx" else domain)
 

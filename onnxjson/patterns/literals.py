@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from onnxjson.model.constants import Constant, find_constant
 from onnxjson.model.display import visible
@@ -10,12 +10,11 @@ from onnxjson.model.document import Attribute
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import DecodeError
-from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import is_external, raw_bytes, to_numpy
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import Anything, AttributeValue, Call, Elements, Number, Text
 
 TOLERANCE: Final = 1e-3
@@ -28,6 +27,13 @@ _CODES: Final = {DATA_TYPES[name]: code for name, code in (("float32", "f"), ("i
 
 _ELEMENTS: Final = 4096
 """Elements of the largest constant whose elements are compared."""
+
+
+class Value(NamedTuple):
+    """A value of a model: its name, and the graph that defines it (None for an undefined name)."""
+
+    scope: Scope | None
+    name: str
 
 
 class Literals:

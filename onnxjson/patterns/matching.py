@@ -35,7 +35,7 @@ from onnxjson.patterns.branches import (
     with_goals,
     with_inputs,
 )
-from onnxjson.patterns.conditions import Conditions, Value
+from onnxjson.patterns.conditions import Conditions
 from onnxjson.patterns.direct_matching import DirectMatcher
 from onnxjson.patterns.expression import (
     Anything,
@@ -50,7 +50,7 @@ from onnxjson.patterns.expression import (
     final_call,
     parts,
 )
-from onnxjson.patterns.literals import TOLERANCE
+from onnxjson.patterns.literals import TOLERANCE, Value
 from onnxjson.patterns.nodes import Nodes, is_calling, new_value, positions_calling
 
 _PERMUTED: Final = 5
@@ -72,7 +72,7 @@ class Matcher:
         """Args: see `onnxjson.patterns.searching.find`; `selected` returns the nodes of a selector."""
         self.pattern = pattern
         self._nodes = Nodes(model, index, tolerance)
-        self._conditions = Conditions(index, selected, self._nodes.literals.constant)
+        self._conditions = Conditions(index, selected, self._nodes.literals)
         self._literals = self._nodes.literals
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)

@@ -8,9 +8,8 @@ from onnxjson.model.document import Attribute, Function, Model, Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import attribute_defaults, plain_domain, table_signature
-from onnxjson.patterns.conditions import Value
 from onnxjson.patterns.expression import AttributeValue, Bound, Operator
-from onnxjson.patterns.literals import Literals
+from onnxjson.patterns.literals import Literals, Value
 
 Bindings: TypeAlias = dict[str, Value | Attribute]
 

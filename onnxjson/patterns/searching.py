@@ -15,7 +15,7 @@ from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.literals import TOLERANCE
 from onnxjson.patterns.matching import Matcher
-from onnxjson.patterns.selectors import nodes_of
+from onnxjson.patterns.selectors import select_nodes
 
 _SLACK: Final = (1, 2, 4)
 """Requirements that a miss may miss: fewer are tried first."""
@@ -141,5 +141,5 @@ def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:
 def _matcher(model: Model, index: Index, pattern: Pattern | str, tolerance: float) -> Matcher:
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
     return Matcher(
-        model, index, parsed, tolerance=tolerance, selected=lambda selector: nodes_of(model, index, selector)
+        model, index, parsed, tolerance=tolerance, selected=lambda selector: select_nodes(model, index, selector)
     )

@@ -33,7 +33,7 @@ from onnxjson.patterns.grammar import parse as parse_pattern
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
 from onnxjson.patterns.tensor_refs import TensorRef, kind_of, tensor_at, value_refs
-from onnxjson.patterns.wording import unknown_names
+from onnxjson.patterns.wording import mistakes
 
 _SHOWN: Final = 5
 """Matches that an error lists."""
@@ -62,18 +62,6 @@ def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False
     if one and len(found) > 1:
         raise _too_many(parsed, "node", [_node_text(ref) for ref in found])
     return tuple(found)
-
-
-def nodes_of(model: Model, index: Index, selector: str) -> Sequence[NodeRef]:
-    """Return the nodes that a selector finds, perhaps none.
-
-    Raises:
-        SelectorError, LimitError: see `select_nodes`.
-    """
-    try:
-        return select_nodes(model, index, selector)
-    except NoMatchError:
-        return ()
 
 
 def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
@@ -210,7 +198,7 @@ class _Search:
 
     def _matching(self, pattern: str) -> Sequence[NodeRef]:
         model, index = self._index.model, self._index
-        matcher = Matcher(model, index, parse_pattern(pattern), selected=lambda text: nodes_of(model, index, text))
+        matcher = Matcher(model, index, parse_pattern(pattern), selected=lambda text: select_nodes(model, index, text))
         return self._in_scopes([match.root for match in matches(matcher, overlapping=True)])
 
     def _having_attribute(self, term: terms.Term) -> list[NodeRef]:
@@ -295,8 +283,8 @@ class _Search:
             texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
         if term.key == "match":
-            mistakes = unknown_names(parse_pattern(term.value.text), self._index.operator_counts())
-            return next(mistakes, "`onnxjson find --why` shows what nearly matches")
+            found = mistakes(parse_pattern(term.value.text), self._index.operator_counts())
+            return next(found, "`onnxjson find --why` shows what nearly matches")
         texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:
             return "the model does not state the types that its nodes produce (value_info)"

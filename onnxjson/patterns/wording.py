@@ -1,13 +1,13 @@
 """Descriptions of how a place in a model differs from a pattern; every text of the model is made visible."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.display import counted, suggest, visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.messages import value_of
-from onnxjson.model.operators import operator_name, operator_table
-from onnxjson.patterns.expression import AttributeValue, Bound, Call, Path, Pattern, Text, ValuePattern
+from onnxjson.model.operators import OperatorRow, operator_name, operator_table
+from onnxjson.patterns.expression import Anything, AttributeValue, Bound, Call, Path, Pattern, Text, ValuePattern
 from onnxjson.patterns.name_patterns import has_wildcards
 from onnxjson.patterns.selector_terms import attribute_text, parse
 
@@ -99,10 +99,10 @@ def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: At
     return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"
 
 
-def unknown_names(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) -> Iterator[str]:
-    """Yield sentences on operators and attributes that neither ONNX has, nor models with nodes of operators `used`.
+def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) -> Iterator[str]:
+    """Yield sentences on what no node can match: names and numbers that neither ONNX has nor the operators `used`.
 
-    Unless it is a rule, also on operators of ONNX that these models have of another domain.
+    Unless it is a rule, also on operators of ONNX that the models with the operators `used` have of another domain.
     """
     table = operator_table()
     known = {operator_name(domain, name) for domain, names in table.operators.items() for name in names} | {*used}
@@ -116,12 +116,16 @@ def unknown_names(pattern: Pattern, used: Collection[str], *, is_rule: bool = Fa
             if other in used or (other and each.domain in table.operators and name not in known):
                 yield f'the operator is called "{visible(other)}", not "{visible(name)}"'
             elif each.domain in table.operators and name not in known:
-                yield _unknown(f'operator is called "{visible(name)}"', suggest(name, known))
+                hint = suggest(name, known) or f"write ${name} for any value" * (name.islower() and name.isidentifier())
+                yield _unknown(f'operator is called "{visible(name)}"', hint)
             elif name not in known and not any(one.startswith(f"{each.domain}::") for one in used):
                 yield from [_unknown(f'node calls "{visible(name)}"', hint) for hint in [suggest(name, used)] if hint]
-        rows = [table.rows(each.domain, each.name) for each in call.operators]
-        attributes = {name for versions in rows for row in versions for name in row.attributes}
-        for name, _ in call.attributes if all(rows) else ():
+        versions = [table.rows(each.domain, each.name) for each in call.operators]
+        rows = [row for each in versions for row in each] if all(versions) else []
+        attributes = {name for row in rows for name in row.attributes}
+        if rows:
+            yield from _counts(call, rows)
+        for name, _ in call.attributes if rows else ():
             if name not in attributes:
                 yield _unknown(f'{operators(call)} has attribute "{visible(name)}"', suggest(name, attributes))
     for condition in pattern.conditions:
@@ -129,6 +133,21 @@ def unknown_names(pattern: Pattern, used: Collection[str], *, is_rule: bool = Fa
             for _, value, *_ in [term for term in parse(condition.wanted.value).terms or () if term.key == "op"]:
                 if value.text not in plain and (value.quoted or not has_wildcards(value.text)):
                     yield _unknown(f'operator is called "{visible(value.text)}"', suggest(value.text, plain))
+
+
+def _counts(call: Call, rows: Sequence[OperatorRow]) -> Iterator[str]:
+    """Yield sentences on numbers of inputs and outputs that no version of an operator has."""
+    fewest, greatest, _, outputs = zip(*[row.counts for row in rows], strict=True)
+    least, most = min(fewest), max(greatest)
+    given = max([place for place, each in enumerate(call.inputs or (), 1) if not isinstance(each, Anything)], default=0)
+    if call.inputs is not None and len(call.inputs) < least and not call.is_open:
+        shell = "" if call.inputs else "; in a shell, single quotes keep $names"
+        there = f"{operators(call)} has at least {counted(least, 'input')}, the pattern has {len(call.inputs)}"
+        yield f'{there}; "..." matches further ones{shell}'
+    elif given > most:
+        yield f"{operators(call)} has at most {counted(most, 'input')}, the pattern has {given}"
+    if call.output >= max(outputs):
+        yield f"{operators(call)} has no output {call.output}; the first one is 0"
 
 
 def _unknown(what: str, hint: str) -> str:

@@ -113,6 +113,12 @@ def names(model: Model, pattern: str, *, overlapping: bool = False) -> list[list
         ("Relu($x) where $x != op:MatMul", []),
         ("Softmax<axis=$n>($x) where $n < 0", [["s"], ["inner"]]),
         ("Add($a, $b) where $a != $b", [["a"]]),
+        ("Div($x, ?k) where $k = 1.41421", [["d"]]),
+        ("Div($x, ?k) where $k != 1.41421", []),
+        ("Div($x, ?k) where $k > 1.4", [["d"]]),
+        ("Div($x, ?k) where $k > 100", []),
+        ("Div($x, _) where $x < 100", []),
+        ("Concat(?a, $b, ...) where $a > 1", []),
     ],
 )  # fmt: skip
 def test_pattern_finds(model: Model, pattern: str, found: list[list[str]]) -> None:
@@ -158,6 +164,7 @@ def test_matches_that_share_nodes_are_listed_once_or_all() -> None:
         ("Relu($x) where rank($y) = 1", "1:21", "a name of the pattern ($x)"),
         ("Relu($x) when", "1:10", '"where"'),
         ("A -> ...{3,1} -> B", "1:12", "at least 3"),
+        ("Softmax(MatMul(, Transpose($k)))", "1:16", "in a shell, single quotes keep $names"),
         ("Concat(..., $x)", "1:11", '")" after "..."'),
         ("Relu($x) where dtype($x) < float16", "1:26", "= or !="),
         ("Relu($x) where dtype($x) = floatish", "1:28", 'did you mean "float'),
@@ -252,6 +259,9 @@ def test_text_of_any_pattern_parses_into_it() -> None:
         ("Erf(Div($x, _)) where users($x) = 1", 'users of "x" is'),
         ("Concat(Split($x), Split($x).1)", 'output 1 of Split "cut" is used, the pattern needs output 0'),
         ("Concat($a)", 'Concat "cat" has 2 inputs, the pattern mentions only 1'),
+        ("Erf(Div($x, ?k)) where $k < 1", '"root" is 1.414214, the pattern needs $k < 1'),
+        ("Erf(Div($x, $k)) where $x > 1", '"x" is not a constant, the pattern needs $x > 1'),
+        ("Relu($x) where $x = mmm", '"mm" does not fit mmm: nothing is called "mmm"; did you mean "mm"?'),
         ("MatMul -> ...{2,3} -> Softmax", '"y" is not computed from MatMul over 2 to 3 nodes'),
     ],
 )
@@ -305,12 +315,22 @@ def test_command(tmp_path: Path, model: Model) -> None:
         ("Gelu($x)", 'the operator is called "com.microsoft::Gelu", not "Gelu"'),
         ("com.microsft::Gellu($x)", 'no node calls "com.microsft::Gellu"; did you mean "com.microsoft::Gelu"?'),
         ("Conv<groups=1>", 'no Conv has attribute "groups"; did you mean "group"?'),
+        (
+            "Softmax()",
+            'Softmax has at least 1 input, the pattern has 0; "..." matches further ones; in a shell, single',
+        ),
+        ("MatMul -> Add(?b)", 'Add has at least 2 inputs, the pattern has 1; "..." matches further ones'),
+        ("Softmax($x, $y)", "Softmax has at most 1 input, the pattern has 2"),
+        ("Softmax($x).1", "Softmax has no output 1; the first one is 0"),
+        ("MatMul(x, ?w)", 'no operator is called "x"; write $x for any value'),
+        ("Clip($x, _)", ""),
+        ("Concat($a, $b, $c)", ""),
         ("(Softmax|Gelu|com.microsoft::Gelu)($x) where $x = op:Rel*", ""),
         ("com.microsoft::FastGelu<anything=1>($x)", ""),
         ("*<groups=1>($x) where $x = op:Gelu and $x = op:Conv", ""),
     ],
 )
-def test_names_that_nothing_has_are_told(tmp_path: Path, model: Model, pattern: str, warning: str) -> None:
+def test_parts_that_nothing_matches_are_told(tmp_path: Path, model: Model, pattern: str, warning: str) -> None:
     path = tmp_path / "m.onnx"
     onnxjson.save(model, path)
     found = run("find", path, pattern, "--count")
