@@ -73,15 +73,15 @@ class _Run:
     open: dict[str, Type] = field(default_factory=dict)
     """Values of which nothing is known; the types that the model states for them may be wrong."""
     complaints: dict[str, str] = field(default_factory=dict)
-    names: Collection[str] = ()
     alike: set[int] = field(default_factory=set)
     sized: dict[Type, Type] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.nodes, self.producers = self.main.graph.node, self.main.producers
         self.names = self.cleared.get(self.main.address, ())
 
     def result(self) -> InferredPart:
-        nodes, waiting, size = self.main.graph.node, list[int](), _FIRST_NODES
+        nodes, waiting, size = self.nodes, list[int](), _FIRST_NODES
         for position in sorted(self.positions):
             kind = self._kind(position)
             types = None if kind is None else self.whole.alike.get(kind)
@@ -104,7 +104,7 @@ class _Run:
         self.types.update(found.types.get(self.main.address, {}))
         self.complaints.update(found.complaints)
         for position in positions:
-            names = self.main.graph.node[position].output
+            names = self.nodes[position].output
             types = [self.types[name] for name in names if name in self.types]
             if len(types) < len(names):
                 self.open.update({name: Type() for name in names if name not in self.types})
@@ -115,9 +115,9 @@ class _Run:
 
     def _kind(self, position: int) -> _Kind | None:
         """Return what a node has in common with those that are like it; None if that is not known (yet)."""
-        node, producers = self.main.graph.node[position], self.main.producers
+        node = self.nodes[position]
         for name in node.output:
-            if name not in self.names or producers[name][0] != position:
+            if name not in self.names or self.producers[name][0] != position:
                 return None
         inputs: list[object] = []
         for name in node.input:
@@ -127,7 +127,8 @@ class _Run:
             if known is None:
                 return None
             inputs.append(known)
-        return (node.op_type, node.domain, node.overload, id(node.attribute), len(node.output), *inputs)
+        is_sized = self.sizes is not None  # types in attributes have dimensions, too
+        return (is_sized, node.op_type, node.domain, node.overload, id(node.attribute), len(node.output), *inputs)
 
     def _given(self, name: str, node: Node) -> object:
         """Return the type or content of an input that none of the nodes produces; None if it is not enough."""
