@@ -109,17 +109,13 @@ class Part:
         self._index = index
         self._scope: Scope = index.main
         self._known = known
-        self._positions: set[int] = set()
+        self._positions = set(positions)
+        # The producers of values that their inference needs belong to the part, too.
         self._given: dict[str, Type] = {}
         self._constants: dict[str, None] = {}
-        self._add(positions)
-
-    def _add(self, positions: Iterable[int]) -> None:
-        """Add nodes, and the producers of values that their inference needs."""
         scope, nodes = self._scope, self._scope.graph.node
         producers, inputs = scope.producers, scope.inputs
         inside = self._positions
-        inside.update(positions)
         pending = list(inside)
         while pending:
             for name in consumed_names(nodes[pending.pop()]):

@@ -73,10 +73,8 @@ class Defects:
         self.disputed: dict[str, tuple[Scope, str]] = {}
         self.cycles: list[tuple[Scope, list[int]]] = []
         for scope in index.scopes:
-            here = scope.defined_names
-            missing = [
-                name for name in scope.consumers if name not in here and index.defining_scope(scope, name) is None
-            ]
+            others = [name for name in scope.consumers if name not in scope.producers]
+            missing = [name for name in others if index.defining_scope(scope, name) is None]
             defects = (
                 (self.undefined, missing),
                 (self.duplicates, _duplicates(scope)),
