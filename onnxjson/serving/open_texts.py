@@ -19,7 +19,6 @@ from lsprotocol import types
 
 from onnxjson.codecs.reading.tree import Key
 from onnxjson.model.errors import Finding, WorkerError
-from onnxjson.model.index import NodeRef
 from onnxjson.running.checking import UNFINISHED
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
@@ -77,17 +76,11 @@ class TypedText(EditedText):
 
     def same_name(self, named: Named) -> list[Named]:
         """The places that did not change."""
-        moved = self._change.new_end - self._change.old_end
-        found = self._read.same_name(named)
-        return [
-            each if each.end <= self._change.start else each._replace(start=each.start + moved, end=each.end + moved)
-            for each in found
-            if each.end <= self._change.start or each.start >= self._change.old_end
-        ]
-
-    def node_at(self, path: Sequence[Key]) -> NodeRef | None:
-        """The node that was there."""
-        return self._read.node_at(path)
+        change, found = self._change, self._read.same_name(named)
+        moved = change.new_end - change.old_end
+        before = [each for each in found if each.end <= change.start]
+        after = [each for each in found if each.start >= change.old_end]
+        return [*before, *[each._replace(start=each.start + moved, end=each.end + moved) for each in after]]
 
 
 @dataclass
