@@ -346,7 +346,10 @@ def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | Non
 
 def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path], object] | None) -> None:
     if sha256_of(temporary) != sha256:
-        raise errors.FileError(f"{name} was not saved: the disk returned other bytes than were written; check the disk")
+        what = (
+            "the disk returned other bytes than were to be written; check the disk, or save again if a source changed"
+        )
+        raise errors.FileError(f"{name} was not saved: {what}")
     if verify is None:
         return
     try:
