@@ -15,6 +15,7 @@ from itertools import chain, groupby, permutations, starmap
 from operator import itemgetter
 from typing import Final
 
+from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -52,6 +53,7 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.literals import TOLERANCE, Value
 from onnxjson.patterns.nodes import Nodes, is_calling, new_value, positions_calling
+from onnxjson.patterns.wording import called, operators
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -195,7 +197,7 @@ class Matcher:
         names = user.node.input
         name = names[slot] if slot < len(names) else ""
         if not name:
-            return miss(state, partial(wording.absent_input, user.node, slot, want), user)
+            return miss(state, lambda: f"{called(user)} has no input {slot}, the pattern needs {want}", user)
         if isinstance(want, Call | Path):
             return self._produced(want, name, user, slot, state)
         value = new_value((Index.defining_scope(user.scope, name), name))
@@ -210,14 +212,20 @@ class Matcher:
 
     def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
         if want.is_constant and self._nodes.literals.constant(value) is None:
-            return miss(state, partial(wording.not_constant, want, value.name), user)
+            return miss(
+                state, lambda: f'"{visible(value.name)}" is not a constant, the pattern needs one ({want})', user
+            )
         before = state.bindings.get(want.name)
         if before is None:
             goals, bindings, *others = state
             return new_state((goals, {**bindings, want.name: value}, *others))
         if before == value:
             return state
-        return miss(state, partial(wording.other_value, want, before.name or "", value.name), user)
+        return miss(
+            state,
+            lambda: f'{want} is "{visible(before.name or "")}" in one place and "{visible(value.name)}" in another',
+            user,
+        )
 
     def _produced(
         self, want: Call | Path, name: str, user: NodeRef, slot: int, state: State
@@ -257,9 +265,11 @@ class Matcher:
         after: State | None = new_state((goals, bindings, (*nodes, ref), *others))
         assert after is not None
         if kind == NODE and not is_calling(ref.node, call.operators):
-            after = miss(after, partial(wording.other_operator, ref, call), ref, other=ref)
+            after = miss(after, lambda: f"{called(ref)}: the pattern needs {operators(call)} here", ref, other=ref)
         elif kind == NODE and output != call.output:
-            after = miss(after, partial(wording.other_output, ref, output, call), ref)
+            after = miss(
+                after, lambda: f"output {output} of {called(ref)} is used, the pattern needs output {call.output}", ref
+            )
         if after is not None and call.name and kind == NODE:
             value = Value(ref.scope, ref.node.output[output])
             after = self._bound(Bound(call.name), value, ref, after)
@@ -363,6 +373,6 @@ class Matcher:
             name = ref.node.output[call.output] if call.output < len(ref.node.output) else ""
             if name and is_calling(ref.node, call.operators) and Value(ref.scope, name) not in taken:
                 yield with_goals(state, ((NODE, want, ref, call.output), state.goals))
-        missed = miss(state, partial(wording.no_other, call), first)
+        missed = miss(state, lambda: f"no other node fits {call}", first)
         if missed is not None:
             yield missed

@@ -7,7 +7,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.model.operators import OperatorRow, operator_name, operator_table
-from onnxjson.patterns.expression import Anything, AttributeValue, Bound, Call, Path, Pattern, Text, ValuePattern
+from onnxjson.patterns.expression import Anything, AttributeValue, Call, Path, Pattern, Text, ValuePattern
 from onnxjson.patterns.name_patterns import has_wildcards
 from onnxjson.patterns.selector_terms import attribute_text, parse
 
@@ -27,16 +27,6 @@ def operators(want: Call) -> str:
     return " or ".join(map(str, want.operators))
 
 
-def other_operator(ref: NodeRef, want: Call) -> str:
-    """The node calls another operator."""
-    return f"{called(ref)}: the pattern needs {operators(want)} here"
-
-
-def other_output(ref: NodeRef, output: int, want: Call) -> str:
-    """Another output of the right node is used."""
-    return f"output {output} of {called(ref)} is used, the pattern needs output {want.output}"
-
-
 def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | None) -> str:
     """The producer of a value is another node, or none."""
     if producer is not None:
@@ -48,31 +38,16 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
     return f'"{visible(name)}" {source}, the pattern needs {operators(want)}'
 
 
-def absent_input(node: Node, slot: int, want: ValuePattern) -> str:
-    """An input is omitted."""
-    return f"{_node(node)} has no input {slot}, the pattern needs {want}"
-
-
 def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
     return f'{called(ref)} has {there} inputs, the pattern mentions {mentioned} ("..." matches further ones)'
 
 
-def not_constant(want: Bound, name: str) -> str:
-    """A value is computed, or an input."""
-    return f'"{visible(name)}" is not a constant, the pattern needs one ({want})'
-
-
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
     """An input is not a constant, or has other elements."""
     what = f'"{visible(name)}"' if found is None else found
     return f"input {slot} of {_node(node)} is {what}, the pattern needs {want}"
-
-
-def other_value(want: Bound, first: str, second: str) -> str:
-    """One name would have two values."""
-    return f'{want} is "{visible(first)}" in one place and "{visible(second)}" in another'
 
 
 def no_path(want: Path, name: str) -> str:
@@ -83,11 +58,6 @@ def no_path(want: Path, name: str) -> str:
         else f"over {want.least} to {'any number of' if want.most is None else want.most} nodes"
     )
     return f'"{visible(name)}" is not computed from {want.start} {length}'
-
-
-def no_other(want: Call) -> str:
-    """No other node produces a value of the pattern."""
-    return f"no other node fits {want}"
 
 
 def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: AttributeValue) -> str:
