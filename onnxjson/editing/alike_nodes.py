@@ -139,7 +139,7 @@ class _Run:
                 return None
             if node.op_type in _BY_TYPES and not plain_domain(node.domain):
                 return (tensor.data_type, tensor.dims)
-            return replace(tensor, name=None) if is_small(tensor) else id(tensor)
+            return replace(tensor, name=None) if is_small(tensor) else id(found.held)
         stated = self.known[name] if name in self.known else main.types.get(name)
         if stated is None or (producer is not None and producer[0] in self.positions) or not is_enough(stated):
             return None

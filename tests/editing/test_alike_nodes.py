@@ -85,3 +85,19 @@ def test_constants_that_decide_shapes_make_nodes_different(asked: list[int]) -> 
     for place, shape in enumerate(shapes):
         assert found.types["/graph"][f"z{place}"].shape == shape
     assert sum(asked) < len(shapes) * 2
+
+
+def test_long_lists_of_constant_nodes_make_nodes_different(asked: list[int]) -> None:
+    sizes = [600, 700] * 8
+    nodes = " ".join(
+        [
+            f"c{place} = Constant <value_ints = {[place] * size}> () z{place} = Neg(c{place})"
+            for place, size in enumerate(sizes)
+        ]
+    )
+    outputs = ", ".join([f"int64[a{place}] z{place}" for place in range(len(sizes))])
+    index = Index(model_of(f"g () => ({outputs}) {{{nodes}}}"))
+    assert index.main is not None
+    found = Inference(index, None).infer(range(len(sizes) * 2), {}, {"/graph": index.main.producers})
+    assert len(asked) > 1
+    assert [found.types["/graph"][f"z{place}"].shape for place in range(len(sizes))] == [(size,) for size in sizes]
