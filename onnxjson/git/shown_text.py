@@ -119,7 +119,8 @@ class _ShownText(TextWriter):
         """See `ShortForms.attributes`; here long values, such as the trees of a forest, have their SHA-256."""
         start = len(self.out)
         super().attributes(attributes, table, indent)
-        for place in range(start, len(self.out)):
+        has_graphs = any([each.g is not None or each.graphs for each in attributes])  # whose own attributes are short
+        for place in range(start, start if has_graphs else len(self.out)):
             piece = self.out[place]
             if isinstance(piece, bytes) and len(piece) > _LONGEST_LINE:
                 self.out[place] = _shortened(piece)

@@ -78,6 +78,20 @@ def test_a_long_attribute_has_its_beginning_and_a_digest(weighty: Path) -> None:
     assert lines[0][1] == lines[1][1]
 
 
+def test_nodes_in_a_subgraph_are_shown_whole(weighty: Path) -> None:
+    model = files.load(weighty).model
+    assert model.graph is not None
+    names = tuple([f"value{place}" for place in range(400)])
+    trees = document.Attribute(name="trees", ints=tuple(range(5000)), type=7)
+    join = document.Node(op_type="Concat", name="join", input=names, output=("joined",), attribute=(trees,))
+    body = document.Attribute(name="body", g=document.Graph(name="b", node=(join,)), type=5)
+    node = msgspec.structs.replace(model.graph.node[0], op_type="Loop", attribute=(body,))
+    files.save(msgspec.structs.replace(model, graph=msgspec.structs.replace(model.graph, node=(node,))), weighty)
+    shown = converted(weighty)
+    assert ", ".join(f'"{name}"' for name in names) in shown
+    assert ", 4999" not in shown
+
+
 def test_every_change_changes_a_line(weighty: Path, tmp_path: Path) -> None:
     files.save(files.load(weighty).model, tmp_path / "w.onnx.json")
     whole = (tmp_path / "w.onnx.json").read_bytes()
