@@ -139,11 +139,8 @@ class Classification:
         if one.attribute == other.attribute:
             return self._constants()
         old, new = [{each.name or "": each for each in node.attribute} for node in (one, other)]
-        details = [
-            Detail(f"attribute {name}", *attribute_texts(old.get(name), new.get(name)))
-            for name in dict.fromkeys((*old, *new))
-            if old.get(name) != new.get(name)
-        ]
+        texts = {name: attribute_texts(old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))}
+        details = [Detail(f"attribute {name}", *each) for name, each in texts.items() if each[0] != each[1]]
         return details + self._constants()
 
     def _functions(self, both: str) -> tuple[Kind, str, list[Detail]] | None:

@@ -1,6 +1,7 @@
 """Events of small models with known changes; the table of kinds."""
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.diffing.events import KIND_PROPERTIES, KINDS
 from onnxjson.model.document import Model
@@ -259,6 +260,18 @@ def test_of_a_long_attribute_only_the_first_difference_is_reported() -> None:
             "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differ",
         )
     ]
+
+
+def test_an_attribute_of_another_operator_with_the_same_value_is_no_detail() -> None:
+    before, after = (model(f"g (float[N] x) => (float[N] y) {{ y = {call}(x) }}", domains=', "d": 1')
+                     for call in ("d.One <k = 1, a = 2>", "d.Other <k = 1, a = 3>"))  # fmt: skip
+    assert after.graph is not None
+    (node,) = after.graph.node
+    described = tuple([replace(each, doc_string="kept") for each in node.attribute])
+    graph = replace(after.graph, node=(replace(node, attribute=described),))
+    found = explained(before, replace(after, graph=graph))
+    assert said(found)[0][:2] == ("replaced", "d::One -> d::Other")
+    assert details(found) == [("attribute a", "2", "3")]
 
 
 def test_an_attribute_that_became_an_input_is_one_change() -> None:
