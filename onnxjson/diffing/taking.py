@@ -130,7 +130,7 @@ class Taking:
             index = Index(self.model if fields is None else apply_fields(self.model, fields))
             missing = {*_missing(index)} - undefined
             if missing:
-                more = {place for scope, name in missing for place in self._needed(index, scope, name)} - wanted
+                more = {place for scope, name in missing for place in self._needed(scope, name)} - wanted
                 names = [f'"{visible(name)}"' for _, name in sorted(missing)]
                 problem = f"{listed(names, _SHOWN, ', ')} would not be defined"
             else:
@@ -158,7 +158,7 @@ class Taking:
                 for name in scope.producers.keys() & set(node.output):
                     yield from self.elements[0].get(f"{graph}/node/{scope.producers[name][0]}", ())
 
-    def _needed(self, index: Index, address: str, name: str) -> Iterator[Place]:
+    def _needed(self, address: str, name: str) -> Iterator[Place]:
         """Yield the changes that define a value, or that let its consumers use another one."""
         mine, theirs = self.elements
         for scope in self._other.scopes:

@@ -318,9 +318,8 @@ def _pieces(
 ) -> Pieces:
     if model.training_info:
         raise EditError("training_info belongs to the whole model; remove it first")
-    group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     wanted = [name for name in main.output_names if name]
-    groups = _with_outputs(main, groups, group_of, wanted)
+    groups = _with_outputs(main, groups, wanted)
     group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     everywhere = set().union(*[_needed(main, group, constant) for group in groups])
     whole = [
@@ -354,9 +353,7 @@ def _pieces(
     return Pieces(tuple(pieces), tuple(main.inputs), tuple(wanted), tuple(notes))
 
 
-def _with_outputs(
-    main: Scope, groups: list[list[int]], group_of: dict[str, int], wanted: Collection[str]
-) -> list[list[int]]:
+def _with_outputs(main: Scope, groups: list[list[int]], wanted: Collection[str]) -> list[list[int]]:
     """Merge groups without outputs that are used later into their neighbours."""
     merged: list[list[int]] = []
     used_after: list[set[str]] = [set() for _ in groups]

@@ -139,7 +139,7 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     try:
         after = shown.read(worker().convert_version(shown.data, version))
     except WorkerError as error:
-        missing = _without_adapter(model, index, nodes, version, folder, str(error))
+        missing = _without_adapter(model, nodes, version, folder, str(error))
         if missing:
             raise EditError(
                 f"operators without an adapter to version {version}: {_operators(missing)}; "
@@ -192,7 +192,7 @@ def _without_old(node: Node, old: int | None, new: int) -> Node:
 
 
 def _without_adapter(
-    model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None, first: str
+    model: Model, nodes: Sequence[NodeRef], version: int, folder: Path | None, first: str
 ) -> list[NodeRef]:
     """Return all nodes that the converter cannot convert, found by trying each kind of node alone."""
     match = _NO_ADAPTER.search(first)

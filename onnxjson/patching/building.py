@@ -101,7 +101,7 @@ class Builder:
             if plan is None or not plan.is_list:
                 message = f"{name} is not a list of records"
                 raise self._refuse(place, "list", "bad-change", message, 'use the operation "set" for a field')
-            members = self._members(owner, name, plan, place)
+            members = self._members(owner, name, plan)
             if members.sequence is not None:
                 raise self._refuse(
                     place, "list", "bad-change", "another operation already sets the sequence of this list"
@@ -152,7 +152,7 @@ class Builder:
                 message = f"{segment} is a value, so an address cannot go below it"
                 raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
             if plan.is_list:
-                members = self._members(owner, segment, plan, place)
+                members = self._members(owner, segment, plan)
                 continue
             below = owner.changes.get(segment)
             if below is None:
@@ -163,7 +163,7 @@ class Builder:
         message = "this is the address of a member of a list" if segments else "this is the address of the whole model"
         raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
 
-    def _members(self, owner: _DraftFields, name: str, plan: c.FieldPlan, place: Place) -> _DraftMembers:
+    def _members(self, owner: _DraftFields, name: str, plan: c.FieldPlan) -> _DraftMembers:
         found = owner.changes.get(name)
         if found is None:
             found = owner.changes[name] = _DraftMembers(plan)

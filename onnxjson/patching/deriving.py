@@ -64,7 +64,7 @@ def _list_difference(
     names: list[str] | None = None
     if plan.is_named:
         names = attribute_segments(base)
-        origins = _origins_by_name(base, target, names)
+        origins = _origins_by_name(base, target)
     elif given is not None:
         origins = _origins_by_pairs(given, len(base), len(target), address)
     else:
@@ -102,7 +102,7 @@ def _origins_by_pairs(given: Listing[tuple[int, int]], base: int, target: int, a
     return origins
 
 
-def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...], names: list[str]) -> list[int]:
+def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...]) -> list[int]:
     """Return the origins of the attributes of a node: if the number of attributes of one name differs, none stays."""
     old = _by_key(zip(range(len(base)), base, strict=True), _name)
     new = _by_key(zip(range(len(target)), target, strict=True), _name)

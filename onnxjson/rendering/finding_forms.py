@@ -18,8 +18,6 @@ FORMS: Final = ("sarif", "github", "gitlab", "junit")
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 
-_PAGE: Final = "docs/gate.md"
-
 
 def findings_text(found: Sequence[Finding], form: str, files: Sequence[str] = ()) -> Iterator[str]:
     """Yield the text of findings in a form of `FORMS`; `files` are all that were checked."""

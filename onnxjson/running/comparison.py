@@ -105,7 +105,7 @@ def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance |
         shapes = f"shape {list(base.shape)} against {list(target.shape)}"
         return Comparison(elements=count, unequal=max(count, 1), outside=max(count, 1), problem=shapes)
     if base.dtype == object or target.dtype == object:
-        return _exact(base, target, numpy.asarray(base != target, bool))
+        return _exact(base, numpy.asarray(base != target, bool))
     if tolerance is None:
         tolerance = tolerance_of((base.dtype.name, target.dtype.name))
     if base.dtype.kind in "biu" and target.dtype.kind in "biu":
@@ -115,7 +115,7 @@ def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance |
         return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance)
 
 
-def _exact(base: "NDArray[Any]", target: "NDArray[Any]", differs: "NDArray[Any]") -> Comparison:
+def _exact(base: "NDArray[Any]", differs: "NDArray[Any]") -> Comparison:
     import numpy
 
     unequal = int(differs.sum())

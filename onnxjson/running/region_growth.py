@@ -121,7 +121,7 @@ class Surroundings:
         """Yield paired outputs that are consumed outside: of added nodes, and of the region before."""
         pair, inside, its_inside = region.pair, set(base), set(target)
         for old, new in region.outputs:
-            if self._consumed_outside(pair, old, new, inside, its_inside):
+            if self._consumed_outside(pair, old, new, inside):
                 yield old, new
         for position in base:
             place = pair.target_of[position]
@@ -134,7 +134,7 @@ class Surroundings:
                 if not ours <= inside or not theirs <= its_inside:
                     yield old, new
 
-    def _consumed_outside(self, pair: GraphPair, old: str, new: str, base: set[int], target: set[int]) -> bool:
+    def _consumed_outside(self, pair: GraphPair, old: str, new: str, base: set[int]) -> bool:
         """Whether paired nodes outside, or outputs of the graphs, consume these two values."""
         its = set(self._indices[1].consuming_nodes(pair.target, new))
         for position in self._indices[0].consuming_nodes(pair.base, old):

@@ -293,7 +293,7 @@ class Verifier:
             found = [compared[number, pair] for pair in range(len(pairs)) if (number, pair) in compared]
             if len(found) < len(pairs) and outcome.interrupted:
                 break
-            runs.append(self._verdict(number, trial, found, failed.get(number), outcome))
+            runs.append(self._verdict(trial, found, failed.get(number), outcome))
         engines = {each.side: each.engine for each in outcome.all(Opened)}
         results = [self._output(pair, names, compared) for pair, names in enumerate(pairs)]
         results += [OutputResult(name=name, target_name=None) for name in self.models.interface.missing]
@@ -308,9 +308,7 @@ class Verifier:
             notes.append(f"the base fails on {len(useless)} more sets of values, which do not count")
         return msgspec.structs.replace(result, notes=tuple(notes))
 
-    def _verdict(
-        self, number: int, trial: Trial, found: Sequence[Compared], failed: Failed | None, outcome: Outcome
-    ) -> RunVerdict:
+    def _verdict(self, trial: Trial, found: Sequence[Compared], failed: Failed | None, outcome: Outcome) -> RunVerdict:
         verdict: Verdict = "equal"
         problem = ""
         missing = self.models.interface.missing

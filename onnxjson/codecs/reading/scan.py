@@ -234,7 +234,7 @@ class _Scanner:
         if token.kind == ":":
             if top.state == "colon":
                 top.state = "value"
-            elif not self._ends_before_key(token, top):
+            elif not self._ends_before_key(top):
                 self._structure(token.start, "extra-colon", "a colon is allowed only between a key and its value")
             return
         if top.state == "comma":
@@ -246,7 +246,7 @@ class _Scanner:
         else:
             self._structure(token.start, "extra-comma", "nothing is before this comma", "delete it")
 
-    def _ends_before_key(self, colon: Token, top: _Open) -> bool:
+    def _ends_before_key(self, top: _Open) -> bool:
         """Report a list without its `]`, whose last item is a key of the object around it; False for another colon."""
         if not isinstance(top.value, list) or top.state != "comma" or top.count < 2 or self._stack[-2].bracket != "{":
             return False
