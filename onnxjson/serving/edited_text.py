@@ -239,8 +239,7 @@ class EditedText:
     def node_at(self, path: Sequence[Key]) -> NodeRef | None:
         """The node of the model whose text a path is in."""
         for end in reversed(ends_of_nodes(path)):
-            keys = [_KEYS.get(str(key), key) for key in path[: end - 2] if key != "AttributeProto"]
-            scope = self.index.scope(format_address(keys))
+            scope = self.index.scope(format_address([*_keys_of_address(path[: end - 2])]))
             if scope is not None and int(path[end - 1]) < len(scope.graph.node):
                 return NodeRef(scope, int(path[end - 1]))
         return None
@@ -356,6 +355,16 @@ class EditedText:
     def dimension_names(self) -> list[str]:
         """The names of dimensions in the model."""
         return [] if self.model is None else list(dimension_names(self.model))
+
+
+def _keys_of_address(path: Sequence[Key]) -> Iterator[Key]:
+    """Yield the keys in the address of a graph for those in a text, which has no field for a type that is expected."""
+    for at, key in enumerate(path):
+        if key != "AttributeProto":
+            yield _KEYS.get(str(key), key)
+        is_name = at > 1 and path[at - 1] == "attribute" and isinstance(path[at - 2], int)
+        if is_name and next(iter(path[at + 1 :]), "node") == "node":
+            yield "g"
 
 
 def _typed(index: Index, types: Types) -> Index:

@@ -229,6 +229,26 @@ def test_nodes_of_subgraphs_and_functions_are_formatted_in_a_text_with_errors(tm
             assert formatted(f"{text[: at + 1]} {text[at + 1 :]}", at + 4, at + 5) == text
 
 
+def test_nodes_of_subgraphs_are_found_in_a_text(tmp_path: Path) -> None:
+    def node(name: str, *graphs: Graph) -> Node:
+        pairs = zip(("then_branch", "body"), graphs, strict=False)
+        attributes = [Attribute(name=key, type=5, g=graph) for key, graph in pairs]
+        return Node(op_type="If", name=name, attribute=tuple(attributes))
+
+    deepest = node("c", Graph(node=(node("d"),)), Graph(node=(node("e"),)))
+    inner = Graph(node=(node("a"), node("b", Graph(node=(deepest,)))))
+    both = Attribute(name="both", type=10, graphs=(inner, inner))
+    own = Node(op_type="Own", domain="d", name="f", attribute=(both, Attribute(name="body", type=5, g=inner)))
+    function = Function(name="f", domain="d", node=(node("g", inner),))
+    model = Model(ir_version=8, graph=Graph(node=(node("h", inner, inner), own)), functions=(function,))
+    text = EditedText(onnxjson.dumps(model), tmp_path / "m.onnx.json")
+    names = [each for each in text.names() if each.kind == "node" and each.path[-1] == "name"]
+    found = [text.node_at(each.path) for each in names]
+    assert [ref.node.name if ref else None for ref in found] == [each.name for each in names]
+    assert {ref.address for ref in found if ref} == {ref.address for ref in text.index.nodes()}
+    assert len(names) == 33
+
+
 def test_edits_that_fit_are_actions(tmp_path: Path) -> None:
     async def session(editor: Session) -> None:
         place = editor.place(editor.text.index('"input": ["h"]') + 11)
