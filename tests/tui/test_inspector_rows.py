@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnxjson.model.document import Graph, Model, Node, ValueInfo
+from onnxjson.model.document import Attribute, Graph, Model, Node, ValueInfo
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.types import parse_type
 from onnxjson.rendering.tables import cells, plain
@@ -66,6 +66,18 @@ def test_what_was_saved_is_seen_where_there_is_little_room() -> None:
     found = _lines(31, was)
     assert found[1] == "name /l…tion  (was …norm/other)"
     assert found[2] == "in 0 x  (was before)"
+
+
+@pytest.mark.parametrize("last", [99, 100])
+def test_a_change_far_in_a_long_list_is_seen(last: int) -> None:
+    was, now = [
+        Node(op_type="Trees", output=("y",), attribute=(Attribute(name="ids", type=7, ints=(*range(99), end)),))
+        for end in (99, last)
+    ]
+    index = Index(Model(graph=Graph((now,))))
+    rows = inspected(index.model, index, NodeRef(index.scopes[0], 0), was)
+    shown = [plain(rows.line(number, 900)) for number in range(len(rows))]
+    assert ["(was [0, 1, 2" in each for each in shown if each.startswith("ids")] == [last == 100]
 
 
 def test_an_input_says_first_where_it_comes_from() -> None:
