@@ -107,7 +107,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
 
 
 def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
-    """The options that become a `Request`; some may be `taken` by a command."""
+    """Return the options of a `Request`; a command defines those that are `taken` itself."""
     return options.together(
         options.out(
             "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken

@@ -22,6 +22,7 @@ from onnxjson.fleet.listing import Source, list_models
 from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row, check_form
 from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
+from onnxjson.model.display import counted
 from onnxjson.model.errors import OutputError
 from onnxjson.rendering.exact import as_json
 
@@ -329,7 +330,7 @@ class _Fleet:
                 talked = time.monotonic()
                 output.talk(text)
 
-        with output.working(f"{self.name}: {len(sources):,} models") as update:
+        with output.working(f"{self.name}: {counted(len(sources), 'model')}") as update:
             engine.run(
                 client,
                 sources,

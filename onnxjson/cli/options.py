@@ -295,7 +295,7 @@ tolerance = several(
 
 
 def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Note a limit that is given; the default of an option is for the runs or passes of its command only."""
+    """Record a limit that the user chose; defaults of options apply only to the runs or passes of their command."""
     if value is not None and ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT:
         from onnxjson.running.worker_protocol import ALLOWED
 
@@ -318,7 +318,7 @@ memory = functools.partial(option, "--memory SIZE", callback=_allow)
 
 limits_of_analysis = together(
     max_nodes,
-    timeout("Time limit of each analysis by onnx; default: 30, or 20 of processor time.", expose_value=False),
+    timeout("Time limit of each analysis by onnx; default: 30, with at most 20 of processor time.", expose_value=False),
     memory(
         "Memory limit of each analysis by onnx (address space); at least four times the size of the model. "
         "Default: 2G.",

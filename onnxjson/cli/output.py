@@ -188,7 +188,7 @@ def abandon_stdout() -> None:
 
 
 class _Work:
-    """Work in progress, the bytes moved before it began, the bytes that it will read and write, and what it counts."""
+    """Work in progress: the bytes moved before it began, the bytes that it will read and write, and what it counts."""
 
     def __init__(self, text: str, counted: Callable[[], str], *totals: Callable[[], int] | None) -> None:
         self.text = line(text)
@@ -219,7 +219,7 @@ def working(
 ) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    `reads` and `writes` return the total bytes; `counted` returns what else was done so far, after a comma. Yields a
+    `reads` and `writes` return the total bytes; `counted` returns other progress, with a leading comma. Yields a
     function that replaces the text; any thread may call it. Of nested calls, the innermost text is shown.
     """
     current = _Work(text, counted, reads, writes)

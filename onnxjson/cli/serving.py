@@ -34,7 +34,7 @@ def lsp_command(tcp: int | None) -> None:
         return
     with system_errors(f"port {tcp} cannot be used"), socket.create_server(("127.0.0.1", tcp)) as listening:
         while True:
-            with listening.accept()[0] as client:  # each has a server of its own
+            with listening.accept()[0] as client:  # each client has its own server
                 stream = client.fileno()
                 subprocess.Popen([sys.executable, "-I", "-m", "onnxjson", "lsp"], stdin=stream, stdout=stream)
 

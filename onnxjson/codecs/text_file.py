@@ -24,7 +24,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
 
 _WEIGHTS_APART: Final = (b'{\n"format": "onnxjson/1",\n"weights"', b'{\n"format": "onnxjson/1",\n"blobs"')
-"""The start of a canonical text that has digests or blobs."""
+"""How canonical texts with digests or blobs begin."""
 
 _CONFLICT_MARKER: Final = re.compile(rb"^<{7,} ", re.MULTILINE)
 _MODEL_KEY: Final = re.compile(rb'"(?:graph|ir_?version|opset_?import|onnxjson[^"\s]*)"', re.IGNORECASE)
@@ -102,7 +102,7 @@ def require_readable(source: SourceFile) -> None:
 
 
 def skeleton(source: SourceFile, *, is_written: bool = False) -> bytes:
-    """A text, with short strings in place of its big base64 values; `is_written` is as for `cut_base64`."""
+    """Return a text with short strings instead of its big base64 values; `is_written` is as for `cut_base64`."""
     if source.size < CUT_FROM:
         return source.read_at(0, source.size)
     return cut_base64(source, is_written=is_written)[0]
@@ -156,17 +156,17 @@ class _Cuts(dict[str, Payload]):
     def __init__(self) -> None:
         super().__init__()
         self.used: set[str] = set()
-        """The markers of those that are payloads, not strings that look like one under the same key."""
+        """Markers of values that are payloads; the others are strings that only look like one."""
 
     def get(self, marker: str, default: Any = None) -> Any:
-        """The value of a marker."""
+        """Return the value of a marker, which is then a payload."""
         if marker in self:
             self.used.add(marker)
         return super().get(marker, default)
 
 
 def read_cut(source: SourceFile, parse: Callable[[bytes, Mapping[str, Payload]], T]) -> T:
-    """Parse a text without its big base64 values; if one of them is no payload, parse it as it is."""
+    """Parse a text without its big base64 values; if one of them is not a payload, parse the whole text."""
     if source.size >= CUT_FROM:
         text, cuts = cut_base64(source)
         found = parse(text, cuts)

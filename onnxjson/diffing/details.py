@@ -174,7 +174,7 @@ def attribute_value_text(attribute: Attribute) -> str:
 
 
 def attribute_texts(one: Attribute | None, other: Attribute | None) -> tuple[str | None, str | None]:
-    """Return the values of an attribute in both models, None where it is missing; of long lists, what differs first."""
+    """Return the values of an attribute in both models, None if missing; of long lists, a part that differs."""
     values = [_elements(each) for each in (one, other)]
     start = 0
     if all(values):
@@ -182,11 +182,13 @@ def attribute_texts(one: Attribute | None, other: Attribute | None) -> tuple[str
         start = max(next(different, min(map(len, values))) - 4, 0)
     changed = sum(map(operator.ne, *values)) + abs(len(values[0]) - len(values[1])) if all(values) else 0
     first, second = [_value_from(each, len(own), start) for each, own in zip((one, other), values, strict=True)]
-    return first, f"{second}; {changed:,} differ" if changed and second and max(map(len, values)) > _LONG else second
+    if changed and second and max(map(len, values)) > _LONG:
+        second += f"; {changed:,} {'differs' if changed == 1 else 'differ'}"
+    return first, second
 
 
 def _elements(attribute: Attribute | None) -> Sequence[object]:
-    """Return the members of a list, as something that can be compared; () for other values."""
+    """Return the members of a list, in a form that can be compared; () for other values."""
     if attribute is None:
         return ()
     return attribute.ints or attribute.strings or memoryview(attribute.floats).cast("I")

@@ -1,7 +1,7 @@
-"""Inference of the types of nodes: of nodes that are alike, only the first ones are inferred by onnx.
+"""Infer the types of nodes; of nodes that are alike, onnx infers only the first ones.
 
 Nodes are alike if they have the same operator, attributes and types of inputs, and equal constants where these may
-decide a shape. What the inference may compute with, such as the result of Shape, makes no nodes alike.
+decide a shape. Nodes are never alike if inference may compute with an input, such as the result of Shape.
 """
 
 from collections import ChainMap
@@ -22,7 +22,7 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 
 _FIRST_NODES: Final = 512
-"""Number of nodes that are inferred at once; it doubles."""
+"""Number of nodes that onnx infers first; each further call infers twice as many."""
 
 _BY_TYPES: Final = frozenset({
     "Add", "BatchNormalization", "Conv", "ConvTranspose", "DequantizeLinear", "Div", "GRU", "Gemm",
@@ -41,7 +41,7 @@ class Inference:
         self.index = index
         self.folder = folder
         self.alike: dict[_Kind, list[Type]] = {}
-        """Types of the results of nodes that were inferred."""
+        """Types of the outputs of nodes that were inferred."""
 
     def infer(
         self,
@@ -51,7 +51,7 @@ class Inference:
         opened: Values = MappingProxyType({}),
         sizes: Sizes | None = None,
     ) -> InferredPart:
-        """Infer the types of the results of some nodes; for the arguments and errors see `Part`."""
+        """Infer the types of the outputs of some nodes; for the arguments and errors see `Part`."""
         if self.index.main is None:
             return InferredPart({}, {})
         if len(self.index.scopes) > 1:
@@ -114,7 +114,7 @@ class _Run:
                     whole.alike[kind] = types
 
     def _kind(self, position: int) -> _Kind | None:
-        """Return what a node has in common with those that are like it; None if that is not known (yet)."""
+        """Return what a node has in common with nodes that are like it; None if that is not known (yet)."""
         node = self.nodes[position]
         for name in node.output:
             if name not in self.names or self.producers[name][0] != position:
@@ -131,7 +131,7 @@ class _Run:
         return (is_sized, node.op_type, node.domain, node.overload, id(node.attribute), len(node.output), *inputs)
 
     def _given(self, name: str, node: Node) -> object:
-        """Return the type or content of an input that none of the nodes produces; None if it is not enough."""
+        """Return the type or content of an input that none of the nodes produces; None if that is not sufficient."""
         main, producer = self.main, self.main.producers.get(name)
         if (found := own_constant(main, name)) is not None:
             tensor = found.tensor

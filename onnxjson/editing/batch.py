@@ -135,7 +135,7 @@ def resize(
 
 
 def _state(workspace: Workspace, places: Mapping[str, int], size: int | str) -> tuple[str, ...]:
-    """Set a batch whose size is unknown: nothing contains it, so only types change. Return remarks."""
+    """Set a batch whose size is unknown. No constant contains it, so only types change. Return remarks."""
     ranks = {name: len(dims_of(workspace.main.types[name]) or ()) for name in places}
     axes = {
         name: tuple([(BATCH,) if axis == place else () for axis in range(ranks[name])])

@@ -122,7 +122,7 @@ class Difference:
 
 
 def first_followers(index: Index, pending: Iterable[int], size: int) -> tuple[set[int], list[int]]:
-    """Return the first nodes of the main graph that depend on some nodes, with those, and the nodes that come next."""
+    """Return the first `size` of some nodes of the main graph and their descendants, and the nodes to continue with."""
     main = index.main
     assert main is not None
     heap = sorted(pending)

@@ -12,7 +12,7 @@ from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import Changes, ResultTypes, replace_nodes, with_inputs
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.dataflow import consumed_names, sort_nodes
-from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.display import counted, listed, suggest, visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -205,7 +205,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
         replace_nodes(workspace, changes, name_of(self))
         _put_in_order(workspace, late)
         same = len(refs) - len(rewired)
-        return Outcome(len(refs), (f"{same:,} of {len(refs):,} nodes have it already",) if same else ())
+        return Outcome(len(refs), (f"{same:,} of {counted(len(refs), 'node')} had it already",) if same else ())
 
     def _slots(self, ref: NodeRef) -> list[int]:
         if isinstance(self.input, str):
@@ -243,7 +243,8 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
             names = list(ref.node.input)
             last = max(self.first, self.second)
             if last >= len(names):
-                raise EditError(f"{name_of(self)}: {ref.address} has {len(names)} inputs, none at {last}", ref.address)
+                there = counted(len(names), "input")
+                raise EditError(f"{name_of(self)}: {ref.address} has {there}, none at {last}", ref.address)
             names[self.first], names[self.second] = names[self.second], names[self.first]
             new = replace(ref.node, input=tuple(names))
             _check_rewired(workspace, ref, new, name_of(self), dtypes)

@@ -16,7 +16,7 @@ from onnxjson.editing.sandbox import Counts, LightModel, check, reconcile, worke
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
-from onnxjson.model.display import listed, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, Finding, WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -159,7 +159,8 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     check_not_worse(model, result, "the converter of onnx")
     counts = "no node had to change"
     if merged.total():
-        counts = f"{merged['changed']:,} nodes changed, {merged['added']:,} added, {merged['removed']:,} removed"
+        changed = counted(merged["changed"], "node")
+        counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
     return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
 
 

@@ -72,7 +72,7 @@ class InferredPart(NamedTuple):
     complaints: dict[str, str]
     """Mistakes by address of the node."""
     alike: Collection[int] = ()
-    """Positions of nodes that are like others, in which no mistakes were found."""
+    """Positions of nodes that are like others in which onnx found no mistakes."""
 
 
 class Sizes(dict[str, int]):

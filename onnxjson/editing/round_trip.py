@@ -32,7 +32,7 @@ _ENDINGS: Final = {False: ".onnx.json", True: ".nodes.json"}
 """Ending of a draft's name, by whether it has only some nodes."""
 
 _HASHED: Final = 64 << 20
-"""Maximum size of a file whose content is hashed when it is opened, so that a chmod meanwhile is no change."""
+"""Maximum size of a file whose content is hashed when it is opened, so that a later chmod is not taken for a change."""
 
 
 class Proposal(NamedTuple):

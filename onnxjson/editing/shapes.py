@@ -19,7 +19,7 @@ from onnxjson.editing.type_relations import dims_of, tensor_of, with_shape
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.dimensions import dimension_names, substitute, with_dimension
-from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.display import counted, listed, suggest, visible
 from onnxjson.model.document import Attribute, Dimension, Function, Graph, Node, Tensor, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Scope
@@ -109,7 +109,8 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
         if shape is None:
             raise EditError(f'the shape of "{visible(name)}" is not known; set all of it with set-shape')
         if not -len(shape.dim) <= self.axis < len(shape.dim):
-            raise EditError(f'"{visible(name)}" has {len(shape.dim)} dimensions, none at {self.axis}')
+            there = counted(len(shape.dim), "dimension")
+            raise EditError(f'"{visible(name)}" has {there}, none at {self.axis}')
         axis = self.axis % len(shape.dim)
         if self.follow:
             return self._followed(workspace, name, axis)

@@ -79,7 +79,7 @@ def types_that_follow(index: Index, folder: Path | None) -> tuple[TypesByGraph, 
 
 
 class _Decisions:
-    """What is decided about values, by graph."""
+    """Decisions about values, by graph."""
 
     def __init__(self) -> None:
         self.types: defaultdict[Scope, dict[str, Type | None]] = defaultdict(dict)
@@ -154,7 +154,7 @@ class _Correction(_Decisions):
         return step.new_complaints()
 
     def infer(self, inference: Inference, *arguments: Any) -> InferredPart:
-        """Infer types; nothing is known of a change if the inference crashes."""
+        """Infer types; if the inference of a change crashes, return no types and the crash as a mistake."""
         try:
             return inference.infer(*arguments)
         except WorkerError as error:
@@ -359,7 +359,7 @@ class _Step(_Decisions):
 
     @cached_property
     def _before(self) -> tuple[Inference, list[int], dict[str, Type], dict[str, set[str]]]:
-        """How the nodes before the edit are inferred."""
+        """Inference of the nodes before the edit, and its arguments."""
         difference, there = self._difference, self._difference.twins.get(self._main)
         if there is not None and there.graph.node is self._main.graph.node:
             return self._whole.before, self._positions, {}, self._names

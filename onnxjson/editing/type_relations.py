@@ -104,7 +104,7 @@ def is_complete(known: Type) -> bool:
 
 @lru_cache(REMEMBERED)
 def is_enough(stated: Type) -> bool:
-    """Whether the inference needs nothing else than the type of a value: it is known, and the value is not a shape."""
+    """Whether a type is all that inference needs of a value: it is known, and the value cannot be a shape."""
     return is_complete(stated) and not may_be_shape(stated)
 
 

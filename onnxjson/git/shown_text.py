@@ -1,6 +1,6 @@
-"""A model as `onnxjson.git.textconv` shows it: its canonical text, with SHA-256 in place of what is long.
+"""A model as `onnxjson.git.textconv` shows it: its canonical text, with SHA-256 instead of long values.
 
-These are big tensors, long values of attributes, and metadata.
+Long values are big tensors, long attributes, and metadata.
 """
 
 import hashlib
@@ -116,7 +116,7 @@ class _Shown(Weights):
 
 class _ShownText(TextWriter):
     def attributes(self, attributes: Sequence[Attribute], table: Mapping[str, int], indent: int) -> None:
-        """See `ShortForms.attributes`; here long values, such as the trees of a forest, have their SHA-256."""
+        """See `ShortForms.attributes`; here long values, such as the trees of a forest, are cut, with their SHA-256."""
         start = len(self.out)
         super().attributes(attributes, table, indent)
         has_graphs = any([each.g is not None or each.graphs for each in attributes])  # whose own attributes are short

@@ -200,7 +200,7 @@ class _Valid(NamedTuple):
 _Judgement: TypeAlias = tuple[Sequence[Mistake], _Valid]
 
 _Key: TypeAlias = tuple[object, ...]
-"""Identity of the attributes, operator (3), number of outputs, dtypes of the inputs, and which inputs have names."""
+"""Identity of the attributes, the operator (3 items), number of outputs, dtypes of inputs, and which have names."""
 
 
 class _Checker:

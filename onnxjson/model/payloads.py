@@ -18,7 +18,7 @@ CHUNK = 768 * 1024
 """Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
 
 _THREADS_FROM = 32 * 1024 * 1024
-"""Bytes that are worth a thread."""
+"""Minimum bytes of payloads that are hashed in threads."""
 
 LAZY_FROM = 4096
 """Bytes from which a tensor's payload is left in its file."""
@@ -198,7 +198,7 @@ Data = bytes | Payload
 
 
 def hash_all(found: Iterable[Data]) -> None:
-    """Compute the SHA-256 of payloads; of many megabytes in threads, since hashing releases the interpreter's lock."""
+    """Compute the SHA-256 of payloads; if they are big, in threads, since hashing releases the interpreter's lock."""
     waiting = [data for data in found if isinstance(data, Payload) and data.length >= CHUNK]
     if sum([data.length for data in waiting]) >= _THREADS_FROM:
         from concurrent.futures import ThreadPoolExecutor  # here, since importing it takes as long as small models

@@ -146,7 +146,7 @@ class Scope:
         producers: dict[str, tuple[int, int]] = {}
         for position, node in enumerate(self.graph.node):
             names = node.output
-            if len(names) == 1:  # as of most nodes; saves a fifth of the time
+            if len(names) == 1:  # as for most nodes; saves a fifth of the time
                 producers.setdefault(names[0], (position, 0))
             else:
                 for slot, name in enumerate(names):

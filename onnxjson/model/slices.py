@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 
 _MOST_PARTS: Final = 64
 
@@ -34,7 +34,7 @@ def parse_slice(text: str, dims: Sequence[int]) -> tuple[Pick, ...]:
         raise SliceError("... may occur only once")
     given = len(parts) - parts.count("...")
     if given > len(dims):
-        raise SliceError(f"the tensor has {len(dims)} dimensions, but {given} are given")
+        raise SliceError(f"the tensor has {counted(len(dims), 'dimension')}, but {given} are given")
     missing = [":"] * (len(dims) - given)
     place = parts.index("...") if "..." in parts else len(parts)
     parts[place : place + 1] = missing

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from onnxjson.model import dtypes
+from onnxjson.model.display import counted
 from onnxjson.model.document import Tensor
 from onnxjson.model.elements import (
     byte_length,
@@ -306,7 +307,7 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
         return
     if not filled:
         if count:
-            yield "wrong-length", f"the tensor has no elements; {shape} needs {_counted(count)}", ""
+            yield "wrong-length", f"the tensor has no elements; {shape} needs {_number_text(count)}", ""
         return
     field = filled[0]
     fits = "string_data" if data_type == dtypes.STRING else dtypes.STORAGE[data_type]
@@ -316,24 +317,24 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
         return
     found, needed, unit = _sizes(tensor, field, data_type, count)
     if found != needed:
-        yield "wrong-length", f"{field} holds {found:,} {unit}; {shape} needs {_counted(needed)}", ""
+        yield "wrong-length", f"{field} holds {counted(found, unit)}; {shape} needs {_number_text(needed)}", ""
 
 
-def _counted(number: int) -> str:
+def _number_text(number: int) -> str:
     """Format a number for a message; the product of dims can be too large for Python to print."""
     return f"{number:,}" if number <= _MOST_PRINTED else f"more than {_MOST_PRINTED:,}"
 
 
 def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int, int, str]:
     if field == "string_data":
-        return len(tensor.string_data), count, "strings"
+        return len(tensor.string_data), count, "string"
     if field == "raw_data":
-        return len(tensor.raw_data or b""), byte_length(data_type, count) or 0, "bytes"
+        return len(tensor.raw_data or b""), byte_length(data_type, count) or 0, "byte"
     data: Data = getattr(tensor, field)
     if field in ("float_data", "double_data"):
         each = 4 if field == "float_data" else 8
-        return len(data) // each, count * (2 if data_type in dtypes.COMPLEX_PARTS else 1), "numbers"
+        return len(data) // each, count * (2 if data_type in dtypes.COMPLEX_PARTS else 1), "number"
     entries = sum(len(piece) - len(piece.translate(None, _LAST_BYTES)) for piece in pieces(data))
     dtype = dtypes.DTYPES[data_type]
     elements_per_entry = 8 // dtype.bits if dtype.bits < 8 and dtype.entry != dtypes.SIX_BITS else 1
-    return entries, -(-count // elements_per_entry), "numbers"
+    return entries, -(-count // elements_per_entry), "number"

@@ -25,7 +25,7 @@ class Missed(NamedTuple):
     address: str
     """The node where it was missed."""
     other: NodeRef | None = None
-    """A node of another operator than wanted."""
+    """A node whose operator is not the wanted one."""
 
 
 class State(NamedTuple):
@@ -34,7 +34,7 @@ class State(NamedTuple):
     goals: Goals
     bindings: Mapping[str, Value | Attribute] = {}
     nodes: tuple[NodeRef, ...] = ()
-    """The nodes of its calls, the last one of the model first."""
+    """The nodes of its calls, in reverse order of the model."""
     slack: int = 0
     """Number of goals that it may still miss."""
     missed: tuple[Missed, ...] = ()
@@ -58,7 +58,7 @@ def with_inputs(state: State, wanted: Sequence[ValuePattern], order: Sequence[in
 
 
 def miss(state: State, text: Callable[[], str], ref: NodeRef | None, *, other: NodeRef | None = None) -> State | None:
-    """Return a branch that has missed one goal more, or None if it must not."""
+    """Return a branch that has missed one more goal, or None if it may not miss any more."""
     if not state.slack:
         return None
     missed = Missed(text(), "" if ref is None else ref.address, other)

@@ -1,4 +1,4 @@
-"""Nodes of a model as patterns see them: the operators they call, their attributes, and what their inputs come from."""
+"""Nodes of a model as patterns see them: their operators, their attributes, and the producers of their inputs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -42,7 +42,7 @@ class Nodes:
         )
 
     def producer(self, scope: Scope, name: str) -> NodeRef | None:
-        """Return the node that a value comes from; see `Index.producer`."""
+        """Return the node that produces a value; see `Index.producer`."""
         place = self.computed(scope).get(name)
         if place is not None:
             return new_ref((scope, place[0]))
@@ -57,7 +57,7 @@ class Nodes:
         return attribute_defaults(node.domain, node.op_type, self._version(ref)).get(name)
 
     def binds(self, name: str, want: AttributeValue, ref: NodeRef, bindings: Bindings) -> bool:
-        """Whether an attribute of a node fits; its name is bound."""
+        """Whether an attribute of a node fits; if the pattern names it, bind the name."""
         found = self.attribute(ref, name)
         if found is None or not isinstance(want, Bound):
             return found is not None and self.literals.has(found, want)
@@ -65,7 +65,7 @@ class Nodes:
         return before is found or (isinstance(before, Attribute) and value_of(before) == value_of(found))
 
     def is_optional(self, ref: NodeRef, slot: int) -> bool:
-        """Whether the inputs of an operator from a position on may be omitted."""
+        """Whether the input of a node at a position may be omitted."""
         signature = table_signature(ref.node.domain, ref.node.op_type, self._version(ref))
         formal = None if signature is None or slot >= len(signature.inputs) else signature.inputs[slot]
         return formal is not None and formal.option == "optional"

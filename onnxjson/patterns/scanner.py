@@ -26,7 +26,7 @@ class Token(NamedTuple):
 
 
 class Scanner:
-    """A text and the place in it, one token ahead; `what` names it in errors."""
+    """A text and the next token in it; `what` names the text in errors."""
 
     def __init__(self, text: str, what: str = "pattern") -> None:
         self.text = text
@@ -46,24 +46,24 @@ class Scanner:
         return self.token.text == text and self.token.kind in ("mark", "word")
 
     def expect(self, text: str, or_else: str = "") -> None:
-        """Go past a token; raise SelectorError if it is another one."""
+        """Skip the next token; raise SelectorError if it is not this one."""
         if not self.passes(text):
             self.fail(f'{or_else}"{text}"')
 
     def take(self) -> str:
-        """Go past the next token, and return its text."""
+        """Skip the next token, and return its text."""
         text = self.token.text
         self.go_to(self.at)
         return text
 
     def passes(self, text: str) -> bool:
-        """Go past a token if it is this one; return whether it was."""
+        """Skip the next token if it is this one; return whether it was."""
         if is_next := self.sees(text):
             self.take()
         return is_next
 
     def fail(self, fits: str, *, at: int | None = None, found: str | None = None, hint: str = "") -> NoReturn:
-        """Raise a SelectorError with the place of a token, what fits there, and what is there instead."""
+        """Raise a SelectorError with the place of a token, what was expected, and what was found."""
         place = self.token.start if at is None else at
         line = self.text.count("\n", 0, place) + 1
         column = place - self.text.rfind("\n", 0, place)

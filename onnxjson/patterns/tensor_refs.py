@@ -25,7 +25,7 @@ class TensorRef:
 
 
 def value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
-    """Yield names that a graph defines; a name that several constants have by mistake yields each of them."""
+    """Yield the tensors with names that a graph defines; all of them if several constants have one name by mistake."""
     several = _constants_of_one_name(scope) if names else {}
     for name in names:
         if name not in several:
@@ -35,7 +35,7 @@ def value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
 
 
 def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
-    """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
+    """Return the constants of a graph that share a name, dense before sparse, with their addresses."""
     found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
     if isinstance(scope.graph, Function):
         return found

@@ -41,7 +41,8 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
 def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
-    return f'{called(ref)} has {there} inputs, the pattern mentions {mentioned} ("..." matches further ones)'
+    given = counted(there, "input")
+    return f'{called(ref)} has {given}, the pattern mentions {mentioned} ("..." matches further inputs)'
 
 
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:
@@ -70,9 +71,9 @@ def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: At
 
 
 def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) -> Iterator[str]:
-    """Yield sentences on what no node can match: names and numbers that neither ONNX has nor the operators `used`.
+    """Yield a sentence for each name or number in a pattern that neither ONNX nor the operators `used` have.
 
-    Unless it is a rule, also on operators of ONNX that the models with the operators `used` have of another domain.
+    Unless it is a rule, also for operators of ONNX that the models have from another domain only, according to `used`.
     """
     table = operator_table()
     known = {operator_name(domain, name) for domain, names in table.operators.items() for name in names} | {*used}
@@ -106,18 +107,18 @@ def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) 
 
 
 def _counts(call: Call, rows: Sequence[OperatorRow]) -> Iterator[str]:
-    """Yield sentences on numbers of inputs and outputs that no version of an operator has."""
+    """Yield a sentence for each number of inputs or outputs that no version of an operator has."""
     fewest, greatest, _, outputs = zip(*[row.counts for row in rows], strict=True)
     least, most = min(fewest), max(greatest)
     given = max([place for place, each in enumerate(call.inputs or (), 1) if not isinstance(each, Anything)], default=0)
     if call.inputs is not None and len(call.inputs) < least and not call.is_open:
         shell = "" if call.inputs else "; in a shell, single quotes keep $names"
         there = f"{operators(call)} has at least {counted(least, 'input')}, the pattern has {len(call.inputs)}"
-        yield f'{there}; "..." matches further ones{shell}'
+        yield f'{there}; "..." matches further inputs{shell}'
     elif given > most:
         yield f"{operators(call)} has at most {counted(most, 'input')}, the pattern has {given}"
     if call.output >= max(outputs):
-        yield f"{operators(call)} has no output {call.output}; the first one is 0"
+        yield f"{operators(call)} has no output {call.output}; outputs are counted from 0"
 
 
 def _unknown(what: str, hint: str) -> str:

@@ -50,7 +50,7 @@ def side_values(conflict: Conflict) -> dict[str, str]:
 
 
 def subjects(model: Model, conflicts: Sequence[Conflict]) -> list[tuple[str, str]]:
-    """Return what each conflict is about, such as ``Conv.pads``, and its place; "" if that is the same. All visible."""
+    """Return the subject of each conflict, such as ``Conv.pads``, and its place ("" if both are one); all visible."""
     nodes = {ref.address: ref for ref in Index(model).nodes()}
     return [_subject(conflict, nodes) for conflict in conflicts]
 

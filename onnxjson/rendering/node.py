@@ -138,7 +138,7 @@ def _function(model: Model, ref: NodeRef) -> str | None:
 
 
 def view_attribute(attribute: Attribute, address: str, most: int | None = _MOST_ELEMENTS) -> AttributeView:
-    """Return all data about an attribute; of a list, at most so many elements (None: all)."""
+    """Return all data about an attribute; of a list, at most `most` elements (None: all)."""
     kind = None if attribute.type is None else ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
     payload, count = ATTRIBUTE_PAYLOADS.get(attribute.type or 0), None
     elements: Any = None if payload is None else getattr(attribute, payload)

@@ -54,8 +54,8 @@ class Worker:
     A closed worker leaves its server to the next one.
 
     Args:
-        limits: limits of one analysis, whose memory limit is at least four times the size of the model; else those
-            that the user chose, or those of the program.
+        limits: limits of one analysis, by default those that the user chose, or those of the program. The memory limit
+            is raised to four times the size of the model.
     """
 
     def __init__(self, limits: protocol.Limits | None = None) -> None:

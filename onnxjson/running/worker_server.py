@@ -28,8 +28,8 @@ _OUTPUT_LINES = 100
 _LINGERING_SECONDS = 0.5
 """Time to wait for the pipes of an ended child, which processes that it started may keep open and silent."""
 
-_WORDS_OF_NO_MEMORY = (b"bad_alloc", b"cannot allocate memory")
-"""What C++ and the dynamic loader print when they end a process for want of memory (the loader with exit code 127)."""
+_OUT_OF_MEMORY = (b"bad_alloc", b"cannot allocate memory")
+"""What C++ and the dynamic loader (with exit code 127) print when they end a process because memory is exhausted."""
 
 _WITH_SCRATCH = frozenset(["pass", "pass_stages", "run"])
 """Jobs that may write to their folder; others only read it."""
@@ -118,7 +118,7 @@ def run_guarded(
             answer, blob = unpack(data, Answer)
             return msgspec.structs.replace(answer, output=printed), blob
     if ending is None:
-        ending = _ending(status, any(words in output for words in _WORDS_OF_NO_MEMORY), limits)
+        ending = _ending(status, any(words in output for words in _OUT_OF_MEMORY), limits)
     return Answer(outcome=ending.outcome, detail=ending.detail, output=printed), b""
 
 
@@ -152,8 +152,8 @@ def _run_and_exit(
                 stream.flush()
         send(answers, answer, blob)
         status = 0
-    except MemoryError:  # Nothing is left, not even for the answer.
-        os.write(2, _WORDS_OF_NO_MEMORY[-1])
+    except MemoryError:  # No memory is left, not even for the answer.
+        os.write(2, _OUT_OF_MEMORY[-1])
     finally:
         os._exit(status)
 

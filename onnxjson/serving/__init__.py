@@ -1,4 +1,4 @@
-"""Other programs at the door: coding agents (Model Context Protocol) and editors (Language Server Protocol).
+"""Servers for other programs: coding agents (Model Context Protocol) and editors (Language Server Protocol).
 
 Here: tools with bounded answers, texts while they are edited, and the servers that offer them.
 

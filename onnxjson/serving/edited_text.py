@@ -56,7 +56,7 @@ _TEXT_OF_BINARY: Final = ".text.onnx.json"
 """Ending that the extension for Visual Studio Code adds to the path of a binary model for its text."""
 
 _KEYS: Final = {"GRAPH": "g", "GRAPHS": "graphs"}
-"""Keys of attributes in a text -> those in addresses."""
+"""Keys of attributes in a text -> keys in addresses."""
 
 LARGEST: Final = 64 << 20
 """Characters of a text that is read while it is edited."""
@@ -301,18 +301,18 @@ class EditedText:
         block = self._block(path[:-1] if on_key else path, offset)
         return {own[0] for start, end, own, is_key in block if is_key and len(own) == 1 and not start <= offset <= end}
 
-    def _block(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+    def _block(self, block: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
         """Yield strings and brackets of the block with a path around an offset; paths are relative to the block."""
-        for start, end, path, is_key in self.walk_around(home, offset):
-            if is_within(path, home):
-                yield start, end, path[len(home) :], is_key
+        for start, end, path, is_key in self.walk_around(block, offset):
+            if is_within(path, block):
+                yield start, end, path[len(block) :], is_key
             elif start > offset:
                 break
 
-    def walk_around(self, home: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
-        """Walk from the last name before the block with a path around an offset, some thousands of steps."""
+    def walk_around(self, block: tuple[Key, ...], offset: int) -> Iterator[tuple[int, int, tuple[Key, ...], bool]]:
+        """Walk a limited number of steps from the last name before a block with this path around an offset."""
         at, names = self._before(offset) - 1, self.names()
-        while at >= 0 and is_within(names[at].path, home):
+        while at >= 0 and is_within(names[at].path, block):
             at -= 1
         return islice(self._walk_from(at), _MOST_STEPS)
 

@@ -41,9 +41,9 @@ Report = Callable[[OpenDocument, Sequence[Finding]], None]
 
 
 class TypedText(EditedText):
-    """A long text some keystrokes after the version that was read: answers at the cursor, from both.
+    """A long text that was edited since it was read; answers at the cursor come from both versions.
 
-    Names before the change are at the same offsets, and the text after them is read again up to the cursor.
+    Names before the change keep their offsets; the text from there to the cursor is read again.
     """
 
     def __init__(self, text: str, read: EditedText, change: Changed) -> None:
@@ -61,7 +61,7 @@ class TypedText(EditedText):
         return self._read.alphabet(graph)
 
     def names(self, is_stale: Callable[[], bool] = lambda: False) -> list[Named]:
-        """Those of the version that was read, of which `_before` uses the ones before the change."""
+        """Those of the version that was read; `_before` uses only those before the change."""
         return self._read.names(is_stale)
 
     def _before(self, offset: int) -> int:
@@ -75,7 +75,7 @@ class TypedText(EditedText):
         return start + moved, end + moved, path, is_key
 
     def same_name(self, named: Named) -> list[Named]:
-        """The places that did not change."""
+        """The places outside of the change."""
         change, found = self._change, self._read.same_name(named)
         moved = change.new_end - change.old_end
         before = [each for each in found if each.end <= change.start]

@@ -1,4 +1,4 @@
-"""Changes of a text in an editor: the replacements that format it, correct it, or do what edits do."""
+"""Changes of a text in an editor: the replacements that format it, correct it, or apply edits."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -28,7 +28,7 @@ _FIRST_VALUES: Final = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0],
 """Initial value of a required attribute, by type."""
 
 _DEEPEST: Final = 200
-"""Columns before a node that is formatted; one further to the right is indented by as many."""
+"""Maximum number of columns before a formatted node, however deep it is."""
 
 
 class Replacement(NamedTuple):
@@ -40,14 +40,14 @@ class Replacement(NamedTuple):
 
 
 def changed(text: EditedText, edits: list[Edit]) -> list[Replacement]:
-    """The replacements by which edits change a valid text, in its canonical form; raises what they raise."""
+    """The replacements by which edits change a valid text, in its canonical form; errors are those of the edits."""
     if not text.is_valid or text.model is None:
         return []
     return _turned_into(text, run(text.model, edits, model_folder=text.path.parent).model if edits else text.model)
 
 
 def renamed(text: EditedText, named: Named, name: str) -> list[Replacement]:
-    """The replacements by which the edit `rename` changes a text; raises what the edit raises."""
+    """The replacements by which the edit `rename` changes a text; errors are those of the edit."""
     return changed(text, [Rename(kind=_KINDS.get(named.kind, "tensor"), names={named.name: name})])
 
 
@@ -55,8 +55,8 @@ def formatted_nodes(text: EditedText, start: int, end: int) -> list[Replacement]
     """The replacements that make the outermost valid nodes of a range canonical, in a text with errors."""
     found: list[Replacement] = []
     opened: dict[tuple[Key, ...], int] = {}
-    home = text.path_at(start)[0]
-    for first, last, path, _ in text.walk_around(home[: (*ends_of_nodes(home), len(home))[0]], start):
+    place = text.path_at(start)[0]
+    for first, last, path, _ in text.walk_around(place[: (*ends_of_nodes(place), len(place))[0]], start):
         if first > end and not opened:
             break
         if path[-2:-1] != ("node",) or not isinstance(path[-1], int):
@@ -66,7 +66,7 @@ def formatted_nodes(text: EditedText, start: int, end: int) -> list[Replacement]
         elif text.text[first] == "}" and (begin := opened.pop(path, end + 1)) <= end and last > start:
             new = canonical_node(text.text[begin:last], _indent(path))
             if new is not None:
-                found = [each for each in found if each.end < begin]  # without those of its subgraphs
+                found = [each for each in found if each.end < begin]  # without nodes of its subgraphs
                 found += [Replacement(begin, last, new)] if new != text.text[begin:last] else []
     return found
 

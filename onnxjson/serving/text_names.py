@@ -10,7 +10,7 @@ from onnxjson.codecs.reading.tree import Key
 _DECLARING: Final = ("input", "output", "initializer", "value_info")
 
 TOKEN: Final = re.compile(r'"((?:[^"\\\n]|\\.)*+)("?)(\s*+:)?|([\[{])|([\]}])|(,(?:[^][{},"/]*+,)*+)|//[^\n]*')
-"""A string, perhaps with a colon, a bracket, a comma or several with only numbers between them, or a comment."""
+"""A string with an optional colon, a bracket, one or more commas with only numbers between them, or a comment."""
 
 
 class Named(NamedTuple):

@@ -119,7 +119,7 @@ class StreamHash:
     """SHA-256 of a stream of pieces; a piece must not change after `update`.
 
     Hashing takes as long as writing, and both release the interpreter's lock: from `THREAD_FROM` bytes on, a
-    thread hashes one piece while the next one is made and written. No more pieces wait, so that their memory is reused.
+    thread hashes one piece while the next one is made and written. At most one piece waits, so that memory is reused.
     """
 
     def __init__(self) -> None:

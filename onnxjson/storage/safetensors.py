@@ -27,9 +27,10 @@ CODES: Final = {
         **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     }.items()
 }  # fmt: skip
-"""Data types of ONNX that the format has, and its names for them.
+"""Data types that ONNX and the format have, and their names in the format.
 
-Of float4, both have the first element in the low half of a byte. How 6-bit floats are packed, the format leaves open.
+Both store the first of two float4 elements in the low half of a byte. The format does not define the packing of 6-bit
+floats.
 """
 
 _IR_VERSION: Final = 10
@@ -44,7 +45,7 @@ class _Entry(msgspec.Struct):
 
 
 def can_hold(tensor: Tensor) -> bool:
-    """Whether the format has the dtype; its readers expect whole bytes in each row of float4."""
+    """Whether the format has the dtype and, since its readers expect this of float4, each row is whole bytes."""
     code = CODES.get(tensor.data_type or 0)
     return code is not None and (code != "F4" or (bool(tensor.dims) and tensor.dims[-1] % 2 == 0))
 

@@ -155,7 +155,7 @@ def save_file(
         fsync: whether to wait until the file is on the disk; if not, a power cut (not a kill) can leave an empty file.
         break_hardlink: whether a file with several names may be replaced under this name only.
         mode: permissions of a new file; by default those of the umask.
-        sha256: what the bytes that are read back must have, if it is known before they are written.
+        sha256: hash of the content, if it is known before it is written; the bytes that are read back must have it.
 
     Raises:
         OutputError: the folder is missing, or something else is in the way.
@@ -299,7 +299,7 @@ def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this number is running."""
+    """Whether a process with this ID is running."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -19,7 +19,7 @@ import msgspec
 from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
 from onnxjson.model import errors
 from onnxjson.model.addresses import walk as walk_with_addresses
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
 from onnxjson.model.payloads import Data, Digest, Payload, hash_all
 from onnxjson.model.tensors import raw_bytes
@@ -202,7 +202,7 @@ def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
 
 
 def _save_blob(place: Path, data: Data) -> None:
-    """Save a new blob; that it is complete is proven by the hash in its name, so that no other is computed."""
+    """Save a new blob; the hash in its name proves that it is complete, so no other hash is computed."""
     make_folder(place.parent)
     save_file(place, writer_of([(0, data)]), sha256=place.name)
 
@@ -293,5 +293,5 @@ def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
     except errors.OnnxJsonError as error:
         return "unusable-blob", str(error)
     if len(found) != len(blob):
-        return "unusable-blob", f"{called} has {len(found):,} bytes; the tensor needs {len(blob):,}"
+        return "unusable-blob", f"{called} has {counted(len(found), 'byte')}; the tensor needs {len(blob):,}"
     return None

@@ -257,7 +257,7 @@ def test_of_a_long_attribute_only_the_first_difference_is_reported() -> None:
         (
             "attribute w",
             "[…,0.5,0.5,0.5,0.5], 200 elements",
-            "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differ",
+            "[…,0.5,0.5,0.5,0.5,1.5], 201 elements; 1 differs",
         )
     ]
 

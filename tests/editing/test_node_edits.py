@@ -299,12 +299,12 @@ def test_what_a_node_does_not_take_cannot_be_rewired() -> None:
     assert 'has no input "q"; its inputs are "i", "b"' in refused(CHAIN, "rewire op:Add q x")
     assert "has no input -1" in refused(CHAIN, "rewire op:Add -- -1 x")
     found = edits.run(model_of(CHAIN), parse_line("rewire op:Relu x x"))
-    assert found.outcomes[0] == edits.Outcome(1, ("1 of 1 nodes have it already",))
+    assert found.outcomes[0] == edits.Outcome(1, ("1 of 1 node had it already",))
 
 
 def test_inputs_are_swapped() -> None:
     assert shape_of(changed(CHAIN, "swap-inputs op:Add"))[2] == ("Add", "b,i", "c")
-    assert "has 1 inputs, none at 1" in refused(CHAIN, "swap-inputs op:Relu")
+    assert "has 1 input, none at 1" in refused(CHAIN, "swap-inputs op:Relu")
     assert "are the same input" in refused(CHAIN, "swap-inputs op:Add 1 1")
 
 

@@ -261,7 +261,7 @@ def test_bodies_of_loops_may_be_given_as_in_a_document() -> None:
         (OperatorSpec("Gelu", opset=13), "Gelu exists since version 20 of its operators, not in 13"),
         (OperatorSpec("Upsample", opset=10), "Upsample is deprecated since version 10"),
         (OperatorSpec("Conv", inputs=("X:float32[1,3,8,8]",)), r"also needs W \(.*\); add --input W:TYPE"),
-        (OperatorSpec("Relu", inputs=("a:float32[1]", "b:float32[1]")), "accepts at most 1 inputs, but 2 are given"),
+        (OperatorSpec("Relu", inputs=("a:float32[1]", "b:float32[1]")), "accepts at most 1 input, but 2 are given"),
         (OperatorSpec("Relu", inputs=("a:bool[1]",)), r"X is .*, not bool"),
         (OperatorSpec("Add", inputs=("a:float32[2]", "b:int64[2]")), "b is int64, others are float32"),
         (OperatorSpec("Relu", inputs=("a:flat[1]",)), '"flat\\[1\\]" is not a type'),

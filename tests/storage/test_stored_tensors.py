@@ -190,9 +190,9 @@ def test_external_data_is_read_by_the_one_resolver(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tensor", "says"),
     [
-        (Tensor(dims=(3,), data_type=INT8, name="w", raw_data=b"a"), "raw_data holds 1 bytes; int8[3] needs 3"),
+        (Tensor(dims=(3,), data_type=INT8, name="w", raw_data=b"a"), "raw_data holds 1 byte; int8[3] needs 3"),
         (Tensor(dims=(3,), name="w", raw_data=b"a"), "no data_type"),
-        (Tensor(dims=(2,), data_type=8, name="w", string_data=(b"a",)), "string_data holds 1 strings"),
+        (Tensor(dims=(2,), data_type=8, name="w", string_data=(b"a",)), "string_data holds 1 string"),
         (Tensor(dims=(-1,), data_type=INT8, name="w", raw_data=b"a"), "the dim -1"),
         (Tensor(dims=(1,), data_type=99, name="w", raw_data=b"a"), "defines no data type"),
     ],

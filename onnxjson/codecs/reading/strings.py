@@ -6,6 +6,7 @@ from typing import Final
 from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.codecs.wire_format import NotCanonicalError, UnknownTail
+from onnxjson.model.display import counted
 from onnxjson.model.errors import DecodeError, LimitError, OnnxJsonError
 from onnxjson.model.messages import Field
 from onnxjson.model.payloads import Data, Digest
@@ -143,7 +144,7 @@ def payload_of(sha256: str, length: int, place: Place, context: Context) -> Data
     if data is None:
         return Digest(sha256, length)
     if len(data) != length:
-        message = f"the payload has {len(data):,} bytes; {length:,} are needed here"
+        message = f"the payload has {counted(len(data), 'byte')}; {length:,} are needed here"
         context.error(place, "wrong-length", message)
         return None
     return data

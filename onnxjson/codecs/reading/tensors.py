@@ -11,7 +11,7 @@ from onnxjson.codecs.reading.exact import field_readers, has_unreadable, read_me
 from onnxjson.codecs.reading.named_values import read_pairs
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.model import elements
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor, Type
 from onnxjson.model.dtypes import COMPLEX_PARTS, DATA_TYPE_NAMES, STORAGE, STRING
 from onnxjson.model.messages import DATA_LOCATIONS, FIELDS
@@ -205,7 +205,8 @@ def _check_length(raw: Data, data_type: int, dims: tuple[int, ...], place: Place
     needed = elements.byte_length(data_type, elements.element_count(dims))
     if len(raw) == needed:
         return True
-    message = f"the base64 has {len(raw):,} bytes; {format_tensor_type(data_type, dims)} needs {_count(needed or 0)}"
+    found = counted(len(raw), "byte")
+    message = f"the base64 has {found}; {format_tensor_type(data_type, dims)} needs {_count(needed or 0)}"
     context.error(place, "wrong-length", message)
     return False
 

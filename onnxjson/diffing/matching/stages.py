@@ -33,7 +33,7 @@ _MOST_EDITS: Final = 512
 
 
 def match(pairing: NodePairing, *, names: bool = True) -> None:
-    """Match the nodes of two graphs; with `names`, those of values are evidence where they agree with the structure."""
+    """Match the nodes of two graphs; with `names`, names of values that agree with the structure are evidence."""
     base, target, outputs = pairing.base.columns, pairing.target.columns, pairing.outputs
     pairing.allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     if _are_same(base, target, outputs):

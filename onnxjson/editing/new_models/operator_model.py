@@ -10,7 +10,7 @@ from onnxjson.editing.new_models.recipes import Recipe, bodies, fitted, recipe_f
 from onnxjson.editing.type_relations import with_shape
 from onnxjson.editing.values import write_value
 from onnxjson.model import operators
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.display import counted, suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import EditError, ParameterError
@@ -207,7 +207,7 @@ class _Builder:
         count = max(places, default=-1) + 1
         most = self.signature.most_inputs
         if count > most:
-            raise ParameterError(f"{self.where} accepts at most {most} inputs, but {len(specs)} are given")
+            raise ParameterError(f"{self.where} accepts at most {counted(most, 'input')}, but {len(specs)} are given")
         slots = [places.get(number, slot_types.InputSpec("")) for number in range(count)]
         found = [formals[min(number, len(formals) - 1)] for number in range(count)]
         missing = [

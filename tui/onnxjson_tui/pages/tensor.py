@@ -238,7 +238,7 @@ class TensorPage(Page[Bench]):
         self.redraw()
 
     def place(self, count: int | None) -> tuple[SetTensor, str, Kind]:
-        """Return the edit of elements at the cursor, without their values, and the values as JSON, and their type.
+        """Return the edit of the elements at the cursor, without values, then their values as JSON, and their type.
 
         They are `count` elements of the row of the cursor, or with None the whole row.
 

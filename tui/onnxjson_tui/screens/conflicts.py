@@ -210,7 +210,7 @@ class ConflictsScreen(KeyedScreen[None]):
 
     async def _write(self, *, then_leave: bool = False) -> None:
         resolution = self.resolution
-        # Keys wait: a choice while the file is written would not be in it.
+        # Keys wait, since a choice that is made while the file is written would be missing in it.
         await self.jobs.awaited("save", f"saving {visible(str(resolution.path))}", resolution.save)
         if resolution.errors:
             first = visible(resolution.errors[0].message)
