@@ -119,7 +119,7 @@ class _ShownText(TextWriter):
         """See `ShortForms.attributes`; here long values, such as the trees of a forest, are cut, with their SHA-256."""
         start = len(self.out)
         super().attributes(attributes, table, indent)
-        has_graphs = any([each.g is not None or each.graphs for each in attributes])  # whose own attributes are short
+        has_graphs = any([each.g is not None or each.graphs for each in attributes])  # each node in them is cut itself
         for place in range(start, start if has_graphs else len(self.out)):
             piece = self.out[place]
             if isinstance(piece, bytes) and len(piece) > _LONGEST_LINE:

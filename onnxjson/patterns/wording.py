@@ -41,8 +41,7 @@ def comes_from(want: Call, name: str, producer: NodeRef | None, scope: Scope | N
 def more_inputs(ref: NodeRef, there: int, wanted: int) -> str:
     """A node has inputs that the pattern does not mention."""
     mentioned = f"only {wanted}" if wanted else "none"
-    given = counted(there, "input")
-    return f'{called(ref)} has {given}, the pattern mentions {mentioned} ("..." matches further inputs)'
+    return f'{called(ref)} has {counted(there, "input")}, the pattern mentions {mentioned} ("..." matches others)'
 
 
 def constant_differs(node: Node, slot: int, want: ValuePattern, found: str | None, name: str) -> str:

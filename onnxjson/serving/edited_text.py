@@ -358,7 +358,7 @@ class EditedText:
 
 
 def _keys_of_address(path: Sequence[Key]) -> Iterator[Key]:
-    """Yield the keys in the address of a graph for those in a text, which has no field for a type that is expected."""
+    """Yield the keys of an address for those of a path in a text, which omits the field of an expected type."""
     for at, key in enumerate(path):
         if key != "AttributeProto":
             yield _KEYS.get(str(key), key)

@@ -29,8 +29,7 @@ CODES: Final = {
 }  # fmt: skip
 """Data types that ONNX and the format have, and their names in the format.
 
-Both store the first of two float4 elements in the low half of a byte. The format does not define the packing of 6-bit
-floats.
+Both store the first of two float4 elements in the low half of a byte. The packing of 6-bit floats is not defined.
 """
 
 _IR_VERSION: Final = 10
