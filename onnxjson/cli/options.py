@@ -294,8 +294,14 @@ tolerance = several(
 )
 
 
+_LONGEST: Final = 1_000_000
+"""Maximum seconds of a time limit; the system refuses to wait for more than about twice as many."""
+
+
 def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Record a limit that the user chose; defaults of options apply only to the runs or passes of their command."""
+    if isinstance(value, float) and not value <= _LONGEST:
+        raise click.BadParameter(f"{value:g} is not a time limit of at most {_LONGEST:,} seconds")
     if value is not None and ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT:
         from onnxjson.running.worker_protocol import ALLOWED
 

@@ -214,6 +214,15 @@ def test_analysis_beyond_a_limit_is_refused_with_it_and_its_option(
     assert not Path("out.onnx").exists()
 
 
+@pytest.mark.parametrize("command", ["check --deep", "run", "optimize -p prune"])
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1000001", "1e300"])
+def test_a_time_limit_that_the_system_cannot_wait_for_is_refused(command: str, seconds: str, tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").write_bytes(binaries.base())
+    result = run(*command.split(), str(tmp_path / "a.onnx"), "--timeout", seconds)
+    assert result.exit_code == 2
+    assert "is not a time limit of at most 1,000,000 seconds" in result.stderr
+
+
 def test_options_raise_the_limits_of_an_analysis() -> None:
     assert allowed_limits() == Limits(memory=ANALYSIS_BYTES, wall_seconds=ANALYSIS_SECONDS)
     token = ALLOWED.set({"--timeout": 90.5, "--memory": 3 << 30})
