@@ -191,6 +191,7 @@ def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
     probe = Weights("blobs")
     blobs = [data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"]
     hash_all(blobs)
+    blobs.sort(key=lambda data: not isinstance(data, Digest))  # bytes last, so that they replace an equal digest
     found = {sha256_of(data): data for data in blobs}
     for sha256, data in found.items():
         if _holds(target / sha256, data):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from msgspec.structs import replace
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxjson
@@ -75,6 +76,19 @@ def test_a_text_with_blobs_and_its_folder_give_the_model_back(
     text = (tmp_path / "m.onnx.json").read_text()
     assert text.splitlines()[2] == '"blobs": "m.blobs",'
     assert onnxjson.loads(text, folder=tmp_path) == model
+
+
+def test_a_blob_is_written_if_only_one_of_its_tensors_has_the_bytes(tmp_path: Path, model: onnxjson.Model) -> None:
+    assert model.graph is not None
+    held = next(each for each in model.graph.initializer if each.name == "big")
+    assert isinstance(held.raw_data, bytes)
+    digest = Digest(hashlib.sha256(held.raw_data).hexdigest(), len(held.raw_data))
+    both = (held, replace(held, name="same", raw_data=digest))
+    for tensors in (both, both[::-1]):
+        path = tmp_path / tensors[0].name / "m.onnx.json"  # type: ignore[operator]
+        path.parent.mkdir()
+        files.save(replace(model, graph=replace(model.graph, initializer=tensors)), path, weights="blobs")
+        assert held.raw_data in [each.read_bytes() for each in blobs_of(path.parent)]
 
 
 def test_another_version_adds_one_blob_for_one_changed_tensor(tmp_path: Path, proto: ModelProto) -> None:
