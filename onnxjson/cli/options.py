@@ -298,10 +298,16 @@ _LONGEST: Final = 1_000_000
 """Maximum seconds of a time limit; the system refuses to wait for more than about twice as many."""
 
 
+def refuse_endless(_: click.Context, _param: click.Parameter, seconds: Any) -> Any:
+    """Return a time limit; raise click.BadParameter if it is too long or no number."""
+    if isinstance(seconds, float) and not seconds <= _LONGEST:
+        raise click.BadParameter(f"{seconds:g} is not a time limit of at most {_LONGEST:,} seconds")
+    return seconds
+
+
 def _allow(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Record a limit that the user chose; defaults of options apply only to the runs or passes of their command."""
-    if isinstance(value, float) and not value <= _LONGEST:
-        raise click.BadParameter(f"{value:g} is not a time limit of at most {_LONGEST:,} seconds")
+    refuse_endless(ctx, param, value)
     if value is not None and ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT:
         from onnxjson.running.worker_protocol import ALLOWED
 

@@ -214,7 +214,7 @@ def test_analysis_beyond_a_limit_is_refused_with_it_and_its_option(
     assert not Path("out.onnx").exists()
 
 
-@pytest.mark.parametrize("command", ["check --deep", "run", "optimize -p prune"])
+@pytest.mark.parametrize("command", ["check --deep", "run", "optimize -p prune", "fleet show"])
 @pytest.mark.parametrize("seconds", ["inf", "nan", "1000001", "1e300"])
 def test_a_time_limit_that_the_system_cannot_wait_for_is_refused(command: str, seconds: str, tmp_path: Path) -> None:
     (tmp_path / "a.onnx").write_bytes(binaries.base())
