@@ -75,13 +75,7 @@ _own_options: Final = options.together(
     options.option("--report FILE", "Also write the summary to FILE.md, .html, .json or .txt."),
     options.option("-j, --jobs N", "Number of workers; default: one for each core.", type=click.IntRange(1, 512)),
     options.option("--scheduler URL", "Use a cluster of Dask, such as tcp://host:8786, instead of this machine."),
-    options.option(
-        "--timeout SECONDS",
-        "Time limit of one model.",
-        type=click.FloatRange(min=0.1),
-        default=600.0,
-        callback=options.refuse_endless,
-    ),
+    options.timeout("Time limit of one model.", default=600.0, callback=options.refuse_endless),
     options.option(
         "--memory SIZE", "Memory limit of one model (address space); default: its share of this machine, at least 4G."
     ),
