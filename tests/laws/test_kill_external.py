@@ -78,7 +78,10 @@ def test_a_kill_while_weights_move_leaves_the_old_or_the_new_model(name: str, ki
 
         assert [save(None) for _ in range(3)] == [0, 0, 0]
         longest = sorted(durations)[1] * 1.1
-        for _ in range(kills):
+        for attempt in range(20 * kills):
+            # Where the moments of the kills missed the saves, more follow.
+            if attempt >= kills and killed > kills // 5 and old and with_data:
+                break
             status = save(dice.uniform(0, longest))
             killed += status == -signal.SIGKILL
             found = {path.name: path.read_bytes() for path in folder.glob(f"m-*{Path(name).suffix}")}
