@@ -8,10 +8,12 @@ libraries preloads code. Variables also contain secrets, which native code must 
 import atexit
 import os
 import secrets
+import signal
 import site
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -258,8 +260,14 @@ def idle_or_new_server() -> ServerProcess:
     return ServerProcess(command, environment)
 
 
-@atexit.register
 def end_idle_server() -> None:
     """End the server that waits for work, if there is one."""
     while _idle:
         _idle.pop().end()
+
+
+@atexit.register
+def _end_at_exit() -> None:
+    if _idle and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # The work is done; Ctrl-C would print a traceback.
+    end_idle_server()
