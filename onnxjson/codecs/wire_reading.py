@@ -29,7 +29,7 @@ _SHALLOW: Final = 128
 """A type of this many bytes has at most half as many levels, so above `_SHALLOW` / 4 levels it never nests too deep."""
 
 _LONG_RUN: Final = 1024
-"""Minimum bytes of a packed list of numbers that is read as a whole."""
+"""Minimum bytes of a repeated number that is read as a whole."""
 
 _MOST_SHARED: Final = 1 << 26
 """Maximum bytes of a main graph that is compared with others; computing the digest of a bigger one costs too much."""
