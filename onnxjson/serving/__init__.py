@@ -4,5 +4,6 @@ Here: tools with bounded answers, texts while they are edited, and the servers t
 
 Not here: what the tools do (the rooms below), and the command that starts the server (`onnxjson.cli`).
 
-Read first: `answers` (what a tool returns), `tools` (what there is to call), `language_server` (what editors ask).
+Read first: `tools` (what there is to call, and the answers), `edited_text` (a text while it is edited),
+`language_server` (what editors ask).
 """

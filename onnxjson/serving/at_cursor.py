@@ -15,10 +15,18 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import NodeRef
 from onnxjson.serving.edited_text import EditedText, documentation
-from onnxjson.serving.offers import MOST, fitting_edits, offers, replaced
-from onnxjson.serving.open_document import OpenDocument
-from onnxjson.serving.open_texts import OpenTexts
-from onnxjson.serving.text_changes import Replacement, changed, renamed, with_attribute, without_orphans
+from onnxjson.serving.offers import (
+    MOST,
+    Replacement,
+    changed,
+    fitting_edits,
+    offers,
+    renamed,
+    replaced,
+    with_attribute,
+    without_orphans,
+)
+from onnxjson.serving.open_texts import OpenDocument, OpenTexts
 from onnxjson.serving.text_names import Named, end_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.serving.at_cursor import AtCursor, refusals
-from onnxjson.serving.open_document import OpenDocument
+from onnxjson.serving.open_texts import OpenDocument
 from onnxjson.serving.whole_text import COLOURS, OfWholeText, changes_since_head
 
 

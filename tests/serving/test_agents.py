@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 import onnxjson
 from onnxjson.example import make_example
 from onnxjson.serving import tools
-from onnxjson.serving.answers import MOST_CHARACTERS, answer, paged
+from onnxjson.serving.tools import MOST_CHARACTERS, answer, paged
 from tests.cli.running import run
 from tests.serving.agent_tasks import TASKS, Task, done
 

@@ -16,11 +16,10 @@ from pygls.workspace import PositionCodec
 import onnxjson
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, TrainingInfo
 from onnxjson.serving.edited_text import EditedText
-from onnxjson.serving.offers import replaced
-from onnxjson.serving.open_document import OpenDocument
-from onnxjson.serving.outline import outline
-from onnxjson.serving.text_changes import formatted_nodes
+from onnxjson.serving.offers import formatted_nodes, replaced
+from onnxjson.serving.open_texts import OpenDocument
 from onnxjson.serving.text_names import ends_of_nodes, walk
+from onnxjson.serving.whole_text import outline
 from tests.serving.test_editing_sessions import Session, play
 from tests.serving.test_language_server import text_of
 

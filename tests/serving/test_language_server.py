@@ -17,8 +17,7 @@ from pygls.lsp.client import LanguageClient
 
 import onnxjson
 from onnxjson.serving.edited_text import EditedText
-from onnxjson.serving.offers import offers
-from onnxjson.serving.text_changes import changed
+from onnxjson.serving.offers import changed, offers
 from tests.golden.test_mistakes import BASE, EDITS, edited
 
 
