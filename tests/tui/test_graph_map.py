@@ -9,7 +9,7 @@ from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, V
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
 from onnxjson_tui.rows.graph_drawing import drawing
-from onnxjson_tui.rows.graph_map import GraphMap, Part
+from onnxjson_tui.rows.graph_parts import GraphMap, Part
 from onnxjson_tui.screens.graph_map import MapScreen
 from tests.benchmarks.tui_rows import transformer
 from tests.tui.benches import Bench, run, run_small

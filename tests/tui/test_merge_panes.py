@@ -17,7 +17,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict
 from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
-from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows
+from onnxjson_tui.rows.panes import MergePanes, MergeRows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
 from tests.editing.graphs import model_of
 from tests.merging.models import BASE, attribute, both, node, without

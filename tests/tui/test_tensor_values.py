@@ -12,7 +12,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson_tui.rows.tensor_values import SparseGrid, ValueGrid
+from onnxjson_tui.rows.tensor import SparseGrid, ValueGrid
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,18 @@ from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortene
 from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson.storage.constant_reading import Kind
 from onnxjson_tui.names.editable_names import model_value_selector
-from onnxjson_tui.rows.tensor_description import (
+from onnxjson_tui.rows.tensor import (
     BINS,
+    SparseGrid,
+    ValueGrid,
+    begun,
     histogram_lines,
+    opened_grid,
     place_text,
     quantile_lines,
     side_by_side,
     title_line,
 )
-from onnxjson_tui.rows.tensor_values import SparseGrid, ValueGrid, begun, opened_grid
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows

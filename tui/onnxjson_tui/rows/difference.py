@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Effect, Event, Kind
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
 from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
@@ -126,7 +126,13 @@ class DifferenceRows:
         yield list(_sizes(compared)), " ..."
         changed = [each for each in compared.operators if each.change]
         if changed and not self.shown.all_operators:
-            yield [_operator_spans(each) for each in changed], " and {} more (s)"
+            yield (
+                [
+                    [Span(f"{visible(each.what, 40)} "), Span(each.change_text, _change_style(each.change))]
+                    for each in changed
+                ],
+                " and {} more (s)",
+            )
         yield list(self._change_counts()), " and {} more"
 
     def _change_counts(self) -> Iterator[list[Span]]:
@@ -215,15 +221,12 @@ def has_words(event: Event, wanted: str) -> bool:
         elif plain.startswith("kind:"):
             found = plain[5:] == event.kind
         else:
-            text = text or " ".join([event.kind, visible(event.pattern, None), *_places(event)]).lower()
+            places = [place_of(member) for member in event.members[:_MOST_PLACES]]
+            text = text or " ".join([event.kind, visible(event.pattern, None), *places]).lower()
             found = plain in text
         if found == is_unwanted:
             return False
     return True
-
-
-def _places(event: Event) -> Iterator[str]:
-    return (place_of(member) for member in event.members[:_MOST_PLACES])
 
 
 def _gist(event: Event, room: int) -> str:
@@ -273,10 +276,6 @@ def _count_spans(text: str, change: str, number: int) -> list[Span]:
     if not number:
         return [Span(text, "quiet")]
     return [Span(f"{text} "), Span(f"({change})", _change_style(number))]
-
-
-def _operator_spans(each: Count) -> list[Span]:
-    return [Span(f"{visible(each.what, 40)} "), Span(each.change_text, _change_style(each.change))]
 
 
 def _change_style(number: int) -> Style:

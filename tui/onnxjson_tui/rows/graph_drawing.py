@@ -204,7 +204,9 @@ class _Canvas:
         self._spread()
         self._gaps = [_Gap() for _ in range(max(len(levels) - 1, 0))]
         self._passing: list[set[int]] = [set() for _ in levels]
-        self._taken = self._occupied()
+        self._taken: list[set[int]] = [set() for _ in levels]  # columns that are in a box or next to one
+        for box, layer in enumerate(self._layers):
+            self._taken[layer] |= set(range(self._x[box] - 1, self._x[box] + cells(texts[box]) + 1))
         self._middles = [{self._middle(box) for box in self._boxes(layer)} for layer in range(len(levels))]
         for edge, line in zip(edges, layout.lines, strict=True):
             self._lead(edge, line)
@@ -224,13 +226,6 @@ class _Canvas:
             for box in sorted(self._boxes(layer), key=self._x.__getitem__):
                 self._x[box] = max(self._x[box], at)
                 at = self._x[box] + cells(self._texts[box]) + 1
-
-    def _occupied(self) -> list[set[int]]:
-        """Return the columns of each layer that are in a box or next to one."""
-        found: list[set[int]] = [set() for _ in self._level]
-        for box, layer in enumerate(self._layers):
-            found[layer] |= set(range(self._x[box] - 1, self._x[box] + cells(self._texts[box]) + 1))
-        return found
 
     def _lead(self, edge: Edge, line: Sequence[Point]) -> None:
         """Route a line from layer to layer, upper end first."""

@@ -22,7 +22,7 @@ from onnxjson.rendering.node import (
 from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, shortened_name, size
 from onnxjson.rendering.values import Consumer, Source
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.rows.short_types import short_type
+from onnxjson_tui.rows.nodes import short_type
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
@@ -229,9 +229,6 @@ def _tail(view: NodeView) -> Iterator[Entry]:
     for each in view.metadata:
         key = each.key or ""
         yield Entry("metadata", visible(key, 200), visible(each.value or "", _LONGEST), name=key)
-
-
-_LONGEST = 1000
 
 
 def port_choices(index: Index) -> list[Choice]:

@@ -191,16 +191,13 @@ class Outline:
     def item(self, run: list[int]) -> Item:
         """Return the row of some scopes; a scope that only contains another row shares it."""
         labels = [self._label(run)]
-        while len(run) == 1 and self._has_no_nodes(run[0]):
+        while len(run) == 1 and self.counts[run[0]] == sum([self.counts[each] for each in self._children(run[0])]):
             inner = self._runs(run[0])
             if len(inner) != 1:
                 break
             run = inner[0]
             labels += ["." if self.names[run[0]][:1].isdigit() else "/", self._label(run)]
         return Item(tuple(run), "".join(labels))
-
-    def _has_no_nodes(self, scope: int) -> bool:
-        return self.counts[scope] == sum([self.counts[each] for each in self._children(scope)])
 
     def _label(self, run: Sequence[int]) -> str:
         name = self.names[run[0]]

@@ -11,7 +11,7 @@ from onnxjson.model.addresses import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
-from onnxjson_tui.rows.merge_panes import MergePanes, MergeRows, column_width
+from onnxjson_tui.rows.panes import MergePanes, MergeRows, column_width
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal

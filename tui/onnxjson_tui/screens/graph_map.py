@@ -11,10 +11,9 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import NodeRef
 from onnxjson.rendering.tables import Line, Span
-from onnxjson_tui.rows.figures import Figures
+from onnxjson_tui.rows.figures import Figures, columns, minimap, place_line
 from onnxjson_tui.rows.graph_drawing import Drawing, drawing
-from onnxjson_tui.rows.graph_map import GraphMap, Level, Part
-from onnxjson_tui.rows.minimap import columns, minimap, place_line
+from onnxjson_tui.rows.graph_parts import GraphMap, Level, Part
 from onnxjson_tui.screens.neighbourhood import DrawingView
 from onnxjson_tui.shell.keyed import HELP, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal

@@ -14,7 +14,7 @@ from onnxjson.editing.type_flow import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.types import format_type
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
-from onnxjson_tui.rows.short_types import type_change
+from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
 from onnxjson_tui.session.history import Changed, Preview

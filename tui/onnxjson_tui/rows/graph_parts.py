@@ -1,7 +1,8 @@
-"""The map of a graph: its scopes as boxes, repeated ones once, down to nodes, and the values between them.
+"""What drawings show of a graph: the map of its scopes, or the nodes around one node.
 
-The scopes are those of the outline. A level is the content of one box; what is largest in the graph is already open in
-the first one. Where a level has more boxes than fit, consecutive ones are one box.
+The map has scopes as boxes, repeated ones once, down to nodes, and the values between them. The scopes are those of the
+outline. A level is the content of one box; what is largest in the graph is already open in the first one. Where a level
+has more boxes than fit, consecutive ones are one box.
 """
 
 from array import array
@@ -11,18 +12,18 @@ from itertools import groupby
 from math import prod
 from typing import Final, NamedTuple
 
+from onnxjson.model.constants import is_constant_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Type
 from onnxjson.model.dtypes import BITS
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import Style, cells, shortened, size
 from onnxjson_tui.rows.figures import Figures
 from onnxjson_tui.rows.graph_drawing import Box, Edge
-from onnxjson_tui.rows.nodes import type_text
+from onnxjson_tui.rows.nodes import short_type, type_text
 from onnxjson_tui.rows.outline import Item, Outline
-from onnxjson_tui.rows.short_types import short_type
 
 _MOST: Final = 40  # boxes of a level
 _OPEN: Final = 24  # boxes up to which the first level opens its largest scope
@@ -76,11 +77,17 @@ class GraphMap:
         """Return the first level."""
         parts = self._below(0)
         while parts:
-            largest = max(parts, key=_size)
+            largest = max(parts, key=lambda each: each.size)
             inner = self._below(largest.scopes[0]) if len(largest.scopes) == 1 else ()
-            if not inner or len(parts) + len(inner) > _OPEN + 1 or 3 * largest.size < sum(map(_size, parts)):
+            if (
+                not inner
+                or len(parts) + len(inner) > _OPEN + 1
+                or 3 * largest.size < sum([each.size for each in parts])
+            ):
                 break
-            parts = tuple(sorted([*[each for each in parts if each is not largest], *inner], key=_first))
+            parts = tuple(
+                sorted([*[each for each in parts if each is not largest], *inner], key=lambda each: each.first)
+            )
         return self._folded(parts)
 
     def inside(self, part: Part) -> tuple[Part, ...]:
@@ -102,7 +109,7 @@ class GraphMap:
         varying = [place for place in own if not self._constants.issuperset(nodes[place].output)]
         # Where there is nothing else, constants are better than an empty drawing.
         found = map(self._node, varying if varying or inner else own)
-        return tuple(sorted([*found, *inner], key=_first))
+        return tuple(sorted([*found, *inner], key=lambda each: each.first))
 
     def _node(self, place: int, name: str = "") -> Part:
         node = self.scope.graph.node[place]
@@ -231,13 +238,113 @@ def _run(parts: Sequence[Part]) -> Part:
     scopes = tuple([each for part in parts for each in part.scopes])
     nodes = tuple([each for part in parts for each in part.nodes])
     names = [part.label.removeprefix(f"{len(part.scopes)}x ") for part in (parts[0], parts[-1])]
-    count = sum(map(_size, parts))
+    count = sum([part.size for part in parts])
     return Part(shortened(" .. ".join(names), _LABEL), count, parts[0].first, scopes, nodes, tuple(parts))
 
 
-def _first(part: Part) -> int:
-    return part.first
+MOST: Final = 64  # boxes of a drawing
+HOPS: Final = 3  # steps at first
+
+MOST_HOPS: Final = 32
+
+_SHORT_LABEL: Final = 24  # columns of a name around a node
+
+Key = int | str  # a node by its position, or an input or output of the graph by its name
 
 
-def _size(part: Part) -> int:
-    return part.size
+class Surroundings(NamedTuple):
+    """The part of a graph that is drawn."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    positions: tuple[int | None, ...]  # position of the node of each box; None for inputs and outputs of the graph
+    near: tuple[int, ...]  # the boxes of the node itself and of its direct neighbours
+    left_out: int  # number of nodes within these steps that do not fit
+
+
+def surroundings(ref: NodeRef, hops: int) -> Surroundings:
+    """Return the nodes that a node depends on and that depend on it within `hops` steps, as far as there is room.
+
+    Nodes that only share a producer or a consumer with it are left out, and so are constants. Connections that are not
+    drawn are counted next to the box.
+    """
+    scope = ref.scope
+    kept: dict[Key, None] = {ref.position: None}
+    producers: list[Key] = [ref.position]
+    consumers: list[Key] = [ref.position]
+    left_out = 0
+    for _ in range(hops):
+        room = MOST - len(kept)
+        producers = _unknown(
+            [producer for key in producers for producer, consumer in _joined(scope, key) if consumer == key], kept
+        )
+        consumers = _unknown(
+            [consumer for key in consumers for producer, consumer in _joined(scope, key) if producer == key], kept
+        )
+        # If not all fit, each direction gets half of the room, and what the other direction does not need.
+        upwards = max(room // 2, room - len(consumers))
+        left_out += max(len(producers) - upwards, 0)
+        producers = producers[:upwards]
+        kept |= dict.fromkeys(producers)
+        consumers = _unknown(consumers, kept)
+        left_out += max(len(consumers) - (MOST - len(kept)), 0)
+        consumers = consumers[: MOST - len(kept)]
+        kept |= dict.fromkeys(consumers)
+        if not producers and not consumers:
+            break
+    # Inputs come before all nodes, outputs after them.
+    last = len(scope.graph.node)
+    keys = sorted(kept, key=lambda key: key if isinstance(key, int) else -1 if key in scope.inputs else last)
+    return _drawn(scope, ref.position, keys, left_out)
+
+
+def _unknown(found: Sequence[Key], kept: dict[Key, None]) -> list[Key]:
+    return [key for key in dict.fromkeys(found) if key not in kept]
+
+
+def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroundings:
+    places = {key: place for place, key in enumerate(keys)}
+    edges: dict[tuple[int, int], None] = {}
+    hidden = [0] * len(keys)
+    for key in keys:
+        for before, after in _joined(scope, key):
+            if before in places and after in places:
+                edges[places[before], places[after]] = None
+            else:
+                hidden[places[key]] += 1
+    boxes = [Box(_label(scope, key), more) for key, more in zip(keys, hidden, strict=True)]
+    positions = tuple([key if isinstance(key, int) else None for key in keys])
+    middle = places[centre]
+    near = {middle, *[place for ends in edges if middle in ends for place in ends]}
+    return Surroundings(tuple(boxes), tuple([Edge(*ends) for ends in edges]), positions, tuple(sorted(near)), left_out)
+
+
+def _label(scope: Scope, key: Key) -> str:
+    if isinstance(key, str):
+        return f"({shortened(visible(key, 200), _SHORT_LABEL)})"
+    node = scope.graph.node[key]
+    return f"[{key} {shortened(visible(operator_name(node.domain, node.op_type), 200), _SHORT_LABEL)}]"
+
+
+def _joined(scope: Scope, key: Key) -> list[tuple[Key, Key]]:
+    """Return the connections of a node as pairs of producer and consumer, without loops."""
+    found: dict[tuple[Key, Key], None] = {}
+    if isinstance(key, str):
+        for consumer, _ in scope.uses(key) if key in scope.inputs else ():
+            if consumer is not None:
+                found[key, consumer] = None
+        if key in scope.producers and key not in scope.inputs:
+            found[scope.producers[key][0], key] = None
+        return list(found)
+    node = scope.graph.node[key]
+    for name in node.input:
+        if name in scope.initializers or name in scope.sparse_initializers:
+            continue
+        if name in scope.inputs:
+            found[name, key] = None
+        elif name in scope.producers and not is_constant_node(scope.graph.node[scope.producers[name][0]]):
+            found[scope.producers[name][0], key] = None
+    for name in node.output:
+        for consumer, _ in scope.uses(name):
+            found[key, consumer if consumer is not None else name] = None
+    return [pair for pair in found if pair[0] != pair[1]]
