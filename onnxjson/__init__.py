@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnxjson.diffing.events import Event as Event
     from onnxjson.editing import edits as edits
     from onnxjson.editing.applying import Change as Change, apply as apply
-    from onnxjson.editing.making import node as node, tensor as tensor, value as value
+    from onnxjson.editing.attributes import node as node, tensor as tensor, value as value
     from onnxjson.editing.places import Editor as Editor, Place as Place, Places as Places, TensorPlace as TensorPlace
     from onnxjson.merging.merge import Merged as Merged, merge as merge
     from onnxjson.merging.resolving import resolve as resolve
@@ -80,7 +80,7 @@ _NAMES: Final = {
         "SimpleShardedDim IntIntListEntry"
     ),
     "onnxjson.editing.applying": "apply",
-    "onnxjson.editing.making": "node tensor value",
+    "onnxjson.editing.attributes": "node tensor value",
     "onnxjson.editing.places": "Editor Place Places TensorPlace",
     "onnxjson.model.index": "Index",
     "onnxjson.model.errors": (

@@ -20,8 +20,8 @@ from onnxjson.model.errors import DifferenceError, PassError
 from onnxjson.optimizing.passes import NewFile, PassResult, Pipeline, Step, files_written
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, stage_of
 from onnxjson.optimizing.passes.bisecting import Checks
+from onnxjson.optimizing.passes.catalogue import all_names, is_called, parse_step, quote_the_braces
 from onnxjson.optimizing.passes.recipe import load_recipe
-from onnxjson.optimizing.passes.spelling import all_names, is_called, parse_step, quote_the_braces
 from onnxjson.optimizing.passes.user import ScriptPass
 from onnxjson.optimizing.trace_records import Recorder
 from onnxjson.optimizing.trace_storing import require_room, write_trace

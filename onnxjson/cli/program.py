@@ -25,7 +25,7 @@ _WIDEST: Final = 100
 
 
 def _pass_names() -> list[str]:
-    from onnxjson.optimizing.passes.spelling import all_names
+    from onnxjson.optimizing.passes.catalogue import all_names
 
     return list(all_names())
 

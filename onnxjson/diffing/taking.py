@@ -19,11 +19,9 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.renaming import free_name, refuse_collisions, renamed
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.patching.applying import apply_fields
+from onnxjson.patching.applying import apply_fields, difference
 from onnxjson.patching.changes import Unit
-from onnxjson.patching.deriving import difference
-from onnxjson.patching.listing import units
-from onnxjson.patching.selecting import selected
+from onnxjson.patching.listing import selected, units
 
 _ELEMENT: Final = re.compile(r".*/(?:node|initializer|sparse_initializer|input|output|value_info)/[0-9]+")
 """The address of the innermost node, value or constant."""

@@ -11,13 +11,12 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
-from onnxjson.editing.batch_computing import ComputedSizes
-from onnxjson.editing.batch_constants import ConstantChanges
-from onnxjson.editing.batch_places import start_at_places
+from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types, replace_dimension
+from onnxjson.editing.size_following import start_at_places
 from onnxjson.editing.type_relations import dims_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension

@@ -21,7 +21,7 @@ from onnxjson.editing.batch_axes import (
     size,
     without,
 )
-from onnxjson.editing.batch_selection_rules import SELECTION_RULES, known_numbers
+from onnxjson.editing.batch_element_rules import SELECTION_RULES, known_numbers
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, ShapeElement
 from onnxjson.editing.tensor_values import constant_tensor
 from onnxjson.model.payloads import whole

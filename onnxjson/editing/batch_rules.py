@@ -3,7 +3,7 @@
 A rule returns the axes of each output, with None for an axis whose size is independent of the batch. It raises
 `BlockedError` if the operator would mix samples, or if a size cannot follow. The rules cover all versions in the
 documentation of the operators of ONNX (Operators.md). `batch_layout_rules` has the operators that move, join and fill,
-`batch_shapes` those that compute shapes; `RULES` joins them all.
+`batch_element_rules` those that select elements or compute shapes; `RULES` joins them all.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ from onnxjson.editing.batch_axes import (
     size,
     without,
 )
+from onnxjson.editing.batch_element_rules import ELEMENT_RULES
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
-from onnxjson.editing.batch_shapes import ELEMENT_RULES
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
 from onnxjson.model.index import Scope
 

@@ -5,9 +5,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.operator_checks import Known, dtype_of
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.rewiring import Changes, ResultTypes, Value
+from onnxjson.editing.rewiring import Changes, Known, ResultTypes, Value, dtype_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import find_constant
 from onnxjson.model.display import listed, visible

@@ -10,8 +10,8 @@ from onnxjson.editing.cleaning import Prune
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.name_changes import matching
-from onnxjson.editing.operator_checks import dtype_of
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.rewiring import dtype_of
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import with_shape, without_invented_names
 from onnxjson.editing.workspace import Workspace

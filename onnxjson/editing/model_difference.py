@@ -1,20 +1,23 @@
-"""Which values may have other types after an edit.
+"""Which values may have other types after an edit, and which of them have, among the first nodes that it affects.
 
 Graphs, nodes and values of the model after an edit are compared with those before. Records that an edit does not change
 stay the same objects, so this is fast.
 """
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from onnxjson.editing.partial_inference import InferredPart, Part, complaint
 from onnxjson.editing.type_relations import may_be_shape
 from onnxjson.model.constants import is_constant_node, own_constant, type_of_constant
-from onnxjson.model.document import Attribute, Function, Graph, Node, Tensor, TensorShape, Type
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Tensor, TensorShape, Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key, operator_key, plain_domain
+from onnxjson.model.types import format_type
 
 _FLOAT: Final = 1
 """The type of an attribute that is one number: an epsilon or alpha changes no type."""
@@ -218,3 +221,60 @@ def _plain(node: Node) -> tuple[Attribute, ...]:
     is_standard = not plain_domain(node.domain) and node.op_type not in _OPERATORS_OF_NUMBERS
     kept = [each for each in node.attribute if not (is_standard and each.type == _FLOAT)]
     return tuple([replace(each, doc_string=None, g=None, graphs=()) for each in kept])
+
+
+_MOST: Final = 96  # nodes that are inferred; more would not be seen
+
+
+class Flow(NamedTuple):
+    """What an edit changes in the nodes after it, by address of the node before the edit."""
+
+    types: Mapping[str, tuple[Type | None, Type]] = {}
+    """Types of the first output before and after, where they differ."""
+    complaints: Mapping[str, str] = {}
+    """New mistakes: nodes that cannot have their inputs."""
+
+
+class TypeFlow:
+    """Predicts changes of the types in the main graph of one model."""
+
+    def __init__(self, before: Index, folder: Path | None) -> None:
+        self.model = before.model
+        self._before, self._folder = before, folder
+        self._known: dict[tuple[int, ...], InferredPart] = {}  # Most edits that are typed affect the same nodes.
+
+    def to(self, after: Model) -> Flow:
+        """Return how an edit that leads to `after` changes the types of the first nodes that it affects.
+
+        Raises:
+            WorkerError, EditError, UntrustedError: see `Part.infer`.
+        """
+        difference = Difference(self._before, Index(after))
+        main = difference.new.main
+        if main is None or main not in difference.twins or not difference.around[main]:
+            return Flow()
+        positions = sorted(first_followers(difference.new, difference.around[main], _MOST)[0])
+        twins = {position: difference.counterpart(main, position) for position in positions}
+        old = tuple([twin.position for twin in twins.values() if twin is not None])
+        if old not in self._known:
+            self._known = {old: self._inferred(self._before, old)}
+        was, now = self._known[old], self._inferred(difference.new, positions)
+        types: dict[str, tuple[Type | None, Type]] = {}
+        complaints: dict[str, str] = {}
+        for position, twin in twins.items():
+            outputs = main.graph.node[position].output
+            if twin is None or not outputs:
+                continue
+            new = now.types.get(main.address, {}).get(outputs[0])
+            name = difference.former_name(main, outputs[0])
+            former = was.types.get(twin.scope.address, {}).get(name) or twin.scope.types.get(name)
+            if new is not None and format_type(new) != (former and format_type(former)):
+                types[twin.address] = former, new
+            text = complaint(now, NodeRef(main, position))
+            if text is not None and complaint(was, twin) is None:
+                complaints[twin.address] = text.rpartition("InferenceError] ")[2]
+        return Flow(types, complaints)
+
+    def _inferred(self, index: Index, positions: Sequence[int]) -> InferredPart:
+        names = {scope.address: names for scope, names in results(index, set(positions)).items()}
+        return Part(index, positions, {}).infer(names, {}, self._folder)

@@ -7,9 +7,18 @@ from msgspec.structs import replace
 
 from onnxjson.editing.attributes import attribute_of
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.operator_checks import Known, check_node, dtype_conflict, dtype_of, output_dtype
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.rewiring import Changes, ResultTypes, replace_nodes, with_inputs
+from onnxjson.editing.rewiring import (
+    Changes,
+    Known,
+    ResultTypes,
+    check_node,
+    dtype_conflict,
+    dtype_of,
+    output_dtype,
+    replace_nodes,
+    with_inputs,
+)
 from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.dataflow import consumed_names, sort_nodes
 from onnxjson.model.display import counted, listed, suggest, visible

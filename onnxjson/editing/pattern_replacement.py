@@ -10,11 +10,9 @@ from msgspec import Meta
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.inference import state_types
 from onnxjson.editing.nodes import attributes_of
-from onnxjson.editing.operator_checks import check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.pattern_constants import constant_dtype, packed, typed
-from onnxjson.editing.pattern_proof import Replaced, prove
-from onnxjson.editing.rewiring import Changes
+from onnxjson.editing.pattern_sides import Replaced, constant_dtype, packed, prove, typed
+from onnxjson.editing.rewiring import Changes, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.display import counted, visible
@@ -36,7 +34,7 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
-from onnxjson.patterns.literals import TOLERANCE, Literals, Value
+from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
 from onnxjson.patterns.wording import mistakes
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from onnxjson.editing.applying import Change, apply_changes, broken_text, default_folder, new_findings, settle_types
-from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
+from onnxjson.editing.attributes import RemoveAttribute, SetAttribute, attribute_value
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.deletion import DeleteNode
-from onnxjson.editing.making import attribute_value
 from onnxjson.editing.names import Rename
 from onnxjson.editing.nodes import AddNode
 from onnxjson.editing.tensor_values import set_elements

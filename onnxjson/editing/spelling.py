@@ -8,7 +8,7 @@
 Parameters that a declaration lists in ``words`` need no names, in that order. Values are JSON; a value that is not JSON
 is a string: ``0.2``, ``[1, 2]``, ``linear``, ``"12"`` for the string 12. The option of a list is repeated for each
 item, or has all items as JSON; integers and dimensions may be joined by commas. Members of an object are written
-``NAME=VALUE``. The spelling of passes (`onnxjson.optimizing.passes.spelling`) shares `build` and the values.
+``NAME=VALUE``. The spelling of passes (`onnxjson.optimizing.passes.catalogue`) shares `build` and the values.
 """
 
 import shlex

@@ -9,8 +9,8 @@ from onnxjson.merging.defects import in_topological_order
 from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, value_after
 from onnxjson.model import document as d
 from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.patching.applying import KEYS
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_identity, keeps_order, sequence_of
-from onnxjson.patching.deriving import KEYS
 
 Item = int | tuple[int, int]
 """A member: its position in the base, or the side that adds it and its number there."""

@@ -21,8 +21,8 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, operator_key, plain_domain
 from onnxjson.model.renaming import renamed
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.patching.applying import difference
 from onnxjson.patching.changes import Fields
-from onnxjson.patching.deriving import difference
 from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import PatchWriter
 

@@ -17,9 +17,9 @@ from onnxjson.model.index import Index
 from onnxjson.model.methods import ReportedPage
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
+from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
 from onnxjson.optimizing.passes.pipeline import PassResult, Pipeline
-from onnxjson.optimizing.passes.spelling import parse_step
 from onnxjson.patching.patch import Patch, sha256_of_model
 from onnxjson.storage.api import model_and_file
 

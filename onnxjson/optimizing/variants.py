@@ -18,7 +18,7 @@ import msgspec
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes import Step, parse_step
-from onnxjson.optimizing.passes.spelling import split_members
+from onnxjson.optimizing.passes.catalogue import split_members
 from onnxjson.running.tasks import Level, Settings
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)

@@ -6,5 +6,5 @@ and write it. `onnxjson.Patch` is the public name; `Patch.between` derives a pat
 Not here: which node of one model is the counterpart of which node of another, and what a change means
 (`onnxjson.diffing`); edits requested by name (`onnxjson.editing`).
 
-Read first: `changes` (the tree), `patch` (all operations on it), `deriving` (from two models to a patch).
+Read first: `changes` (the tree), `patch` (all operations on it), `applying` (from two models to a patch, and back).
 """

@@ -18,7 +18,7 @@ from onnxjson.model.errors import AddressError
 from onnxjson.model.limits import MESSAGE_DEPTH
 from onnxjson.model.messages import Kind
 from onnxjson.patching import changes as c
-from onnxjson.patching.deriving import difference
+from onnxjson.patching.applying import difference
 
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _LARGEST: Final = 2**62

@@ -7,8 +7,7 @@ from onnxjson.model.display import counted
 from onnxjson.model.document import Attribute, Record
 from onnxjson.model.errors import PatchError
 from onnxjson.patching import changes as c
-from onnxjson.patching.applying import apply_fields, inapplicable, invert_fields, length_mismatch, mismatch
-from onnxjson.patching.deriving import difference
+from onnxjson.patching.applying import apply_fields, difference, inapplicable, invert_fields, length_mismatch, mismatch
 from onnxjson.patching.factors import computed_from
 
 R = TypeVar("R", bound=Record)

@@ -13,10 +13,9 @@ import msgspec
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
-from onnxjson.patching.applying import NOT_FITTING, apply_fields, invert_fields
+from onnxjson.patching.applying import NOT_FITTING, apply_fields, difference, invert_fields
 from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
-from onnxjson.patching.deriving import difference
 from onnxjson.patching.factors import with_factors
 from onnxjson.patching.listing import AddressMap, operations, units
 

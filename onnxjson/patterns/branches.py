@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.patterns.expression import ValuePattern
-from onnxjson.patterns.literals import Value
+from onnxjson.patterns.nodes import Value
 
 INPUT, NODE, INSIDE, PATH, SLACK, OTHER = range(6)
 """Goals: an input of a node; a node; what is inside a node of any operator; what leads to a node; the slack from here;

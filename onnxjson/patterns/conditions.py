@@ -12,7 +12,7 @@ from onnxjson.model.errors import NoMatchError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
 from onnxjson.patterns.expression import Bound, Condition, Elements, Number, Text
-from onnxjson.patterns.literals import Literals, Value
+from onnxjson.patterns.nodes import Literals, Value
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,

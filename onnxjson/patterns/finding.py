@@ -7,8 +7,8 @@ from onnxjson.model.constants import is_constant_node
 from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import value_of
-from onnxjson.patterns.literals import Value
 from onnxjson.patterns.matching import Matcher
+from onnxjson.patterns.nodes import Value
 
 
 class Match(NamedTuple):

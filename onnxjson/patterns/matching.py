@@ -51,8 +51,7 @@ from onnxjson.patterns.expression import (
     final_call,
     parts,
 )
-from onnxjson.patterns.literals import TOLERANCE, Value
-from onnxjson.patterns.nodes import Nodes, is_calling, new_value, positions_calling
+from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling, new_value, positions_calling
 from onnxjson.patterns.wording import called, operators
 
 _PERMUTED: Final = 5

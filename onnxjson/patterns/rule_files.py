@@ -1,6 +1,11 @@
-"""Rules: a pattern with a message, and perhaps a replacement, in a JSON file (``onnxjson-rule/1``)."""
+"""Rules: a pattern with a message, and perhaps a replacement, in a JSON file (``onnxjson-rule/1``).
+
+A pattern may be blocks of nodes, written as in the format, with ``$names`` instead of values. A block becomes a call
+where another block uses its output; outputs that no block uses are the values of the pattern.
+"""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,9 +13,116 @@ import msgspec
 from msgspec import Meta
 
 from onnxjson.model.display import visible
-from onnxjson.model.errors import DecodeError, FileError, MissingInputError, OnnxJsonError
-from onnxjson.patterns.blocks import Block, pattern_text, replacement_text
+from onnxjson.model.errors import DecodeError, FileError, MissingInputError, OnnxJsonError, SelectorError
+from onnxjson.patterns.expression import (
+    Anything,
+    AttributeValue,
+    Bound,
+    Call,
+    Elements,
+    Number,
+    Operator,
+    Pattern,
+    Text,
+    ValuePattern,
+)
 from onnxjson.patterns.grammar import parse, parse_replacement
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One node."""
+
+    op_type: Annotated[str, Meta(min_length=1)]
+    domain: str = ""
+    input: Annotated[
+        tuple[int | float | str | tuple[int | float, ...], ...] | None,
+        Meta(
+            description="$x is a value, ?w a constant, _ anything, a number or list a constant, ... any further ones."
+        ),
+    ] = None
+    output: Annotated[tuple[str, ...], Meta(min_length=1, description="$y, or an empty text.")]
+    attribute: Annotated[
+        dict[str, int | float | str | tuple[int | float | str, ...]],
+        Meta(description='Values as in the format; "$g" is a name, "*" any value.'),
+    ] = {}
+
+
+def pattern_text(blocks: Sequence[Block]) -> str:
+    """Return the pattern of some blocks.
+
+    Raises:
+        SelectorError: two blocks make a value, or they make it from itself.
+    """
+    roots = tuple(_Blocks(blocks).roots())
+    return str(Pattern(roots[0], (), roots[1:]))
+
+
+def replacement_text(blocks: Sequence[Block]) -> str:
+    """Return the replacement of some blocks; a value that no other block uses has the name of what it replaces.
+
+    Raises:
+        SelectorError: two blocks make a value, or they make it from itself.
+    """
+    return "; ".join(map(str, _Blocks(blocks, is_replacement=True).roots()))
+
+
+class _Blocks:
+    def __init__(self, blocks: Sequence[Block], *, is_replacement: bool = False) -> None:
+        self._is_replacement = is_replacement
+        self._makers: dict[str, tuple[Block, int]] = {}
+        self._open: list[str] = []
+        for block in blocks:
+            for slot, name in enumerate(block.output):
+                if name and (not name.startswith("$") or name in self._makers):
+                    problem = "has no $" if not name.startswith("$") else "is made twice"
+                    raise SelectorError(f'the output "{visible(name)}" of {visible(block.op_type)} {problem}')
+                if name:
+                    self._makers[name] = block, slot
+        self._used = {each for block in blocks for each in block.input or () if isinstance(each, str)}
+
+    def roots(self) -> Iterator[Call]:
+        roots = [name for name in self._makers if name not in self._used]
+        if not roots:
+            raise SelectorError("every value is an input of another block; the last ones must not be")
+        for name in roots:
+            yield self._call(name)._replace(name=name[1:])
+
+    def _call(self, name: str) -> Call:
+        if name in self._open:
+            raise SelectorError(f'"{visible(name)}" is computed from itself')
+        self._open.append(name)
+        block, slot = self._makers[name]
+        inputs = None if block.input is None else [self._value(each) for each in block.input if each != "..."]
+        is_open = block.input is not None and "..." in block.input
+        self._open.pop()
+        attributes = tuple([(key, _attribute(value)) for key, value in block.attribute.items()])
+        operator = Operator(block.op_type, "" if block.domain == "ai.onnx" else block.domain)
+        called = "" if self._is_replacement else name[1:]
+        return Call((operator,), attributes, None if inputs is None else tuple(inputs), is_open, slot, called)
+
+    def _value(self, written: float | str | tuple[float, ...]) -> ValuePattern:
+        if isinstance(written, tuple):
+            return Elements(written)
+        if not isinstance(written, str):
+            return Number(written)
+        if written in self._makers:
+            return self._call(written)
+        if written[:1] in ("$", "?") and written[1:].isidentifier():
+            return Bound(written[1:], written[0] == "?")
+        if written in ("", "_"):
+            return Anything()
+        raise SelectorError(f'the input "{visible(written)}" is none of $name, ?name, _ and ...')
+
+
+def _attribute(value: float | str | tuple[float | str, ...]) -> AttributeValue:
+    if isinstance(value, tuple):
+        return Elements(tuple([None if each == "*" else each for each in value]))
+    if not isinstance(value, str):
+        return Number(value)
+    if value == "*":
+        return Anything()
+    return Bound(value[1:]) if value.startswith("$") and value[1:].isidentifier() else Text(value)
+
 
 FORMAT = "onnxjson-rule/1"
 

@@ -13,8 +13,8 @@ from onnxjson.patterns.branches import State
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.literals import TOLERANCE
 from onnxjson.patterns.matching import Matcher
+from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.selectors import select_nodes
 
 _SLACK: Final = (1, 2, 4)

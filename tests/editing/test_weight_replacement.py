@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from onnxjson.editing.applying import apply, run
-from onnxjson.editing.cleaning import Strip
-from onnxjson.editing.weight_replacement import Filling
+from onnxjson.editing.cleaning import Filling, Strip
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import from_numpy
 from tests.editing.graphs import exported, sample_inputs

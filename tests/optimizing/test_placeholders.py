@@ -15,8 +15,8 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model import document as d
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes import Pipeline, parse_step
+from onnxjson.optimizing.passes.executing import Placeholders, TextNeededError
 from onnxjson.optimizing.passes.text_evaluation import is_arithmetic, is_harmless, is_symbol
-from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
 from tests.hostile.box_lifted import box_lifted
 
 VOCABULARY = [b"\xc4\xa0the", b"##ing", "日本".encode(), b"the", b"[MASK]"]

@@ -8,10 +8,9 @@ from onnxjson.editing.catalogue import NAMES as EDITS
 from onnxjson.editing.parameters import parameters
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes import PASSES, Pass, parse_step, spell
-from onnxjson.optimizing.passes.catalogue import KINDS, NAMES
+from onnxjson.optimizing.passes.catalogue import KINDS, NAMES, all_names, is_called
 from onnxjson.optimizing.passes.executing import declared, subject_of
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim
-from onnxjson.optimizing.passes.spelling import all_names, is_called
 from onnxjson.optimizing.passes.user import EditPass
 
 READ = {

@@ -16,7 +16,6 @@ import onnxjson
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef, index_of
-from onnxjson.patterns.cutting import Cut
 from onnxjson.patterns.expression import (
     Bound,
     Call,
@@ -26,6 +25,7 @@ from onnxjson.patterns.expression import (
     Pattern,
     ValuePattern,
 )
+from onnxjson.patterns.generalising import Cut
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.searching import absent_operators, find, nearest_misses
 

@@ -6,8 +6,8 @@ import pytest
 
 import onnxjson
 from onnxjson.patterns.finding import matches
-from onnxjson.patterns.literals import TOLERANCE
 from onnxjson.patterns.matching import Matcher
+from onnxjson.patterns.nodes import TOLERANCE
 from tests.patterns.laws import MODELS, Cutter, check, plant
 
 PATHS = sorted(MODELS.glob("*.onnx"))

@@ -13,7 +13,6 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_DEPTH
 from onnxjson.patterns import matching
-from onnxjson.patterns.cutting import pattern_of
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -28,6 +27,7 @@ from onnxjson.patterns.expression import (
     ValuePattern,
 )
 from onnxjson.patterns.expression import Path as Way
+from onnxjson.patterns.generalising import pattern_of
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.searching import find, nearest_misses
 from tests.cli.running import run

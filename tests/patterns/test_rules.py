@@ -15,8 +15,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, MissingInputError
-from onnxjson.patterns.blocks import Block, pattern_text
-from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules, rule_bytes
+from onnxjson.patterns.rule_files import SHIPPED, Block, Rule, pattern_text, read_rules, rule_bytes
 from onnxjson.patterns.searching import find, nearest_misses
 from tests.cli.running import run
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.inference import inferred_types
-from onnxjson.editing.operator_checks import check_node
+from onnxjson.editing.rewiring import check_node
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_relations import refine_type, with_shape
 from onnxjson.editing.workspace import Workspace

@@ -16,10 +16,9 @@ Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipel
 """
 
 from onnxjson.optimizing.passes.big_constants import Stage
-from onnxjson.optimizing.passes.catalogue import PASSES
+from onnxjson.optimizing.passes.catalogue import PASSES, Step, parse_step, spell
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.pipeline import PassResult, Pipeline
-from onnxjson.optimizing.passes.spelling import Step, parse_step, spell
 from onnxjson.storage.external_files import NewFile, files_written
 
 __all__ = [

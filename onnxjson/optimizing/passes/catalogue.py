@@ -1,19 +1,38 @@
-"""All passes by name, and lists of everything that a pipeline can run."""
+"""All passes by name; their words ``NAME``, ``NAME:PART``, ``NAME{option=value,...}``, each with ``*`` to repeat it.
 
+::
+
+    onnxoptimizer:fuse_bn_into_conv
+    onnxoptimizer{passes=[eliminate_identity,eliminate_deadend],fixed_point=true}
+    onnxsim*
+
+Values are JSON; anything else is a text. Words in lists and objects need no quotes, since shells remove them; an option
+with a list may also be repeated, once per item. A flag alone is true.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
+from onnxjson.editing import spelling as edit_spelling
 from onnxjson.editing.catalogue import NAMES as EDITS
-from onnxjson.editing.declaration import Declared, name_of, summary
-from onnxjson.editing.parameters import COMMON, parameters
-from onnxjson.editing.values import plain_value
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
+from onnxjson.editing.declaration import AnyDeclared, Declared, name_of, non_default_parameters, summary
+from onnxjson.editing.parameters import COMMON, Parameter, Shape, parameters
+from onnxjson.editing.values import ValueMistakeError, plain_value, write_value
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import ParameterError
+from onnxjson.optimizing.passes import user
+from onnxjson.optimizing.passes.declaration import Pass, near
 from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
 from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
 from onnxjson.optimizing.passes.onnxscript import Onnxscript
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic, QuantizeWeights
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
-from onnxjson.optimizing.passes.transformers import Transformers
+from onnxjson.optimizing.passes.transformers import ExtractAdapters, Transformers
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
@@ -95,3 +114,244 @@ def _options(kind: type[Declared], part: str | None = None) -> tuple[Option, ...
             default = None if each.required else plain_value(each.default)
             found.append(Option(each.name, each.shape.fits, each.description, each.required, default, choices))
     return tuple(found)
+
+
+REPETITIONS: Final = 10
+"""Maximum number of runs of a pass that repeats."""
+
+_PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
+"""A text that needs no quotes."""
+_CLOSING: Final = {"[": "]", "{": "}"}
+_TEXTS: Final = ("text", "choice", "size")
+"""Forms of parameters that are a text."""
+
+
+class Step(NamedTuple):
+    """A pass of a pipeline."""
+
+    subject: Pass
+    repeats: bool = False
+    """Whether it runs until no byte changes, at most `REPETITIONS` times."""
+
+    def __str__(self) -> str:
+        """Return the text that `parse_step` reads."""
+        return spell(self.subject) + "*" * self.repeats
+
+
+def parse_step(text: str) -> Step:
+    """Return the pass that a text names.
+
+    Raises:
+        ParameterError: it is not a pass; the message suggests a correction.
+    """
+    spelled = text.strip()
+    repeats = spelled.endswith("*")
+    head, brace, rest = spelled.removesuffix("*").rstrip().partition("{")
+    if brace and not rest.endswith("}"):
+        raise ParameterError(f"{visible(text)}: the brace is not closed; write 'NAME{{option=value}}' in quotes")
+    return Step(_parse(head.strip(), rest[:-1] if brace else ""), repeats)
+
+
+def _parse(head: str, inside: str) -> Pass:
+    if not head:
+        raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
+    name, colon, part = head.partition(":")
+    if head.startswith("rules:"):
+        return user.RulesPass(path=part)
+    if name in NAMES:
+        return _of_catalogue(NAMES[name], part if colon else None, inside)
+    if head in EDITS:
+        return user.edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
+    if head.endswith(".py"):
+        return user.user_pass(head, _free_options(head, inside))
+    if head.endswith(".json"):
+        if inside.strip():
+            raise ParameterError(f"{visible(head)} is a rewrite script, which has no options")
+        return user.ScriptPass(file=head)
+    if head in user.plugins():
+        return user.PluginPass(entry=head, options=_free_options(head, inside))
+    if "=" in head:
+        raise ParameterError(f"{visible(head)} is not a pass; {quote_the_braces(head)}")
+    hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
+    raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
+
+
+def quote_the_braces(word: str) -> str:
+    """Return a hint for a word such as ``a=1``, which the shell made from braces."""
+    names = [name for name in all_names() if word.startswith(name)]
+    name = max(names, key=len, default="")
+    option = visible(word[len(name) :])
+    return f"quote the braces, so that the shell does not expand them: -p '{name or 'NAME'}{{{option}}}'"
+
+
+def all_names() -> list[str]:
+    """Return all names of passes except files: passes, their parts, edits, entry points of other packages."""
+    found = []
+    for name, kind in NAMES.items():
+        found += [name, *[f"{name}:{part}" for part in kind.parts]]
+    return [*found, *EDITS, *user.plugins()]
+
+
+def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
+    name = name_of(kind)
+    texts = _texts(kind, inside)
+    if part is not None:
+        if kind.part is None:
+            raise ParameterError(f"{name} has no parts; write {name}, or '{name}{{option=value}}'")
+        if kind.part in texts:
+            raise ParameterError(f"{name}:{visible(part)} already sets {kind.part}; leave out one of them")
+        texts[kind.part] = [part]
+    return _build(kind, texts)
+
+
+def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclared:
+    owner = name_of(kind)
+    for each in parameters(kind):
+        if each.required and each.name not in texts:
+            described = f" ({each.description.rstrip('.')})" if each.description else ""
+            raise ParameterError(f"{owner} needs {each.name}{described}: write '{owner}{{{each.name}=...}}'")
+    return edit_spelling.build(kind, texts, ())
+
+
+def _free_options(head: str, inside: str) -> dict[str, Any]:
+    """Return the options of a function, whose names are not known in advance."""
+    found: dict[str, Any] = {}
+    for member in split_members(inside):
+        name, mark, value = member.partition("=")
+        name = name.strip()
+        if not name.isidentifier():
+            raise ParameterError(f"{visible(head)}: {visible(name)} is not the name of an argument; write name=value")
+        if name in found:
+            raise ParameterError(f"{visible(head)}: {name} is given twice")
+        try:
+            found[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
+        except ValueMistakeError as mistake:
+            raise ParameterError(f"{visible(head)}: {name}: {mistake}") from None
+    return found
+
+
+def _with_quotes(shape: Shape, text: str) -> str:
+    """Return a list or an object of words as JSON, such as ``["a", "b"]`` for ``[a,b]``; a text without its quotes."""
+    if shape.form in _TEXTS and text.startswith('"'):
+        with suppress(msgspec.MsgspecError):
+            return str(msgspec.json.decode(text, type=str))
+    return _quoted(text) if shape.form in ("list", "mapping", "value") and _is_enclosed(text) else text
+
+
+def _is_enclosed(text: str) -> bool:
+    return len(text) > 1 and text[-1] == _CLOSING.get(text[0])
+
+
+def _quoted(text: str) -> str:
+    """Return the JSON of a text whose strings may lack quotes."""
+    opening = text[:1]
+    if not _is_enclosed(text):
+        return text if _is_json_word(text) else write_value(text)
+    members = []
+    for member in split_members(text[1:-1]):
+        if opening == "[":
+            members.append(_quoted(member.strip()))
+            continue
+        key, mark, value = _key_and_value(member)
+        if not mark:
+            return text
+        members.append(f"{key if key.startswith(chr(34)) else write_value(key)}: {_quoted(value)}")
+    return opening + ", ".join(members) + _CLOSING[opening]
+
+
+def _key_and_value(member: str) -> tuple[str, str, str]:
+    found = re.match(r'\s*("(?:[^"\\]|\\.)*"|[^:=]*?)\s*([:=])(.*)', member, re.DOTALL)
+    return (found[1], found[2], found[3].strip()) if found else (member, "", "")
+
+
+def _is_json_word(text: str) -> bool:
+    return bool(re.fullmatch(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?', text))
+
+
+def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
+    owner, known = name_of(kind), {each.name: each for each in parameters(kind)}
+    texts: dict[str, list[str]] = {}
+    for member in split_members(inside):
+        if not member.strip():
+            continue
+        name, mark, value = member.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in known:
+            if not known:
+                raise ParameterError(f"{owner} has no options, but {visible(name)} is set")
+            hint = suggest(name, known) or f"there are {', '.join(known)}"
+            raise ParameterError(f'{owner} has no option "{visible(name)}"; {hint}')
+        shape = known[name].shape
+        if not mark and shape.form != "flag":
+            raise ParameterError(f"{owner}: {name} needs a value, {shape.fits}: '{owner}{{{name}=...}}'")
+        if name in texts and shape.form not in ("list", "mapping"):
+            raise ParameterError(f"{owner}: {name} is given twice")
+        texts.setdefault(name, []).append(_with_quotes(shape, value.strip()))
+    return texts
+
+
+def split_members(text: str) -> Iterator[str]:
+    """Yield the parts between commas that are outside of quotes and brackets."""
+    open_brackets: list[str] = []
+    start, position, in_quotes = 0, 0, False
+    while position < len(text):
+        character = text[position]
+        if in_quotes:
+            position += character == "\\"
+            in_quotes = character != '"'
+        elif character == '"':
+            in_quotes = True
+        elif character in _CLOSING:
+            open_brackets.append(_CLOSING[character])
+        elif open_brackets and character == open_brackets[-1]:
+            open_brackets.pop()
+        elif character == "," and not open_brackets:
+            yield text[start:position]
+            start = position + 1
+        position += 1
+    if in_quotes or open_brackets:
+        missing = '"' if in_quotes else open_brackets[-1]
+        raise ParameterError(f"{visible(text)}: a closing {missing} is missing")
+    if text[start:].strip() or start:
+        yield text[start:]
+
+
+def spell(subject: Pass) -> str:
+    """Return the text that `parse_step` reads as this pass."""
+    match subject:
+        case user.EditPass():
+            edit = subject.edit
+            return name_of(edit) + _braces(non_default_parameters(edit), parameters(type(edit)))
+        case user.ScriptPass():
+            return subject.file
+        case user.RulesPass():
+            return subject.name
+        case user.UserPass() | user.PluginPass():
+            return subject.name + _braces(subject.options, ())
+    values = non_default_parameters(subject)
+    name = subject.name
+    if subject.part and len(values.get(subject.part, ())) == 1:
+        name += f":{values.pop(subject.part)[0]}"
+    return name + _braces(values, parameters(type(subject)))
+
+
+def is_called(step: Step, word: str) -> bool:
+    """Whether a word names a pass of a pipeline: its name, with its part, as it was spelled, or its file's name."""
+    spelled = spell(step.subject)
+    names = {str(step), spelled, spelled.partition("{")[0], step.subject.name}
+    if isinstance(step.subject, user.ScriptPass | user.UserPass):
+        names.add(Path(step.subject.file).name)
+    return word in names
+
+
+def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:
+    if not values:
+        return ""
+    shapes = {parameter.name: parameter.shape for parameter in known}
+    return "{" + ",".join([f"{key}={_spelled(shapes.get(key), value)}" for key, value in values.items()]) + "}"
+
+
+def _spelled(shape: Shape | None, value: Any) -> str:
+    if shape is not None and shape.form in _TEXTS and isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else write_value(value)
+    return write_value(value)

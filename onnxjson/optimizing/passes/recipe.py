@@ -31,9 +31,8 @@ from onnxjson.editing.parameters import parameters
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
-from onnxjson.optimizing.passes.catalogue import NAMES
+from onnxjson.optimizing.passes.catalogue import NAMES, Step, all_names, parse_step
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step
 from onnxjson.optimizing.passes.user import edit_pass
 from onnxjson.storage.identity import open_source
 

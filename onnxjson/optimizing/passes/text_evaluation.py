@@ -1,6 +1,6 @@
 """Texts of a model that code could evaluate: harmless texts, nodes that compute with texts, and a guard for sympy.
 
-Where sympy expects a number and gets a string, it calls ``eval``. `onnxjson.optimizing.passes.text_placeholders` hides
+Where sympy expects a number and gets a string, it calls ``eval``. `onnxjson.optimizing.passes.executing` hides
 such strings of a model from it; the guard is a second barrier, for strings that were overlooked.
 """
 

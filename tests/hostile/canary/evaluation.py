@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from onnxjson.codecs import serde
 from onnxjson.optimizing.passes import Pipeline, parse_step
-from onnxjson.optimizing.passes.spelling import Step
+from onnxjson.optimizing.passes.catalogue import Step
 from tests.hostile.canary.payloads import PAYLOADS
 from tests.hostile.canary.planting import Planter
 from tests.hostile.canary.runners import default_passes

@@ -14,10 +14,9 @@ from onnxjson.editing.declaration import Edit
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.optimizing.passes import Pipeline, parse_step
-from onnxjson.optimizing.passes.catalogue import NAMES
+from onnxjson.optimizing.passes.catalogue import NAMES, Step
 from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
-from onnxjson.optimizing.passes.spelling import Step
+from onnxjson.optimizing.passes.transformers import ExtractAdapters
 from onnxjson.patterns.rule_files import SHIPPED
 from tests.hostile.canary.payloads import PAYLOADS
 from tests.hostile.canary.positions import Part, add_blocks, complete_model, external_model, valid_model

@@ -9,8 +9,7 @@ from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EditError, NoMatchError, OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.patterns.cutting import constants_of, pattern_of
-from onnxjson.patterns.generalising import generalise
+from onnxjson.patterns.generalising import constants_of, generalise, pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.names.completion import selector_offers

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from onnxjson.editing.attributes import DTYPE_ATTRIBUTES
-from onnxjson.editing.operator_checks import Known, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.parameters import Parameter
+from onnxjson.editing.rewiring import Known, check_node, dtype_conflict, dtype_of
 from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import own_constant, type_of_constant

@@ -10,10 +10,10 @@ import msgspec
 
 from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.model_difference import Flow, TypeFlow
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types
-from onnxjson.editing.type_flow import Flow, TypeFlow
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import (

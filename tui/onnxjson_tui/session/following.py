@@ -11,9 +11,8 @@ from onnxjson.model.addresses import parse_address, resolve
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, Scope
-from onnxjson.patching.applying import apply_fields
+from onnxjson.patching.applying import apply_fields, difference
 from onnxjson.patching.changes import Change, Fields, Members, Replace, keeps_order, segment
-from onnxjson.patching.deriving import difference
 from onnxjson.patching.listing import change_at
 from onnxjson.patching.patch import Patch
 
