@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
     from onnxjson.rendering.reports import report_text as report_text
     from onnxjson.running.checking import Findings as Findings, check as check
-    from onnxjson.running.comparison import Tolerance as Tolerance
+    from onnxjson.running.values import Tolerance as Tolerance
     from onnxjson.running.model_run import RunResult as RunResult, run as run
     from onnxjson.running.verification import Verification as Verification, verify as verify
     from onnxjson.storage.api import (
@@ -98,7 +98,7 @@ _NAMES: Final = {
     "onnxjson.optimizing.trace_storing": "load_trace write_trace",
     "onnxjson.running.checking": "Findings check",
     "onnxjson.running.model_run": "RunResult run",
-    "onnxjson.running.comparison": "Tolerance",
+    "onnxjson.running.values": "Tolerance",
     "onnxjson.running.verification": "Verification verify",
 }
 """The module of every public name; a test compares it with the imports above."""

@@ -1,4 +1,4 @@
-"""Judge a model by a policy: run its rules and budgets, leave out what is ignored and what the base already has."""
+"""Judge models by a policy: rules, budgets, what is ignored, what the base already has; the gate for a whole change."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from onnxjson.checking.budgets import OF_COST, OF_RUNS, Value, Verdict, judge_budget, values_of
 from onnxjson.checking.cost import Cost, cost_of, known_dims
 from onnxjson.checking.linting import Rule, Subject, lint
-from onnxjson.checking.policy import Policy
+from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget, values_of
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.document import Model
@@ -23,7 +22,7 @@ from onnxjson.model.index import Index, index_of
 from onnxjson.model.walking import stored_bytes, weight_tensors
 from onnxjson.patterns.selectors import select
 from onnxjson.patterns.tensor_refs import TensorRef
-from onnxjson.running.comparison import Comparison
+from onnxjson.running.values import Comparison
 
 IGNORE: Final = "onnxjson.ignore"
 """Metadata key with which a node ignores rules; a value is ``ONJ101: nodes for the profiler``."""
@@ -36,6 +35,10 @@ _SECONDS: Final = 120.0
 
 BUDGET: Final = "budget"
 """Start of the codes of findings about budgets, such as ``budget:macs``."""
+
+FORMAT: Final = "onnxjson-gate/1"
+
+Status = Literal["added", "removed", "renamed", "changed"]
 
 
 @dataclass(frozen=True)
@@ -249,3 +252,75 @@ def fixes_of(rules: Sequence[Rule], found: Iterable[Finding]) -> list[Mapping[st
         if rule.code in codes and rule.fix is not None and rule.fix not in edits:
             edits.append(rule.fix)
     return edits
+
+
+class ModelResult(NamedTuple):
+    """Result of the gate for one model."""
+
+    name: str
+    status: Status
+    before: Judged | None
+    after: Judged | None
+    findings: tuple[Finding, ...] = ()
+    """New findings, and budgets that are exceeded or cannot be checked."""
+    known: int = 0
+    """Number of findings that the base has, too."""
+    ignored: int = 0
+    verdicts: tuple[Verdict, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be compared, made visible."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether no finding is an error."""
+        return all([each.severity != "error" for each in self.findings])
+
+
+class GateResult(NamedTuple):
+    """Result of the gate for a change."""
+
+    base: str
+    head: str
+    models: tuple[ModelResult, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether all models pass."""
+        return all([each.passes for each in self.models])
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings, model by model."""
+        return [finding for each in self.models for finding in each.findings]
+
+
+def with_cost(judged: Judged, policy: Policy) -> Judged:
+    """Return a model with its cost, which reports show even without a budget."""
+    dims = known_dims(policy.dims, judged.model)
+    return replace(judged, cost=cost_of(judged.model, judged.folder, dims, details=False))
+
+
+def judge_change(
+    policy: Policy, result: ModelResult, checks: Sequence[Iterable[Finding]], alignment: Alignment | None
+) -> ModelResult:
+    """Return a result with findings and verdicts about the model of the head.
+
+    Args:
+        policy: the policy.
+        result: the model in the base and in the head, with their cost.
+        checks: findings of ``check`` about both.
+        alignment: counterparts of their nodes; None for a new or a removed model.
+    """
+    before, after = result.before, result.after
+    if after is None:
+        return result
+    found, ignored = findings_of(policy, after, checks[1])
+    fresh = found
+    if before is not None and alignment is not None:
+        codes = {each.code for each in found}
+        of_base, _ = findings_of(policy, replace(before, path=after.path), checks[0], codes)
+        fresh = new_findings(found, of_base, alignment)
+    verdicts = tuple(verdicts_of(policy, after, before))
+    findings = (*fresh, *budget_findings(verdicts, after.path))
+    known = len(found) - len(fresh)
+    return result._replace(findings=findings, known=known, ignored=ignored, verdicts=verdicts)

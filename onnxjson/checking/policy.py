@@ -1,6 +1,6 @@
-"""Policies, ``onnxjson-policy/1``: which rules run with which severity, what is ignored and why, and budgets.
+"""Policies and budgets: which rules run with which severity, what is ignored and why, and limits on numbers of a model.
 
-::
+A budget is absolute or against a base, or a list of what a model may use. ``onnxjson-policy/1``::
 
     format = "onnxjson-policy/1"
 
@@ -27,20 +27,57 @@ A file is TOML or JSON; in pyproject.toml the policy is the table ``[tool.onnxjs
 """
 
 import json
+import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-from onnxjson.checking.budgets import LISTS, NUMBERS, Budget, parse_budget
 from onnxjson.checking.catalogue import RULES, family_of
+from onnxjson.checking.cost import Cost
 from onnxjson.checking.linting import FAMILIES, Rule, chosen
-from onnxjson.model.display import suggest, visible
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, Severity
+from onnxjson.model.index import index_of
+from onnxjson.model.operators import plain_domain
 from onnxjson.storage.identity import open_source
+
+NUMBERS: Final[Mapping[str, str]] = {
+    "bytes": "bytes of the file",
+    "weight_bytes": "bytes of weights",
+    "parameters": "parameters",
+    "nodes": "nodes",
+    "macs": "MACs",
+    "flops": "FLOPs",
+    "activation_bytes": "bytes of activations",
+    "peak_activation_bytes": "bytes of activations at the peak",
+    "ir_version": "IR version",
+    "opset": "version of ai.onnx",
+    "latency": "time of one run, in seconds",
+    "difference": "largest difference of an output from that of the base",
+}
+"""Budgets that are numbers, and what they limit."""
+
+LISTS: Final[Mapping[str, str]] = {"domains": "domain", "operators": "operator"}
+"""Budgets that list what is allowed; operators may have wildcards."""
+
+OF_COST: Final = frozenset({"macs", "flops", "activation_bytes", "peak_activation_bytes"})
+OF_RUNS: Final = frozenset({"latency", "difference"})
+"""Budgets for which models have to run."""
+
+Value = int | float | str | None
+"""A number; a formula; None if it is not known."""
+
+Status = Literal["ok", "over", "unknown"]
+
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]{1,2})?)\s*([kKMGTP]i?)?"
+_BUDGET: Final = re.compile(rf"\s*(<=|<)?\s*(?:(base)(?:\s*([*+-])\s*{_NUMBER})?|{_NUMBER})\s*", re.ASCII)
+_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 FORMAT: Final = "onnxjson-policy/1"
 
@@ -50,6 +87,148 @@ _CODES: Final = [rule.code for rule in RULES]
 
 _LARGEST: Final = 1 << 20
 """Maximum size of a policy, in bytes."""
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """One limit."""
+
+    name: str
+    text: str
+    allowed: tuple[str, ...] = ()
+    """For lists: what a model may use."""
+    is_strict: bool = False
+    """Whether the limit itself exceeds the budget."""
+    is_relative: bool = False
+    factor: Fraction = Fraction(0)
+    """Factor for the value of the base."""
+    summand: Fraction = Fraction(0)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The outcome of one budget."""
+
+    name: str
+    limit: str
+    status: Status
+    value: Value | tuple[str, ...]
+    base: Value
+    message: str
+    """One sentence, made visible."""
+
+
+def parse_budget(name: str, text: str | int | tuple[str, ...]) -> Budget:
+    """Parse a limit: ``<= 400``, ``<= 4.2G``, ``<= base * 1.02``, ``< base + 10k``, or a list of names.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if (name in LISTS) != isinstance(text, tuple):
+        raise ValueError(f"the budget {name} is {'a list of names' if name in LISTS else 'a limit, such as <= 400'}")
+    if isinstance(text, tuple):
+        return Budget(name, ", ".join(text), text)
+    found = _BUDGET.fullmatch(str(text))
+    if found is None:
+        raise ValueError(
+            f'the budget {name} is "{visible(str(text))}"; write a limit such as <= 400, <= 4.2G, <= base * 1.02'
+        )
+    relation, base, operation, number, unit, absolute, its_unit = found.groups()
+    amount = _amount(absolute, its_unit) if base is None else _amount(number or "0", unit)
+    return Budget(
+        name,
+        str(text).strip(),
+        is_strict=relation == "<",
+        is_relative=base is not None,
+        factor=Fraction(0) if base is None else amount if operation == "*" else Fraction(1),
+        summand=Fraction(0) if operation == "*" else -amount if operation == "-" else amount,
+    )
+
+
+def _amount(number: str, unit: str | None) -> Fraction:
+    scale = (1024 if unit.endswith("i") else 1000) ** _POWERS[unit[0]] if unit else 1
+    return Fraction(number) * scale
+
+
+def values_of(model: Model, file_bytes: int, weight_bytes: int, parameters: int, cost: Cost | None) -> dict[str, Value]:
+    """Return the numbers of a model that need no run."""
+    opsets = {plain_domain(each.domain): each.version for each in reversed(model.opset_import)}
+    found: dict[str, Value] = {
+        "bytes": file_bytes,
+        "weight_bytes": weight_bytes,
+        "parameters": parameters,
+        "nodes": len(index_of(model).node_refs),
+        "ir_version": model.ir_version,
+        "opset": opsets.get(""),
+    }
+    if cost is not None:
+        found |= {name: getattr(cost, name) for name in OF_COST}
+    return found
+
+
+def judge_budget(
+    budget: Budget,
+    model: Model,
+    values: Mapping[str, Value],
+    base: Mapping[str, Value] | None,
+    partial: tuple[Collection[str], Collection[str]] = ((), ()),
+) -> Verdict:
+    """Compare a model with a limit.
+
+    Args:
+        budget: the limit.
+        model: the model.
+        values: its numbers.
+        base: those of the base; None without one.
+        partial: the numbers that may be higher than computed, of the model and of the base.
+    """
+    if budget.name in LISTS:
+        return _judge_list(budget, model)
+    value = values.get(budget.name)
+    before = None if base is None else base.get(budget.name)
+    what = NUMBERS[budget.name]
+
+    def verdict(status: Status, message: str) -> Verdict:
+        return Verdict(budget.name, budget.text, status, value, before, message)
+
+    if budget.is_relative and not isinstance(before, int | float):
+        reason = "there is no base" if base is None else f"that of the base is {_text(before)}"
+        return verdict("unknown", f"{what}: {reason}; the budget is {budget.text}{_advice(before)}")
+    if not isinstance(value, int | float):
+        return verdict("unknown", f"{what}: {_text(value)}; the budget is {budget.text}{_advice(value)}")
+    limit = budget.factor * Fraction(before or 0) + budget.summand if budget.is_relative else budget.summand
+    is_over = value >= limit if budget.is_strict else value > limit
+    shown = f"{what}: {_text(value)}; the budget is {budget.text}"
+    if budget.is_relative:
+        shown += f" = {_text(_plain(limit))} (base: {_text(before)})"
+    # More operations exceed the limit even more; in the base, they raise it.
+    doubtful = partial[0] if not is_over else partial[1] if budget.is_relative else ()
+    if budget.name in doubtful:
+        return verdict("unknown", f"{shown}; not all operators could be counted, show --cost lists them")
+    return verdict("over" if is_over else "ok", shown)
+
+
+def _advice(value: Value) -> str:
+    return "; [dims] of the policy sets the size of a dimension" if isinstance(value, str) else ""
+
+
+def _plain(limit: Fraction) -> int | float:
+    return int(limit) if limit.denominator == 1 else float(limit)
+
+
+def _text(value: Value) -> str:
+    if value is None:
+        return "not known"
+    return visible(value) if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _judge_list(budget: Budget, model: Model) -> Verdict:
+    index = index_of(model)
+    operators = set(index.operator_counts())
+    domains = {plain_domain(ref.node.domain) or "ai.onnx" for ref in index.nodes()}
+    used = domains if budget.name == "domains" else operators
+    wrong = tuple(sorted([name for name in used if not any([fnmatchcase(name, each) for each in budget.allowed])]))
+    names = listed([visible(name) for name in wrong], 5)
+    message = f"not allowed: {LISTS[budget.name]} {names}" if wrong else f"every {LISTS[budget.name]} is allowed"
+    return Verdict(budget.name, budget.text, "over" if wrong else "ok", wrong, None, message)
 
 
 class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import external_data, options, output, reports
-from onnxjson.cli.convert import write_stdout
+from onnxjson.cli import convert, options, output, reports
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.wire_writing import message_size
@@ -117,7 +116,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
         options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
-        external_data.with_external,
+        convert.with_external,
         reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,
     )
@@ -219,7 +218,7 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     place = request.place(path)
     if place is None:
         with checking.of_failed_writing(path, loaded):
-            write_stdout(model, request.target or loaded.format)
+            convert.write_stdout(model, request.target or loaded.format)
         return None
     refuse_sources(place, path, loaded.model, request.weights_from)
     form = request.target or files.format_for(place)
@@ -229,8 +228,8 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     largest = _LARGEST if changed.is_big else MESSAGE_BYTES
     moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights
-    moves = external_data.Moves(internalize=brings, externalize=externalize, with_external=request.with_external)
-    moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
+    moves = convert.Moves(internalize=brings, externalize=externalize, with_external=request.with_external)
+    moved = convert.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
     with checking.of_failed_writing(path, loaded), moved as ready:
         with output.writing(place, ready):
             files.save(ready, place, form, weights=weights)

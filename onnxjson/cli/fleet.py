@@ -18,8 +18,8 @@ from onnxjson.cli.fleet_job import FINGERPRINT, Job
 from onnxjson.cli.paths import ENDINGS
 from onnxjson.cli.rewrite import rewrite_command
 from onnxjson.fleet import engine
+from onnxjson.fleet.engine import Limits, end_processes
 from onnxjson.fleet.listing import Source, list_models
-from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row, check_form
 from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.display import counted

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from onnxjson.cli.paths import stem
+from onnxjson.fleet.engine import Limits, Outcome, run_limited
 from onnxjson.fleet.listing import Source
-from onnxjson.fleet.process import Limits, Outcome, run_limited
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import unprintable
 from onnxjson.running.box_syscalls import die_with

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import click
 from msgspec.structs import replace
 
-from onnxjson.checking.gate import GateResult, ModelResult, judge_change, with_cost
-from onnxjson.checking.judging import Judged, measure
+from onnxjson.checking.judging import GateResult, Judged, ModelResult, judge_change, measure, with_cost
 from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of

@@ -133,7 +133,7 @@ def _mapped_back(path: Path, result: RunResult, timeout: float) -> RunResult:
     """Return a run whose placement names the nodes of the model from which the basic optimizations made others."""
     from onnxjson.optimizing.provenance import provenance
     from onnxjson.optimizing.trace_records import optimize
-    from onnxjson.running.placement import placement_of
+    from onnxjson.running.model_run import placement_of
 
     assert result.placement is not None
     try:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 import msgspec
 
 from onnxjson.model.display import visible
-from onnxjson.running.comparison import badness, error_share
 from onnxjson.running.model_run import percentile
 from onnxjson.running.tasks import Settings
+from onnxjson.running.values import badness, error_share
 from onnxjson.running.verification import Verification
 
 Verdict = Literal["same", "close", "differs", "fails", ""]

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.checking.budgets import NUMBERS, Verdict
-from onnxjson.checking.gate import FORMAT, GateResult, ModelResult
-from onnxjson.checking.judging import Judged
+from onnxjson.checking.judging import FORMAT, GateResult, Judged, ModelResult
+from onnxjson.checking.policy import NUMBERS, Verdict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.cost_text import amount, cost_totals, number_text, problems

@@ -13,10 +13,8 @@ from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import format_tensor_type
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import Line, Span, number, paragraph, shortened, table
-from onnxjson.running.comparison import dtype_of
-from onnxjson.running.model_run import Case, RunResult
-from onnxjson.running.placement import Placement
-from onnxjson.running.values import Value, leaves
+from onnxjson.running.model_run import Case, Placement, RunResult
+from onnxjson.running.values import Value, dtype_of, leaves
 
 NODES: Final = 12
 _WORDS: Final = 3

@@ -9,8 +9,8 @@ from typing import Any, Final
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import Line, Span, paragraph, table
-from onnxjson.running.comparison import EXACT, Comparison, Tolerance
 from onnxjson.running.locating import Divergence, Location
+from onnxjson.running.values import EXACT, Comparison, Tolerance
 from onnxjson.running.verification import OutputResult, Verification
 
 _PROBLEMS: Final = 3

@@ -22,11 +22,20 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.running import tasks
-from onnxjson.running.comparison import Comparison, compare_values, dtype_of
 from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, open_model, placement
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
-from onnxjson.running.values import Value, Values, as_array, as_value, packed_values, unpacked_values
+from onnxjson.running.values import (
+    Comparison,
+    Value,
+    Values,
+    as_array,
+    as_value,
+    compare_values,
+    dtype_of,
+    packed_values,
+    unpacked_values,
+)
 
 _SIDES: Final = (0, 1)
 

@@ -1,7 +1,8 @@
-"""Run a model on given or random inputs: its outputs, the time of a run, and the time of each node."""
+"""Run models on given or random inputs, in the guarded process; report outputs, times and execution providers."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +14,8 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Reported
-from onnxjson.running.comparison import Comparison, Tolerance, compare_values, dtype_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
-from onnxjson.running.placement import Placement, placement_of
 from onnxjson.running.random_values import Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
 from onnxjson.running.tasks import (
@@ -32,7 +31,17 @@ from onnxjson.running.tasks import (
     Settings,
     Timed,
 )
-from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
+from onnxjson.running.values import (
+    Comparison,
+    Tolerance,
+    Value,
+    as_array,
+    as_value,
+    compare_values,
+    dtype_of,
+    packed_values,
+    unpacked_values,
+)
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
@@ -41,6 +50,66 @@ if TYPE_CHECKING:
 
 DEFAULT = Settings(level="all")
 """Default settings of onnxruntime, but with one thread."""
+
+
+class PlacedNode(msgspec.Struct, frozen=True):
+    """One node of the optimized graph."""
+
+    name: str
+    operator: str
+    provider: str
+    address: str | None
+    """Its node in the model; None if onnxruntime made it from several nodes, or from none."""
+    origins: tuple[str, ...] = ()
+    """All nodes of the model that it computes."""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Where the nodes of a model run."""
+
+    providers: dict[str, int]
+    """Nodes of each execution provider."""
+    cuts: int
+    """Values that one provider computes and another one uses; each is copied or waited for."""
+    kept_off: dict[str, int]
+    """Operators of nodes that the first requested provider did not get, most nodes first."""
+    removed: int
+    """Nodes of the model that the basic optimizations removed."""
+    nodes: tuple[PlacedNode, ...]
+
+
+def placement_of(
+    index: Index, placed: Iterable[Sequence[str]], wanted: str, origins: Mapping[str, Sequence[str]] | None = None
+) -> Placement:
+    """Return the placement of a model.
+
+    Args:
+        index: the index of the model.
+        placed: name, operator and execution provider of each node of the optimized graph.
+        wanted: the execution provider that was requested first.
+        origins: the nodes of the model behind nodes of the optimized graph, by name; by default those of the same name.
+    """
+    nodes = []
+    for name, operator, provider in placed:
+        named = [ref.address for ref in index.nodes_with("name", name)] if name else []
+        found = tuple((origins or {}).get(name) or named[:1] * (len(named) == 1))
+        nodes.append(PlacedNode(name, operator, provider, found[0] if len(found) == 1 else None, found))
+    provider_of = {address: each.provider for each in nodes for address in each.origins}
+    crossing = set()
+    for ref in index.node_refs:
+        for name in ref.node.input:
+            producer = index.producer(ref.scope, name) if name else None
+            ends = None if producer is None else (provider_of.get(producer.address), provider_of.get(ref.address))
+            if ends is not None and None not in ends and ends[0] != ends[1]:
+                crossing.add((producer, name, ends[1]))
+    off = Counter(each.operator for each in nodes if each.provider != wanted)
+    return Placement(
+        dict(Counter(each.provider for each in nodes)),
+        len(crossing),
+        dict(off.most_common()),
+        len(index.node_refs) - len(provider_of),
+        tuple(nodes),
+    )
 
 
 class RecordedComparison(NamedTuple):

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Literal
 
 import msgspec
 
-from onnxjson.running.comparison import Comparison, Tolerance
+from onnxjson.running.values import Comparison, Tolerance
 
 Engine = Literal["onnxruntime", "reference"]
 """Evaluator of models: onnxruntime, or the reference evaluator of onnx."""
@@ -214,7 +214,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     pair: int
     comparison: Comparison
     dtypes: tuple[str, str]
-    """Dtypes of both values, as `onnxjson.running.comparison.dtype_of` writes them."""
+    """Dtypes of both values, as `onnxjson.running.values.dtype_of` writes them."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):

@@ -1,10 +1,16 @@
-"""Values of inputs and outputs: tensors, sequences and maps of tensors, and absent optional values.
+"""Values of inputs and outputs, and the differences of two: tensors, sequences and maps, and absent optional values.
 
 Between processes, values are passed as bytes: the tensors as a serialized model with only initializers, so that every
 dtype is exact, and the structure of the values as MessagePack.
+
+A NaN equals a NaN, an infinity the same infinity, -0.0 equals 0.0. Differences are computed in float64, with tolerances
+for every dtype.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -12,8 +18,10 @@ import msgspec
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Graph, Model, Tensor
+from onnxjson.model.dtypes import DTYPES, WIDE_FLOATS
 from onnxjson.model.errors import DecodeError, WireError
 from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.model.types import format_data_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,3 +127,269 @@ def unpacked_values(data: bytes) -> dict[str, Value]:
 
     names = {name: name.encode("latin-1").decode("utf-8", "surrogateescape") for name in packed.forms}
     return {names[name]: value(form) for name, form in packed.forms.items()}
+
+
+class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
+    """Elements are close where ``|base - target| <= absolute + relative * |base| + of_scale * scale``.
+
+    The last part allows for sums whose terms cancel: their error is proportional to the terms, not to the sum. The
+    scale is the greatest ``|base|`` without masks: if several elements are about equally large and all others at most
+    a hundredth of that, the large ones are ignored. So the -3.4e38 or -10000 of an attention mask does not hide errors.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    of_scale: float = 0.0
+
+
+EXACT: Final = Tolerance()
+"""Tolerance of integers, bools and strings."""
+
+TOLERANCES: Final[dict[str, Tolerance]] = {
+    dtype.name: Tolerance(relative=dtype.relative, of_scale=dtype.of_scale)
+    for dtype in DTYPES.values()
+    if dtype.relative
+}
+"""Default tolerances by dtype. They allow for different orders of the same sums: about a hundred units of the precision
+of the dtype, fewer for narrow dtypes. All other dtypes are compared exactly."""
+
+_WORD: Final = re.compile(r"\w+")
+
+_ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
+"""Dtypes whose bit patterns, read as integers, have the order of the numbers."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Comparison of two arrays, element by element. Figures cover elements that are finite in both, or are None."""
+
+    elements: int
+    unequal: int = 0
+    outside: int = 0
+    """Number of elements that differ by more than the tolerance."""
+    nonfinite: int = 0
+    """Number of elements that are NaN or infinite in one array and different in the other."""
+    scale: float | None = None
+    """Magnitude of the elements of the base; see `Tolerance`."""
+    largest_absolute: float | None = None
+    """Maximum of ``|base - target|``."""
+    largest_relative: float | None = None
+    """Maximum of ``|base - target| / |base|`` where the base is not zero."""
+    largest_ulp: int | None = None
+    """Maximum difference in units in the last place; only for float64, float32, float16 and bfloat16 in both."""
+    cosine: float | None = None
+    """Cosine of the angle between the arrays as vectors; None if just one of them is all zeros."""
+    worst: tuple[int, ...] | None = None
+    """Index of the greatest difference, or of the first element that is finite in just one array."""
+    exact: bool = False
+    """Whether the elements are not floating-point numbers."""
+    problem: str | None = None
+    """Why the elements cannot be compared one by one; then the values are neither `equal` nor `close`."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether all elements are the same."""
+        return self.problem is None and self.unequal == 0
+
+    @property
+    def close(self) -> bool:
+        """Whether all elements are within the tolerance."""
+        return self.problem is None and self.outside == 0
+
+
+def tolerance_of(
+    dtypes: Iterable[str], tolerances: Mapping[str, Tolerance] = MappingProxyType(TOLERANCES)
+) -> Tolerance:
+    """Return the tolerance of the least precise of several types."""
+    inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
+    return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
+
+
+def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance | None = None) -> Comparison:
+    """Compare two arrays."""
+    import numpy
+
+    count = int(base.size)
+    if base.shape != target.shape:
+        shapes = f"shape {list(base.shape)} against {list(target.shape)}"
+        return Comparison(elements=count, unequal=max(count, 1), outside=max(count, 1), problem=shapes)
+    if base.dtype == object or target.dtype == object:
+        return _exact(base, numpy.asarray(base != target, bool))
+    if tolerance is None:
+        tolerance = tolerance_of((base.dtype.name, target.dtype.name))
+    if base.dtype.kind in "biu" and target.dtype.kind in "biu":
+        return _integers(base, target, tolerance)
+    wide = numpy.complex128 if "c" in (base.dtype.kind, target.dtype.kind) else numpy.float64
+    with numpy.errstate(all="ignore"):
+        return _floats(base, target, base.astype(wide).reshape(-1), target.astype(wide).reshape(-1), tolerance)
+
+
+def _exact(base: "NDArray[Any]", differs: "NDArray[Any]") -> Comparison:
+    import numpy
+
+    unequal = int(differs.sum())
+    worst = _place(int(numpy.argmax(differs)), base.shape) if unequal else None
+    return Comparison(elements=base.size, unequal=unequal, outside=unequal, worst=worst, exact=True)
+
+
+def _integers(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance) -> Comparison:
+    """Compare integers exactly: float64 cannot represent all 64-bit integers."""
+    import numpy
+
+    differs = base.reshape(-1) != target.reshape(-1)
+    if not base.size:
+        return Comparison(elements=0, exact=True)
+    if not differs.any():
+        return Comparison(elements=base.size, largest_absolute=0.0, largest_relative=0.0, cosine=1.0, exact=True)
+    one, other = base.reshape(-1).astype(numpy.float64), target.reshape(-1).astype(numpy.float64)
+    found = _floats(base, target, one, other, tolerance)
+    unequal = int(differs.sum())
+    outside = unequal if tolerance == EXACT else found.outside
+    worst = found.worst if found.worst is not None else _place(int(numpy.argmax(differs)), base.shape)
+    return msgspec.structs.replace(found, unequal=unequal, outside=outside, worst=worst, exact=True)
+
+
+def _floats(
+    base: "NDArray[Any]", target: "NDArray[Any]", one: "NDArray[Any]", other: "NDArray[Any]", tolerance: Tolerance
+) -> Comparison:
+    import numpy
+
+    same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))
+    finite = numpy.isfinite(one) & numpy.isfinite(other)
+    sizes = numpy.abs(one)
+    gaps = numpy.where(finite, numpy.abs(one - other), 0.0)
+    scale = _scale(sizes[finite & (sizes > 0)])
+    allowed = tolerance.absolute + tolerance.relative * sizes + tolerance.of_scale * scale
+    close = same | (finite & (gaps <= allowed))
+    half = ~same & ~finite
+    counted = Comparison(
+        elements=one.size, unequal=int((~same).sum()), outside=int((~close).sum()), nonfinite=int(half.sum())
+    )
+    if not finite.any():
+        worst = None if same.all() else _place(int(numpy.argmin(same)), base.shape)
+        return msgspec.structs.replace(counted, worst=worst)
+    ratios = gaps[finite & (sizes > 0)] / sizes[finite & (sizes > 0)]
+    place = int(numpy.argmax(half)) if half.any() else int(numpy.argmax(gaps))
+    return msgspec.structs.replace(
+        counted,
+        scale=scale,
+        largest_absolute=float(gaps.max()),
+        largest_relative=float(ratios.max()) if ratios.size else math.inf if gaps.any() else 0.0,
+        largest_ulp=_ulp(base.reshape(-1)[finite], target.reshape(-1)[finite]),
+        cosine=_cosine(one[finite], other[finite]),
+        worst=_place(place, base.shape) if counted.unequal else None,
+    )
+
+
+def _scale(sizes: "NDArray[Any]") -> float:
+    if not sizes.size:
+        return 0.0
+    largest = float(sizes.max())
+    others = sizes[sizes < 0.98 * largest]
+    if others.size and sizes.size - others.size > 1 and float(others.max()) < largest / 100:
+        return float(others.max())
+    return largest
+
+
+def _ulp(base: "NDArray[Any]", target: "NDArray[Any]") -> int | None:
+    import numpy
+
+    if base.dtype != target.dtype or base.dtype.name not in _ULP_TYPES:
+        return None
+    kind = numpy.dtype(f"i{base.dtype.itemsize}")
+    lowest = numpy.iinfo(kind).min
+
+    def ordered(array: "NDArray[Any]") -> "NDArray[Any]":
+        bits = numpy.ascontiguousarray(array).view(kind)
+        # Bits of negative numbers ascend as the numbers descend, starting at -0.0, which is 0.
+        return numpy.where(bits < 0, lowest - bits, bits)
+
+    one, other = ordered(base), ordered(target)
+    if kind.itemsize < 8:
+        return int(numpy.abs(one.astype(numpy.int64) - other.astype(numpy.int64)).max())
+    far = int(numpy.abs(one.astype(numpy.float64) - other.astype(numpy.float64)).argmax())
+    near = int(numpy.abs(one - other).argmax())
+    return max(abs(int(one[place]) - int(other[place])) for place in (far, near))
+
+
+def _cosine(one: "NDArray[Any]", other: "NDArray[Any]") -> float | None:
+    import numpy
+
+    # Scaled first, so that squares of large numbers stay finite.
+    sizes = [float(numpy.abs(each).max()) for each in (one, other)]
+    if sizes == [0.0, 0.0]:
+        return 1.0
+    if 0.0 in sizes:
+        return None
+    first, second = one / sizes[0], other / sizes[1]
+    product = float(numpy.vdot(first, second).real)
+    cosine = product / float(numpy.linalg.norm(first) * numpy.linalg.norm(second))
+    return max(-1.0, min(1.0, cosine))
+
+
+def _place(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    import numpy
+
+    return tuple(int(each) for each in numpy.unravel_index(index, shape))
+
+
+def dtype_of(value: Value) -> str:
+    """Return the type of a value: ``float32``, ``seq(int64)``, ``map(string,float32)``, ``nothing``."""
+    if isinstance(value, Tensor):
+        return format_data_type(value.data_type or 0)
+    if isinstance(value, Dictionary):
+        return f"map({dtype_of(value.keys)},{dtype_of(value.values)})"
+    return "nothing" if value is None else f"seq({dtype_of(value[0]) if value else ''})"
+
+
+def compare_values(base: Value, target: Value, tolerances: Mapping[str, Tolerance] | None = None) -> Comparison:
+    """Compare two values. If they have several tensors, the figures are those of the worst one."""
+    one, other = list(leaves(base)), list(leaves(target))
+    if [path for path, _ in one] != [path for path, _ in other] or (base is None) != (target is None):
+        problem = f"{_described(base)} against {_described(target)}"
+        count = max(len(one), 1)
+        return Comparison(elements=count, unequal=count, outside=count, problem=problem)
+    allowed = {**TOLERANCES, **(tolerances or {})}
+    found = []
+    for (_, first), (_, second) in zip(one, other, strict=True):
+        arrays = to_numpy(first), to_numpy(second)
+        found.append(compare(*arrays, tolerance_of([each.dtype.name for each in arrays], allowed)))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return Comparison(elements=0, exact=True)
+    counts = ("elements", "unequal", "outside", "nonfinite")
+    sums = {name: sum([getattr(each, name) for each in found]) for name in counts}
+    return msgspec.structs.replace(furthest(found), **sums)
+
+
+def furthest(found: Sequence[Comparison]) -> Comparison:
+    """Return the worst comparison, with the greatest differences and the least cosine of all."""
+    greatest = {
+        name: max([value for each in found if (value := getattr(each, name)) is not None], default=None)
+        for name in ("largest_absolute", "largest_relative", "largest_ulp")
+    }
+    cosine = min([each.cosine for each in found if each.cosine is not None], default=None)
+    return msgspec.structs.replace(max(found, key=badness), **greatest, cosine=cosine)
+
+
+def badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
+    """Sort key of comparisons: greater for greater differences."""
+    figure = comparison.largest_absolute or 0.0
+    return comparison.problem is not None, not comparison.close, not comparison.equal, figure
+
+
+def error_share(comparison: Comparison) -> float:
+    """Return the greatest difference relative to the scale of the values; infinity if they cannot be compared."""
+    if comparison.problem is not None or (comparison.unequal and comparison.largest_absolute is None):
+        return float("inf")
+    if not comparison.largest_absolute:
+        return float("inf") if comparison.outside else 0.0
+    return comparison.largest_absolute / (comparison.scale or comparison.largest_absolute)
+
+
+def _described(value: Value) -> str:
+    if value is None:
+        return "no value"
+    if isinstance(value, Tensor):
+        return f"a tensor of {dtype_of(value)}"
+    return "a map" if isinstance(value, Dictionary) else f"a sequence of {len(value)}"

@@ -16,7 +16,6 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError
 from onnxjson.model.methods import Reported
-from onnxjson.running.comparison import EXACT, TOLERANCES, Comparison, Tolerance, badness, furthest, tolerance_of
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
@@ -24,7 +23,17 @@ from onnxjson.running.random_values import SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
 from onnxjson.running.value_types import SIZES
-from onnxjson.running.values import Value, packed_values
+from onnxjson.running.values import (
+    EXACT,
+    TOLERANCES,
+    Comparison,
+    Tolerance,
+    Value,
+    badness,
+    furthest,
+    packed_values,
+    tolerance_of,
+)
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
@@ -101,7 +110,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     spreads: Sequence[Spread] = SPREADS
     sets: Sequence[DataSet] = ()
     tolerances: Mapping[str, Tolerance] = {}
-    """By name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`."""
+    """By name of a dtype; they override `onnxjson.running.values.TOLERANCES`."""
     settings: Settings = DEFAULT
     target_settings: Settings | None = None
     timeout: float = TIMEOUT
@@ -135,7 +144,7 @@ def verify(
         seeds: number of sets of random values.
         seed: seed of the first set.
         dims: sizes of open dimensions by name, one or several; each combination is tried.
-        tolerances: by name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`.
+        tolerances: by name of a dtype; they override `onnxjson.running.values.TOLERANCES`.
         settings: how both models run.
         timeout: time limit for everything, in seconds.
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from onnxjson.cli.fleet_job import Job
 from onnxjson.fleet import engine
+from onnxjson.fleet.engine import Limits, end_processes
 from onnxjson.fleet.listing import Source, list_models
-from onnxjson.fleet.process import Limits, end_processes
 from onnxjson.fleet.results import Results, Row
 from tests.fleet.conftest import make_models
 

@@ -16,11 +16,10 @@ from onnx.backend.test.case.test_case import TestCase
 
 import onnxjson
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
-from onnxjson.running.comparison import TOLERANCES, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet, value_of_message
 from onnxjson.running.sandbox import TIMEOUT, Results, evaluate_all, pack_model
 from onnxjson.running.tasks import RunTask, Settings
-from onnxjson.running.values import Value, as_value, leaves, packed_values
+from onnxjson.running.values import TOLERANCES, Tolerance, Value, as_value, compare_values, leaves, packed_values
 from onnxjson.running.worker import Worker
 
 BATCH: Final = 100

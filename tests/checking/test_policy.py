@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from onnxjson.checking.budgets import NUMBERS, judge_budget, parse_budget
 from onnxjson.checking.judging import (
     Judged,
     align_layouts,
@@ -22,7 +21,7 @@ from onnxjson.checking.judging import (
     new_findings,
     verdicts_of,
 )  # fmt: skip
-from onnxjson.checking.policy import Policy, RuleTable, load_policy, read_policy
+from onnxjson.checking.policy import NUMBERS, Policy, RuleTable, judge_budget, load_policy, parse_budget, read_policy
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import DecodeError, Finding
 from tests.checking.texts import parsed

@@ -38,7 +38,7 @@ IMPORTERS = {
 STARTERS = {
     "onnxjson/running/box_trial.py",
     "onnxjson/running/server_process.py",
-    "onnxjson/fleet/process.py",
+    "onnxjson/fleet/engine.py",
     "onnxjson/running/worker_server.py",
     "onnxjson/cli/processes.py",
     "onnxjson/cli/serving.py",

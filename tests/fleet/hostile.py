@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from onnxjson.fleet.process import Outcome
+from onnxjson.fleet.engine import Outcome
 
 if __name__ == "__main__":
     memory = int(sys.argv[2])

@@ -24,8 +24,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxjson.cli.fleet_job import Job
 from onnxjson.fleet import engine
+from onnxjson.fleet.engine import Limits, end_processes, run_limited
 from onnxjson.fleet.listing import Source, list_models
-from onnxjson.fleet.process import Limits, end_processes, run_limited
 from onnxjson.fleet.results import Row
 from onnxjson.fleet.summary import _cause, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.errors import MissingInputError

@@ -13,7 +13,7 @@ from onnxjson.model.errors import ParameterError, PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
 from onnxjson.optimizing.passes.float16 import minimal
 from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate
-from onnxjson.running.comparison import Tolerance
+from onnxjson.running.values import Tolerance
 from onnxjson.running.verification import verify
 from onnxjson.storage import api
 from tests.optimizing.number_models import model_of, perceptron, with_overflow

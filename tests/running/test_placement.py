@@ -6,7 +6,7 @@ from pathlib import Path
 import onnxjson
 from onnxjson.example import make_example
 from onnxjson.model.index import Index
-from onnxjson.running.placement import placement_of
+from onnxjson.running.model_run import placement_of
 from tests.cli.running import run
 from tests.editing.graphs import model_of
 

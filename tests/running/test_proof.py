@@ -13,8 +13,8 @@ import onnxjson
 from onnxjson import Model
 from onnxjson.diffing.difference import Diff, diff, diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.running.comparison import Tolerance
 from onnxjson.running.proof import prove
+from onnxjson.running.values import Tolerance
 from onnxjson.storage.external_files import externalize
 
 RANDOM = np.random.default_rng(0)
@@ -576,7 +576,7 @@ def test_values_that_are_computed_from_constants_alone_are_not_made_up() -> None
 
 
 def test_copy_of_a_constant_gets_no_random_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.running.region_growth.MAX_NODES", 9)
+    monkeypatch.setattr("onnxjson.running.regions.MAX_NODES", 9)
     x = [value("x", [2, 2, 4])]
     constants = {"b": floats(4), "w": floats(4, 4), "flat": np.array([4, 4]), "deep": np.array([2, 2, 4])}
     base = [

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.checking.budgets import LISTS, NUMBERS
-from onnxjson.checking.policy import FORMAT, Policy
+from onnxjson.checking.policy import FORMAT, LISTS, NUMBERS, Policy
 from onnxjson.editing.catalogue import EDITS
 from onnxjson.editing.declaration import Declared, Edit, name_of, paragraphs, summary
 from onnxjson.editing.parameters import Parameter, Shape, parameters

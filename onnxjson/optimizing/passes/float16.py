@@ -21,7 +21,7 @@ from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, remark, require, subgraphs
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
-from onnxjson.running.comparison import TOLERANCES, Tolerance
+from onnxjson.running.values import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
