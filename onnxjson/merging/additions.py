@@ -17,10 +17,9 @@ from onnxjson.merging.records import Keys, Origins
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import Clash, added_key
 from onnxjson.model import document as d
-from onnxjson.model.dimensions import IDENTIFIER, with_dimension_names
+from onnxjson.model.dimensions import IDENTIFIER, dimension_names, with_dimension_names
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain, since_version
-from onnxjson.model.walking import walk
 from onnxjson.patching.changes import Change, Fields, Members
 from onnxjson.patching.listing import change_at
 
@@ -166,9 +165,7 @@ def _shape(info: d.ValueInfo) -> list[int | str | None]:
 
 
 def _dimension_names(record: d.Record) -> set[str]:
-    texts = {each.dim_param for each in walk(record, d.Dimension)}
-    texts |= {each.dim_param for each in walk(record, d.SimpleShardedDim)}
-    return {name for text in texts if text for name in (text, *IDENTIFIER.findall(text))}
+    return {name for text in dimension_names(record) for name in (text, *IDENTIFIER.findall(text))}
 
 
 def _replacements(base: d.Graph, graph: d.Graph, names: set[str]) -> dict[str, int | str | None]:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from onnxjson.merging.additions import Sizes, dimension_problems, layer_problems, version_problems
-from onnxjson.merging.defects import Defects
 from onnxjson.merging.records import Keys, Origins, TreeMerge
-from onnxjson.merging.sides import Side, interface_names
+from onnxjson.merging.sides import Defects, Side, interface_names
 from onnxjson.merging.slots import added_key, three_way
 from onnxjson.model import document as d
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -27,12 +26,7 @@ _COMPUTATION: Final = frozenset({"op_type", "domain", "overload", "attribute", "
 
 
 class Consistency:
-    """The checks of one merged model that still has the names of the base.
-
-    Attributes:
-        index: of the merged model.
-        origins: where its graphs and nodes come from.
-    """
+    """The checks of one merged model that still has the names of the base."""
 
     def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge, sizes: Sizes) -> None:
         self.index = Index(merged)

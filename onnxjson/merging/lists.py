@@ -5,10 +5,10 @@ A member stays if both sides keep it, and is removed if one side removes it and 
 
 from typing import Any, Final, Protocol
 
-from onnxjson.merging.defects import in_topological_order
 from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, value_after
 from onnxjson.model import document as d
 from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.dataflow import node_order
 from onnxjson.patching.applying import KEYS
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_identity, keeps_order, sequence_of
 
@@ -125,7 +125,9 @@ class ListMerge:
         changed = self._changed
         records = {x: self._old[x] if type(x) is int and x not in changed else self._record(x) for x in items}
         if self._name == "node":
-            items = in_topological_order(items, records)
+            order = node_order([records[item] for item in items])
+            # Where nodes form a cycle all items keep their order.
+            items = items if len(order) < len(items) else [items[place] for place in order]
         self._place_clashes(items)
         return self._change(items, records)
 

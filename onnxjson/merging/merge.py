@@ -59,10 +59,7 @@ def merge(base: Model | str | Path | None, ours: Model | str | Path, theirs: Mod
         MissingInputError, AccessDeniedError, DecodeError, LimitError: a file cannot be read as a model.
     """
     base = None if base is None else model_and_file(base)[0]
-    return _merge(base, model_and_file(ours)[0], model_and_file(theirs)[0])
-
-
-def _merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
+    ours, theirs = model_and_file(ours)[0], model_and_file(theirs)[0]
     if ours == theirs or base == theirs:
         return Merged(ours)
     if base == ours:
@@ -168,8 +165,7 @@ def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged
 
     Args:
         base: the common ancestor; None if there is none.
-        ours: one side.
-        theirs: the other side. Only one of the two sides may have conflicts.
+        ours, theirs: the two sides, of which only one may have conflicts.
 
     Raises:
         ConflictError: both sides have conflicts, or those of a side cannot be resolved.

@@ -5,7 +5,6 @@ A conflict has a part of a model without the model around it: `with_names` and `
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import count
 from typing import Any, Final
 
 from onnxjson.merging.records import Origins
@@ -16,7 +15,7 @@ from onnxjson.model.addresses import Slot, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.renaming import inside, renamed
+from onnxjson.model.renaming import free_name, inside, renamed
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.listing import AddressMap
 
@@ -113,16 +112,9 @@ def with_inner_names(
             names[scope] = {}
             for name in scope.defined_names:
                 new = fresh.get(name, three_way(name, *[each.get(name, name) for each in known]))
-                if (new := free(new, around)) != name:
+                if (new := free_name(new, around.__contains__)) != name:
                     names[scope][name] = new
     return find_at(renamed(index, names) if any(names.values()) else model, place)
-
-
-def free(name: str, taken: AbstractSet[str]) -> str:
-    """Return the name, followed by a number if it is taken."""
-    if name not in taken:
-        return name
-    return next(new for number in count(1) if (new := f"{name}_{number}") not in taken)
 
 
 class Restored:
@@ -232,7 +224,7 @@ class Restored:
         taken |= {name for each in inside(self._index, scope) for name in each.defined_names} if wanted else set()
         mapping: dict[str, str] = {}
         for name in sorted(wanted, key=self._priority(here)):
-            mapping[name] = new = free(wanted[name], taken)
+            mapping[name] = new = free_name(wanted[name], taken.__contains__)
             taken.add(new)
         self._values[scope] = mapping
         self._final[scope] = {mapping.get(name, name) for name in here}

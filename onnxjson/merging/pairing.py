@@ -24,12 +24,9 @@ class GraphMatch:
     """A graph of the base and its counterpart.
 
     Attributes:
-        base: the graph of the base.
-        target: the graph of the side.
         target_of: for each node of the base the position of its counterpart, or `UNMATCHED`.
         base_of: the inverse of `target_of`.
         values: names of the base -> names of the side, one to one.
-        names: the inverse of `values`.
     """
 
     def __init__(self, pair: GraphPair, is_trusted: bool) -> None:

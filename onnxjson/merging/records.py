@@ -196,11 +196,7 @@ Keys = list[str]
 
 
 class Origins:
-    """Origins of the graphs and nodes of a merged model: the base, or a member that a side added.
-
-    Attributes:
-        graphs: the graphs of the base by their addresses.
-    """
+    """Origins of the graphs and nodes of a merged model: the base, or a member that a side added."""
 
     def __init__(self, base: Index, tree: TreeMerge) -> None:
         self.graphs = {scope.address: scope for scope in base.scopes}

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from onnxjson.merging.defects import Defects, fitting_place, in_topological_order, is_consumed_before, is_misplaced
 from onnxjson.merging.naming import is_name_of_value, scope_around, with_names
-from onnxjson.merging.sides import FunctionKey, relabelled, written_key
+from onnxjson.merging.sides import Defects, FunctionKey, relabelled, written_key
 from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
+from onnxjson.model.dataflow import consumed_names, consumes_any, node_order
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Model, Node, Record
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, SelectorError
@@ -204,13 +204,13 @@ def _with_member(
         if value is None:
             return model, left
         requested = len(members) if position is None else min(position, len(members))
-        place = fitting_place(value, members, requested) if isinstance(value, Node) else requested
+        place = _fitting_place(value, members, requested) if isinstance(value, Node) else requested
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
         if place != requested:
             adjacent = partial(_adjacent, list_address=slot.list_address, nodes=new, place=place, before=conflict)
             moved = [adjacent(each, getattr(each, choice)) for each in moved]
-        if isinstance(value, Node) and is_consumed_before(value, new, place):
+        if isinstance(value, Node) and _is_consumed_before(value, new, place):
             new, moved = _sorted(new, moved, slot.list_address)
         return _with(model, slot.owner, slot.name, new), moved
     _require(conflict, position is not None and position < len(members) and members[position] == conflict.ours)
@@ -224,7 +224,9 @@ def _with_member(
 def _sorted(
     nodes: tuple[Node, ...], left: list[Conflict], list_address: str
 ) -> tuple[tuple[Node, ...], list[Conflict]]:
-    order = in_topological_order(list(range(len(nodes))), dict(enumerate(nodes)))
+    order = node_order(nodes)
+    if len(order) < len(nodes):  # a cycle, in which all nodes keep their order
+        return nodes, left
     places = {old: new for new, old in enumerate(order)}
     moved = [_moved(each, list_address, lambda place, is_gap: place if is_gap else places[place]) for each in left]
     return tuple([nodes[old] for old in order]), moved
@@ -239,10 +241,35 @@ def _ordered(model: Model, left: list[Conflict], at: str) -> tuple[Model, list[C
             continue
         list_address = format_address(segments[:end])
         nodes = value_at(model, slot_at(list_address))
-        if int(segments[end]) < len(nodes) and is_misplaced(nodes, int(segments[end])):
+        if int(segments[end]) < len(nodes) and _is_misplaced(nodes, int(segments[end])):
             ordered, left = _sorted(nodes, left, list_address)
             model = _with(model, segments[: end - 1], "node", ordered)
     return model, left
+
+
+def _fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
+    """Position nearest to `place` that is after all producers of a node's inputs and before all its consumers.
+
+    If a consumer comes before a producer, no position fits; the result is then after the producers.
+    """
+    names = set(consumed_names(node))
+    produced = {name for name in node.output if name}
+    behind = next((at + 1 for at in range(len(nodes) - 1, -1, -1) if not names.isdisjoint(nodes[at].output)), 0)
+    before = next((at for at, each in enumerate(nodes) if consumes_any(each, produced)), len(nodes))
+    return max(min(place, before), behind)
+
+
+def _is_consumed_before(node: Node, nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether one of the nodes before a position consumes an output of a node."""
+    produced = {name for name in node.output if name}
+    return any([consumes_any(each, produced) for each in nodes[:place]])
+
+
+def _is_misplaced(nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether the node at a position consumes what is produced there or later, or produces what is consumed before."""
+    node = nodes[place]
+    taken = set(consumed_names(node))
+    return any([not taken.isdisjoint(each.output) for each in nodes[place:]]) or _is_consumed_before(node, nodes, place)
 
 
 def _position(segment: str, members: Sequence[Any], *, is_named: bool) -> int | None:
@@ -290,9 +317,9 @@ def _adjacent(
     requested = int(conflict.at[len(prefix) :])
     is_later = (requested, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
     neighbour = nodes[place - 1 : place] if is_later else nodes[place + 1 : place + 2]
-    if not any([is_consumed_before(*both, 1) for each in neighbour for both in ((each, (node,)), (node, (each,)))]):
+    if not any([_is_consumed_before(*both, 1) for each in neighbour for both in ((each, (node,)), (node, (each,)))]):
         return conflict
-    if fitting_place(node, nodes, requested) != (place if is_later else place + 1):
+    if _fitting_place(node, nodes, requested) != (place if is_later else place + 1):
         return conflict
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + 1 if is_later else place}")
 

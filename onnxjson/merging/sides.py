@@ -2,9 +2,11 @@
 
 Values, initializers, nodes and functions that have a counterpart in the base get its name. New ones whose names are
 taken get fresh names. `onnxjson.merging.naming` restores the names in the result.
+`Defects` are what is wrong in a model already, so that a merge is not blamed for it.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -13,13 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from onnxjson.diffing.matching.alignment import Alignment, align_by_names
-from onnxjson.merging.defects import Defects
 from onnxjson.merging.pairing import GraphMatch, graph_matches
-from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.dataflow import consumed_names, node_order
 from onnxjson.model.document import Function, Graph, Model, Node, Record
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, operator_key, plain_domain
 from onnxjson.model.renaming import renamed
+from onnxjson.model.types import contradict
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.applying import difference
 from onnxjson.patching.changes import Fields
@@ -34,6 +37,66 @@ _MARKS: Final = ("\x02", "\x03")
 
 FunctionKey = tuple[str | None, str | None, str | None]
 """Domain, name and overload of a function, as the record has them."""
+
+
+class Defects:
+    """Defects of a model.
+
+    Attributes:
+        undefined: names that are consumed and not defined -> the first graph with this defect, and the name.
+        duplicates: the same for names that are defined twice in a graph.
+        disputed: the same for names whose declared types contradict each other.
+        cycles: graphs with the positions of the nodes that have no topological order.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.undefined: dict[str, tuple[Scope, str]] = {}
+        self.duplicates: dict[str, tuple[Scope, str]] = {}
+        self.disputed: dict[str, tuple[Scope, str]] = {}
+        self.cycles: list[tuple[Scope, list[int]]] = []
+        for scope in index.scopes:
+            others = [name for name in scope.consumers if name not in scope.producers]
+            missing = [name for name in others if index.defining_scope(scope, name) is None]
+            defects = (
+                (self.undefined, missing),
+                (self.duplicates, _duplicates(scope)),
+                (self.disputed, _disputed(scope)),
+            )
+            for found, names in defects:
+                for name in names:
+                    found.setdefault(name, (scope, name))
+            if cycle := sorted(set(range(len(scope.graph.node))).difference(node_order(scope.graph.node))):
+                self.cycles.append((scope, cycle))
+
+
+def _duplicates(scope: Scope) -> Iterator[str]:
+    graph = scope.graph
+    inputs: list[str | None] = list(graph.input) if isinstance(graph, Function) else [x.name for x in graph.input]
+    constants: list[str | None] = []
+    if isinstance(graph, Graph):
+        constants += [each.name for each in graph.initializer]
+        constants += [each.values.name for each in graph.sparse_initializer if each.values]
+    for names in (constants, inputs):
+        if len(set(names)) < len(names):
+            yield from [name for name, count in Counter(names).items() if name and count > 1]
+    seen = {*constants, *inputs}
+    for node in graph.node:
+        for name in node.output:
+            if name and name in seen:
+                yield name
+            seen.add(name)
+
+
+def _disputed(scope: Scope) -> Iterator[str]:
+    graph = scope.graph
+    if isinstance(graph, Function):
+        return
+    known = {tensor.name: type_of_constant(tensor) for tensor in graph.initializer}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if not info.name or info.type is None or info.type.tensor_type is None:
+            continue
+        if contradict(known.setdefault(info.name, info.type), info.type):
+            yield info.name
 
 
 class Side:

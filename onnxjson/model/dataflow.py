@@ -90,11 +90,16 @@ def topological_order(needs: Sequence[set[int]]) -> list[int]:
     return order
 
 
+def node_order(nodes: Sequence[Node]) -> list[int]:
+    """Return positions in topological order, that of `nodes` if it is one; see `topological_order` for cycles."""
+    return list(range(len(nodes))) if is_ordered(nodes) else topological_order(producers_among(nodes))
+
+
 def sort_nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
     """Return the nodes in topological order: `nodes` itself where they already are, None where there is a cycle."""
     if is_ordered(nodes):
         return nodes
-    order = topological_order(producers_among(nodes))
+    order = node_order(nodes)
     return None if len(order) < len(nodes) else tuple([nodes[position] for position in order])
 
 

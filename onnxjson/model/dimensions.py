@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from onnxjson.model.document import Dimension, Model, Record, SimpleShardedDim
+from onnxjson.model.document import Dimension, Record, SimpleShardedDim
 from onnxjson.model.limits import LARGEST_DIM
 from onnxjson.model.walking import replace_records, walk
 
@@ -37,10 +37,10 @@ Part = TypeVar("Part", bound=Record)
 Sized = TypeVar("Sized", Dimension, SimpleShardedDim)
 
 
-def dimension_names(model: Model) -> dict[str, None]:
-    """Return every text in a ``dim_param``, in the order of the model."""
-    names = [each.dim_param for each in walk(model, Dimension)]
-    names += [each.dim_param for each in walk(model, SimpleShardedDim)]
+def dimension_names(root: Record) -> dict[str, None]:
+    """Return every text in a ``dim_param``, in the order of a model, or of a part of one."""
+    names = [each.dim_param for each in walk(root, Dimension)]
+    names += [each.dim_param for each in walk(root, SimpleShardedDim)]
     return {name: None for name in names if name}
 
 
