@@ -70,9 +70,11 @@ class Judged:
         return made
 
 
-def judged(policy: Policy, path: str, model: Model, folder: Path | None, file_bytes: int) -> Judged:
-    """Return a model with the cost that the budgets of a policy need; see `measure` for the others."""
-    needs_cost = bool(OF_COST & policy.budgets.keys())
+def judged(
+    policy: Policy, path: str, model: Model, folder: Path | None, file_bytes: int, *, with_cost: bool = False
+) -> Judged:
+    """Return a model with its cost, if that is wanted or a budget needs it; see `measure` for other budgets."""
+    needs_cost = with_cost or bool(OF_COST & policy.budgets.keys())
     dims = known_dims(policy.dims, model)
     return Judged(path, model, folder, file_bytes, cost_of(model, folder, dims, details=False) if needs_cost else None)
 
@@ -80,13 +82,7 @@ def judged(policy: Policy, path: str, model: Model, folder: Path | None, file_by
 def measure(policy: Policy, judged: Judged, file: Path, base: Path | None) -> tuple[Judged, list[str]]:
     """Run a model for the budgets that need it; return it with the results, and why something could not be measured.
 
-    Without such a budget nothing runs.
-
-    Args:
-        policy: the policy.
-        judged: the model.
-        file: its file.
-        base: the file of the base, for differences.
+    Without such a budget nothing runs. `file` is that of the model, `base` the file of the base, for differences.
     """
     if not OF_RUNS & policy.budgets.keys():
         return judged, []
@@ -179,13 +175,7 @@ def align_layouts(base: Model, target: Model) -> Alignment:
 
 
 def new_findings(found: Sequence[Finding], before: Iterable[Finding], alignment: Alignment) -> list[Finding]:
-    """Return the findings that the base does not have at the corresponding element.
-
-    Args:
-        found: findings of the target.
-        before: findings of the base.
-        alignment: counterparts of nodes and values.
-    """
+    """Return the findings of the target that the base, with the findings `before`, does not have there."""
     known = {(each.code, _key(each, alignment.base)): _texts(each) for each in before}
     counterparts = {target: base for base, target in alignment.node_pairs()}
     names = {pair.target.address: {new: old for old, new in pair.values.items()} for pair in alignment.graphs}
@@ -294,22 +284,12 @@ class GateResult(NamedTuple):
         return [finding for each in self.models for finding in each.findings]
 
 
-def with_cost(judged: Judged, policy: Policy) -> Judged:
-    """Return a model with its cost, which reports show even without a budget."""
-    dims = known_dims(policy.dims, judged.model)
-    return replace(judged, cost=cost_of(judged.model, judged.folder, dims, details=False))
-
-
 def judge_change(
     policy: Policy, result: ModelResult, checks: Sequence[Iterable[Finding]], alignment: Alignment | None
 ) -> ModelResult:
     """Return a result with findings and verdicts about the model of the head.
 
-    Args:
-        policy: the policy.
-        result: the model in the base and in the head, with their cost.
-        checks: findings of ``check`` about both.
-        alignment: counterparts of their nodes; None for a new or a removed model.
+    `checks` are the findings of ``check`` about base and head; `alignment` is None for a new or a removed model.
     """
     before, after = result.before, result.after
     if after is None:

@@ -171,14 +171,9 @@ def judge_budget(
     base: Mapping[str, Value] | None,
     partial: tuple[Collection[str], Collection[str]] = ((), ()),
 ) -> Verdict:
-    """Compare a model with a limit.
+    """Compare a model with a limit: `values` are its numbers, `base` those of the base.
 
-    Args:
-        budget: the limit.
-        model: the model.
-        values: its numbers.
-        base: those of the base; None without one.
-        partial: the numbers that may be higher than computed, of the model and of the base.
+    `partial` names the numbers that may be higher than computed, of the model and of the base.
     """
     if budget.name in LISTS:
         return _judge_list(budget, model)

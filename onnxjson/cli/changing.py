@@ -134,18 +134,14 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
         except OnnxJsonError as error:
             if len(request.paths) == 1:
                 raise
-            code = output.report_failure(_of_model(error, path))
+            named = error
+            if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
+                named = in_model(error, path)
+            code = output.report_failure(named)
             found.append({"model": str(path), "error": str(error)})
     if request.view.form == "json":
         request.view.write([as_json(found) + "\n"])
     return code
-
-
-def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
-    """The error of an edit with the name of the model, if that is one of several."""
-    if str(error).startswith(f"{path}: ") or not isinstance(error, (EditError, SelectorError)):
-        return error
-    return in_model(error, path)
 
 
 def in_model(error: EditError | SelectorError, path: Path) -> OnnxJsonError:

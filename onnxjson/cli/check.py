@@ -109,7 +109,8 @@ def check_command(
             found += of_file
             if view.form == "text":
                 output.findings_data(of_file, coloured=view.coloured)
-            if not code and _is_unexplained(of_file):
+            has_errors = any(finding.severity == "error" for finding in of_file)
+            if not code and not has_errors and any(finding.code == checking.UNFINISHED for finding in of_file):
                 code = WorkerError.exit_code
     if view.form == "json":
         view.write_objects([msgspec.structs.asdict(each) for each in found])
@@ -124,13 +125,6 @@ def check_command(
     if not code and (severities["error"] or (strict and severities["warning"])):
         code = 1
     ctx.exit(code)
-
-
-def _is_unexplained(found: list[Finding]) -> bool:
-    """Whether native analysis did not finish, and no other finding explains why."""
-    return any(finding.code == checking.UNFINISHED for finding in found) and all(
-        finding.severity != "error" for finding in found
-    )
 
 
 def _policy(file: Path | None, select: str | None) -> "Policy | None":

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 from msgspec.structs import replace
 
-from onnxjson.checking.judging import GateResult, Judged, ModelResult, judge_change, measure, with_cost
+from onnxjson.checking.judging import GateResult, Judged, ModelResult, judge_change, judged, measure
 from onnxjson.checking.policy import Ignored, Policy, load_policy
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.diff_git import open_version, path_of, status_of
@@ -169,4 +169,4 @@ def _verify(name: str, base: Path, head: Path, dims: dict[str, int], seconds: fl
 def _judged(policy: Policy, name: str, side: Side | None) -> Judged | None:
     if side is None:
         return None
-    return with_cost(Judged(name, side.model, side.path.parent, os.stat(side.path).st_size, None), policy)
+    return judged(policy, name, side.model, side.path.parent, os.stat(side.path).st_size, with_cost=True)

@@ -108,16 +108,11 @@ def write_options(ctx: click.Context, formatter: click.HelpFormatter, params: Se
                 formatter.write_dl(lines)
 
 
-def _be_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta[output.QUIET] = True
-
-
 _QUIET: Final = click.Option(
     ["-q", "--quiet"],
     is_flag=True,
     expose_value=False,
-    callback=_be_quiet,
+    callback=lambda ctx, _param, value: ctx.meta.update({output.QUIET: True} if value else {}),
     help="Print results, warnings and errors only.",
 )
 

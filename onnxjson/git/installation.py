@@ -269,10 +269,6 @@ class Observation(NamedTuple):
 def diagnose(folder: Path, python: str) -> Iterator[Observation]:
     """Yield the result of every check, seen from a folder.
 
-    Args:
-        folder: a folder in a work tree, or anywhere else.
-        python: the interpreter that `install` would set.
-
     Raises:
         OnnxJsonError: git is not installed, or refuses the repository.
     """

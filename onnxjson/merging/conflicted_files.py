@@ -319,7 +319,6 @@ def open_session(path: Path, sides: tuple[Path, Path, Path] | None = None) -> Re
     """Open the conflicts of a file.
 
     Args:
-        path: the file.
         sides: files of the base, ours and theirs from ``git mergetool``; an empty base means none. They are merged
             again if `path` is missing, is not a model, or contains only one side.
 

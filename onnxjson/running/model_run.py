@@ -84,7 +84,6 @@ def placement_of(
     """Return the placement of a model.
 
     Args:
-        index: the index of the model.
         placed: name, operator and execution provider of each node of the optimized graph.
         wanted: the execution provider that was requested first.
         origins: the nodes of the model behind nodes of the optimized graph, by name; by default those of the same name.

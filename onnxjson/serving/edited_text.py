@@ -66,10 +66,8 @@ class EditedText:
     """One version of a text.
 
     Args:
-        text: the text.
-        path: where it is, or would be.
+        path: where the text is, or would be.
         previous: the version before, whose model is used while this one has none.
-        is_read: whether to read the model.
     """
 
     def __init__(self, text: str, path: Path, previous: "EditedText | None" = None, *, is_read: bool = True) -> None:
