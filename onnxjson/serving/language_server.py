@@ -1,22 +1,230 @@
-"""The language server for model texts in editors, on pygls (extra ``lsp``)."""
+"""The language server for model texts in editors, on pygls (extra ``lsp``), and what it answers at the cursor."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
+from onnxjson.editing.catalogue import edit_named
+from onnxjson.editing.declaration import name_of, non_default_parameters
 from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
-from onnxjson.model.errors import DecodeError, Finding
-from onnxjson.serving.at_cursor import AtCursor, refusals
-from onnxjson.serving.open_texts import OpenDocument
+from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
+from onnxjson.model.index import NodeRef
+from onnxjson.serving.edited_text import EditedText, documentation
+from onnxjson.serving.offers import (
+    MOST,
+    Replacement,
+    changed,
+    fitting_edits,
+    offers,
+    renamed,
+    replaced,
+    with_attribute,
+    without_orphans,
+)
+from onnxjson.serving.open_texts import Answers, OpenDocument
+from onnxjson.serving.text_names import Named
 from onnxjson.serving.whole_text import COLOURS, OfWholeText, changes_since_head
+
+if TYPE_CHECKING:
+    pass
+
+_OFFERED = {
+    "operator": lsp.CompletionItemKind.Function,
+    "attribute": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.Variable,
+    "type": lsp.CompletionItemKind.TypeParameter,
+    "dimension": lsp.CompletionItemKind.Constant,
+    "key": lsp.CompletionItemKind.Keyword,
+}
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Make errors of this package errors that the editor shows."""
+    from pygls.exceptions import JsonRpcInvalidParams
+
+    try:
+        yield
+    except OnnxJsonError as error:
+        raise JsonRpcInvalidParams(str(error)) from error
+
+
+class AtCursor(Answers):
+    """Answers about the place of the cursor."""
+
+    def _at_cursor(self, params: Any) -> tuple[EditedText, int]:
+        uri = params.text_document.uri
+        return self.texts.at_cursor(uri), self.texts.offset(uri, params.position)
+
+    def hover(self, params: Any) -> Any:
+        """Describe the element as `onnxjson show` does."""
+        text, offset = self._at_cursor(params)
+        return self._plain_text(text.description(offset), lsp.Hover)
+
+    def _plain_text(self, lines: Sequence[str], made: Callable[[Any], Any]) -> Any:
+        """Names in a model are never markup."""
+        content = lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n".join(lines))
+        return made(content) if lines else None
+
+    def completion(self, params: Any) -> Any:
+        """Operators, attributes, values and types that fit, the best first."""
+        text, offset = self._at_cursor(params)
+        found, items = offers(text, offset), []
+        if found:
+            start, end, written = replaced(text, offset, found[0].kind)
+            place = self.texts.range(params.text_document.uri, start, end)
+        for number, each in enumerate(found):
+            name = written(each.name)
+            item = lsp.CompletionItem(visible(each.name, 200), kind=_OFFERED[each.kind], detail=each.detail,
+                                      filter_text=name, data=each.operator)  # fmt: skip
+            item.sort_text, item.text_edit = f"{number:04}", lsp.TextEdit(place, name)
+            items.append(item)
+        return lsp.CompletionList(is_incomplete=len(found) >= MOST, items=items)
+
+    def documented(self, item: Any) -> Any:
+        """The documentation of the operator of an offer."""
+        if item.data is not None:
+            item.documentation = self._plain_text(documentation(*item.data), lambda content: content)
+        return item
+
+    def definition(self, params: Any) -> Any:
+        """The definition of a value."""
+        text, offset = self._at_cursor(params)
+        named = text.name_at(offset)
+        origin = None if named is None else text.definition(named)
+        return None if origin is None else self._place(params.text_document.uri, origin)
+
+    def references(self, params: Any) -> Any:
+        """All places of a name."""
+        text, offset = self._at_cursor(params)
+        named, uri = text.name_at(offset), params.text_document.uri
+        found = [] if named is None else text.same_name(named)
+        with_origin = getattr(params, "context", None) is None or params.context.include_declaration
+        origin = None if with_origin or named is None else text.definition(named)
+        return [self._place(uri, each) for each in found if each != origin]
+
+    def highlight(self, params: Any) -> Any:
+        """The same, in the open text."""
+        return [lsp.DocumentHighlight(each.range) for each in self.references(params)]
+
+    async def _renamed(self, params: Any) -> tuple[EditedText, Named | None]:
+        uri = params.text_document.uri
+        text = await self.texts.whole(uri)
+        named = text.name_at(self.texts.offset(uri, params.position))
+        return text, named if named is not None and named.kind in ("value", "node", "dimension") else None
+
+    async def prepare_rename(self, params: Any) -> Any:
+        """The name that would be changed."""
+        text, named = await self._renamed(params)
+        return None if named is None or not text.is_valid else self._place(params.text_document.uri, named).range
+
+    async def rename(self, params: Any) -> Any:
+        """What the edit `rename` changes; what it refuses is an error of the editor."""
+        text, named = await self._renamed(params)
+        if named is None:
+            return None
+        with refusals():
+            found = await asyncio.to_thread(renamed, text, named, params.new_name)
+        return self._edit(params.text_document.uri, found)
+
+    def signature(self, params: Any) -> Any:
+        """Inputs and outputs of the operator; the input at the cursor is marked."""
+        text, offset = self._at_cursor(params)
+        found = text.signature(offset)
+        if found is None:
+            return None
+        label, inputs, place = found
+        parameters = [lsp.ParameterInformation(each) for each in inputs]
+        return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=parameters)], 0, place)
+
+    async def node(self, params: Any) -> Any:
+        """The node at the cursor, whose producers and consumers can be asked for."""
+        uri = params.text_document.uri
+        text = await self.texts.whole(uri)
+        ref = text.node_at(text.path_at(self.texts.offset(uri, params.position))[0]) if text.is_valid else None
+        return None if ref is None else [self._item(uri, text, ref)]
+
+    def _item(self, uri: str, text: EditedText, ref: NodeRef) -> Any:
+        named = text.place_of(ref)
+        place = self.texts.range(uri, 0, 0) if named is None else self._place(uri, named).range
+        name = visible(f"{ref.node.op_type} {ref.node.name or ''}".rstrip(), 200)
+        return lsp.CallHierarchyItem(name, lsp.SymbolKind.Function, uri, place, place, data=ref.address)
+
+    async def _neighbours(self, params: Any, *, after: bool) -> list[Any]:
+        uri = params.item.uri
+        text = await self.texts.whole(uri)
+        ref = next((each for each in text.index.nodes() if each.address == params.item.data), None)
+        found = [] if ref is None or not text.is_valid else text.neighbours(ref, after=after)
+        return [self._item(uri, text, each) for each in found[:MOST]]
+
+    async def producers(self, params: Any) -> Any:
+        """The nodes whose outputs this one consumes: data flow as calls."""
+        found = await self._neighbours(params, after=False)
+        return [lsp.CallHierarchyIncomingCall(each, [each.range]) for each in found]
+
+    async def consumers(self, params: Any) -> Any:
+        """The nodes that consume its outputs."""
+        found = await self._neighbours(params, after=True)
+        return [lsp.CallHierarchyOutgoingCall(each, [params.item.range]) for each in found]
+
+    async def actions(self, params: Any) -> Any:
+        """Corrections of findings that name what was probably meant, and edits of the element at the cursor."""
+        uri, found = params.text_document.uri, list[Any]()
+        text = await self.texts.whole(uri)
+        for each in params.context.diagnostics:
+            start, end = (self.texts.offset(uri, place) for place in (each.range.start, each.range.end))
+            fix = partial(lsp.CodeAction, kind=lsp.CodeActionKind.QuickFix, diagnostics=[each])
+            if each.code == "unknown-owner":
+                found.append(fix("Drop metadata of what does not exist", data={"uri": uri, "edit": None}))
+            if each.code == "missing-attribute" and (name := re.search('the attribute "([^"]+)"', each.message)):
+                added = with_attribute(text, start, name[1])
+                found += [fix(f"Add the attribute {name[1]}", edit=self._edit(uri, added))] if added else []
+            message, _, meant = each.message.partition("did you mean ")
+            place = _written_wrong(text.text, message, start, end)
+            if place is not None:
+                for quoted, plain in re.findall(r'"([^"]+)"|\b(?!or\b)(\w+)', meant):
+                    edit = self._edit(uri, [Replacement(*place, quoted or plain)])
+                    found.append(fix(f"Replace with {quoted or plain}", edit=edit))
+        for title, fitting in fitting_edits(text, self.texts.offset(uri, params.range.start)):
+            data = {"uri": uri, "edit": name_of(fitting), "given": non_default_parameters(fitting)}
+            found.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.Refactor, data=data))
+        return found
+
+    async def resolved(self, action: Any) -> Any:
+        """The changes of the text by an edit; what it refuses is an error of the editor."""
+        uri, name = action.data["uri"], action.data["edit"]
+        text = await self.texts.whole(uri)
+        with refusals():
+            if name is None:
+                found = without_orphans(text)
+            else:
+                edit = edit_named(name)(**action.data["given"])
+                found = await asyncio.to_thread(changed, text, [edit])
+        action.edit = self._edit(uri, found)
+        return action
+
+
+def _written_wrong(text: str, message: str, start: int, end: int) -> tuple[int, int] | None:
+    """Position of the wrong name of a finding: the string at its place, the text it quotes there, or the key before."""
+    if text[start:end].startswith('"'):
+        return start + 1, end - 1
+    for wrong in re.findall('["`]([^"`]+)["`]', message):
+        if text.startswith(wrong, start):
+            return start, start + len(wrong)
+        at = text.rfind(f'"{wrong}"', max(0, start - len(wrong) - 20), start)
+        if at >= 0:
+            return at + 1, at + 1 + len(wrong)
+    return None
 
 
 def server() -> LanguageServer:

@@ -19,12 +19,14 @@ from lsprotocol import types
 from pygls.workspace import TextDocument
 
 from onnxjson.codecs.reading.tree import Key
+from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, WorkerError
 from onnxjson.running.checking import UNFINISHED
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
 from onnxjson.serving.edited_text import LARGEST, EditedText
-from onnxjson.serving.text_names import Named
+from onnxjson.serving.offers import Replacement
+from onnxjson.serving.text_names import Named, end_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +47,7 @@ _LONG: Final = 30_000
 
 _LIMITS: Final = Limits(memory=16 << 30, processor_seconds=600, wall_seconds=600.0)
 
-Report = Callable[["OpenDocument", Sequence[Finding]], None]
+_MOST_FINDINGS: Final = 1_000
 
 
 class Changed(NamedTuple):
@@ -229,9 +231,8 @@ class _Open:
 class OpenTexts:
     """The open texts, by their URIs."""
 
-    def __init__(self, server: "LanguageServer", report: Report) -> None:
+    def __init__(self, server: "LanguageServer") -> None:
         self._server = server
-        self._report = report
         self._open: dict[str, _Open] = {}
         self._inferring: asyncio.Task[list[Finding]] | None = None
 
@@ -279,6 +280,24 @@ class OpenTexts:
         workspace = self._server.client_capabilities.workspace
         if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
             self._server.workspace_inlay_hint_refresh(None)
+
+    def _report(self, document: OpenDocument, found: Sequence[Finding]) -> None:
+        diagnostics, text = [], document.source
+        for each in found[:_MOST_FINDINGS]:
+            begin = document.offset_of(each.line, each.column)
+            end = end_of(text, begin) if text[begin : begin + 1] == '"' else min(begin + 1, len(text))
+            diagnostics.append(
+                types.Diagnostic(
+                    types.Range(document.position_at(begin), document.position_at(end)),
+                    visible(f"{each.message}; {each.hint}" if each.hint else each.message, None),
+                    severity=types.DiagnosticSeverity[each.severity.capitalize()],
+                    code=each.code,
+                    source="onnxjson",
+                )
+            )
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(document.uri, diagnostics, document.version)
+        )
 
     async def _check(self, text: str) -> tuple[bool, Sequence[Finding]]:
         """Check a long text in the guarded process; cancelling this ends the check there."""
@@ -346,6 +365,23 @@ class OpenTexts:
     def range(self, uri: str, start: int, end: int) -> types.Range:
         """The range between two offsets."""
         return types.Range(self.position(uri, start), self.position(uri, end))
+
+
+class Answers:
+    """The open texts, and their places as the protocol writes them."""
+
+    def __init__(self, server: "LanguageServer") -> None:
+        self.server = server
+        self.texts = OpenTexts(server)
+
+    def _place(self, uri: str, named: Named) -> Any:
+        return types.Location(uri, self.texts.range(uri, named.start + 1, named.end - 1))
+
+    def _edits(self, uri: str, found: Sequence[Replacement]) -> list[Any]:
+        return [types.TextEdit(self.texts.range(uri, each.start, each.end), each.text) for each in found]
+
+    def _edit(self, uri: str, found: Sequence[Replacement]) -> Any:
+        return types.WorkspaceEdit(changes={uri: self._edits(uri, found)})
 
 
 def _is_long(document: OpenDocument) -> bool:

@@ -28,10 +28,9 @@ from onnxjson.model.types import format_type
 from onnxjson.rendering.cost_text import amount
 from onnxjson.rendering.tables import size
 from onnxjson.running.checking import placed
-from onnxjson.serving.at_cursor import Answers
 from onnxjson.serving.edited_text import LARGEST, EditedText
 from onnxjson.serving.offers import changed, formatted_nodes
-from onnxjson.serving.open_texts import OpenDocument, path_of_uri
+from onnxjson.serving.open_texts import Answers, OpenDocument, path_of_uri
 from onnxjson.serving.text_names import TOKEN, Named, graph_of, is_definition
 from onnxjson.storage import files
 
