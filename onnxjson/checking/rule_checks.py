@@ -101,10 +101,8 @@ def twins(site: GraphSite) -> Found:
 
 
 def overridable(site: GraphSite) -> object:
-    subject, scope = site
-    # Until IR version 3, initializers must be inputs, and runtimes treat them as constants.
-    is_free = scope.kind == "main" and (subject.model.ir_version or 0) > 3
-    return (is_free and sum([name in scope.inputs for name in scope.initializers])) or None
+    _, scope = site
+    return (scope.kind == "main" and len(scope.defaults)) or None
 
 
 def is_inverse(site: NodeSite) -> bool:

@@ -17,8 +17,9 @@ from onnxjson.editing.batch_axes import BATCH, Axis
 from onnxjson.editing.batch_tracing import NodeInput, Requests
 from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Function, Graph, Node, Tensor
+from onnxjson.model.document import Attribute, Function, Graph, Node, Tensor, ValueInfo
 from onnxjson.model.dtypes import BITS, DATA_TYPES
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
@@ -281,15 +282,16 @@ class ConstantChanges:
     def change(self, scope: Scope, graph: Body) -> Body:
         """Return the graph with its new constants, and nodes that compute some of them."""
         graph = self._with_constants(scope, graph)
-        if self._computed is None or not isinstance(graph, Graph):
+        if not isinstance(graph, Graph):
             return graph
-        if before := self._computed.before.get(scope):
+        computed = self._computed
+        if computed is not None and (before := computed.before.get(scope)):
             nodes = [each for at, node in enumerate(graph.node) for each in (*before.get(at, ()), node)]
             graph = replace(graph, node=tuple(nodes))
-        if scope is not self._workspace.main:
-            return graph
-        constants = (*graph.initializer, *self._computed.constants)
-        return replace(graph, node=(*self._computed.nodes, *graph.node), initializer=constants)
+        if computed is not None and scope is self._workspace.main:
+            constants = (*graph.initializer, *computed.constants)
+            graph = replace(graph, node=(*computed.nodes, *graph.node), initializer=constants)
+        return _with_inputs(graph, scope) if scope.keeps_defaults else graph
 
     def _with_constants(self, scope: Scope, graph: Body) -> Body:
         constants, copies = self._constants.get(scope, {}), self._copies.get(scope, [])
@@ -319,6 +321,14 @@ class ConstantChanges:
             # The constant may have another shape than its value_info states.
             value_info=tuple([each for each in graph.value_info if each.name not in constants]),
         )
+
+
+def _with_inputs(graph: Graph, before: Scope) -> Graph:
+    """Return a graph in which each new or changed initializer is an input of its type, as before IR version 4."""
+    held = {each.name or "": each for each in graph.initializer}
+    new = {name: type_of_constant(each) for name, each in held.items() if each is not before.initializer(name)}
+    inputs = [replace(each, type=new.pop(each.name or "", each.type)) for each in graph.input]
+    return replace(graph, input=(*inputs, *[ValueInfo(name=name, type=new[name]) for name in new]))
 
 
 def _name_at(place: NodeInput) -> str:

@@ -41,11 +41,6 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
     node: Annotated[str | None, Role("nodes"), Meta(description="The nodes; all Constant nodes by default.")] = None
 
     def change(self, workspace: Workspace) -> Outcome:
-        version = workspace.model.ir_version
-        if version is not None and version < _FIRST_WITH_OWN_INITIALIZERS:
-            raise EditError(
-                f"models of IR version {version} have no initializers that are not inputs; IR version 4 has them"
-            )
         if self.node is None:
             refs = [ref for ref in workspace.index.nodes() if is_constant_node(ref.node)]
         else:
@@ -53,6 +48,11 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="co
             for ref in refs:
                 if not is_constant_node(ref.node):
                     raise EditError(f"{ref.address} is {visible(ref.node.op_type or '')}, not a Constant", ref.address)
+        version = workspace.model.ir_version
+        if refs and version is not None and version < _FIRST_WITH_OWN_INITIALIZERS:
+            raise EditError(
+                f"models of IR version {version} have no initializers that are not inputs; IR version 4 has them"
+            )
         moved: dict[Scope, dict[int, Tensor | SparseTensor]] = {}
         kept: dict[str, int] = {}
         for ref in refs:

@@ -147,18 +147,18 @@ def _region(replaced: Replaced, before: Index, after: Index, resolved: Callable[
         raise EditError(f"{old.address} moved, so that the replacement in it cannot be proved")
     base = sorted(ref.position for ref in replaced.match.nodes if ref.scope is old)
     new = sorted({target.producers[name][0] for name in replaced.made if name in target.producers})
-    around = {(name, resolved(Value(old, name))): None for name in _taken(scope, base, before.model.ir_version)}
+    around = {(name, resolved(Value(old, name))): None for name in _taken(scope, base)}
     known = {name for _, name in around}
-    around |= {(name, name): None for name in _taken(target, new, after.model.ir_version) if name not in known}
+    around |= {(name, name): None for name in _taken(target, new) if name not in known}
     ends = tuple([(name, resolved(Value(old, name))) for name in replaced.ends])
     pair = GraphPair(scope, target, (), (), {}, {}, {})
     return Region(pair, tuple(base), tuple(new), tuple(around), ends, (), ())
 
 
-def _taken(scope: Scope, positions: Sequence[int], ir_version: int | None) -> list[str]:
+def _taken(scope: Scope, positions: Sequence[int]) -> list[str]:
     """Return the values that nodes consume and do not produce, constants that no caller replaces apart."""
     nodes = [scope.graph.node[each] for each in positions]
     made = {name for node in nodes for name in node.output}
     names = dict.fromkeys([name for node in nodes for name in consumed_names(node) if name not in made])
     found = {name: find_constant(scope, name) for name in names}
-    return [name for name, each in found.items() if each is None or each.is_replaceable(ir_version)]
+    return [name for name, each in found.items() if each is None or each.is_default]

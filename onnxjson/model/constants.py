@@ -26,11 +26,7 @@ class Constant(NamedTuple):
     held: Tensor | SparseTensor | Node
     """The initializer, the sparse initializer or the node Constant."""
     is_default: bool
-    """Whether an input has the same name, so that a caller may replace the value."""
-
-    def is_replaceable(self, ir_version: int | None) -> bool:
-        """Whether a caller may replace it: before version 4, every initializer is an input, and runtimes keep it."""
-        return self.is_default and (ir_version or 0) >= 4
+    """Whether it is the default of an input, which a caller may replace."""
 
     @property
     def value(self) -> Tensor | SparseTensor | None:
@@ -54,7 +50,9 @@ def own_constant(scope: Scope, name: str) -> Constant | None:
     """Return the constant that a graph defines under a name; graphs around it are not searched."""
     if name in scope.initializers or name in scope.sparse_initializers:
         found = scope.initializer(name)
-        return None if found is None else Constant(scope, name, found, name in scope.inputs)
+        return (
+            None if found is None else Constant(scope, name, found, name in scope.inputs and not scope.keeps_defaults)
+        )
     producer = scope.producers.get(name)
     if producer is None or not is_constant_node(node := scope.graph.node[producer[0]]) or name in scope.inputs:
         return None
@@ -69,7 +67,7 @@ RANDOM: Final = frozenset(
 
 def constant_nodes(scope: Scope) -> set[int]:
     """Return the positions of nodes of a sorted graph that use constants only and produce none of its outputs."""
-    known = {"", *scope.initializers, *scope.sparse_initializers}.difference(scope.inputs)
+    known = {"", *scope.initializers, *scope.sparse_initializers}.difference(scope.defaults)
     outputs = set(scope.output_names)
     found = set()
     for position, node in enumerate(scope.graph.node):

@@ -101,6 +101,8 @@ class Scope:
         """The enclosing graph, whose names are visible here."""
         self.owner = owner
         """The node that contains this graph in an attribute."""
+        self.keeps_defaults = False
+        """Whether no caller can replace initializers that are inputs: before IR version 4, all of them are."""
         self._asked = 0
         self.children: list[Scope] = []
         """The graphs in the attributes of its nodes, in their order."""
@@ -132,6 +134,11 @@ class Scope:
         """Initializers: name -> position; a function has none."""
         graph = self.graph
         return {} if isinstance(graph, Function) else _first([tensor.name for tensor in graph.initializer])
+
+    @property
+    def defaults(self) -> set[str]:
+        """Names of the inputs with a value that a caller may replace."""
+        return set() if self.keeps_defaults else self.inputs.keys() & {*self.initializers, *self.sparse_initializers}
 
     @cached_property
     def sparse_initializers(self) -> dict[str, int]:
@@ -356,6 +363,7 @@ def find_scopes(model: Model) -> Iterator[Scope]:
     main = None
     if model.graph is not None:
         main = Scope("/graph", model.graph, "main", None, None)
+        main.keeps_defaults = (model.ir_version or 0) < 4
         yield from _with_subgraphs(main)
     for position, function in enumerate(model.functions):
         body = Scope(f"/functions/{position}", function, "function", None, None)

@@ -59,7 +59,7 @@ class Literals:
             seen.add((scope, name))
             found = find_constant(scope, name)
             if found is not None:
-                return None if found.is_replaceable(self._index.model.ir_version) else found
+                return None if found.is_default else found
             producer = self._index.producer(scope, name)
             if producer is None:
                 return None

@@ -120,6 +120,23 @@ def test_sbi4onnx_constant_of_two_users_is_copied_for_the_one_that_needs_another
     assert [each.name for each in after.graph.initializer] == ["s", "s_1"]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "graph",
+    [
+        """g (float[1,4] x, int64[3] s = {1,2,2}) => (float[1,2,2] y) { y = Reshape(x, s) }""",
+        """g (float[1,4] x, float[4] w = {1,2,3,4}, int64[3] s = {1,2,2}) => (float[1,2,2] y, float[1,2,2] z) {
+           y = Reshape(x, s) z = Reshape(w, s)
+        }""",
+        "g (float[1,4] x, float[1,2] h = {1,2}) => (float[1,6] y) { y = Concat <axis = 1> (x, h) }",
+    ],
+)
+def test_constants_of_old_models_follow_although_they_are_inputs(graph: str) -> None:
+    before = model_of('<ir_version: 3, opset_import: ["" : 8]> ' + graph)
+    after = apply(before, SetBatchSize(size=3))
+    require_valid(after)
+    _require_rows(before, after, 3)
+
+
 def test_sbi4onnx_batch_that_is_merged_with_an_axis_comes_apart_again() -> None:
     before = model_of(
         """g (float[2,5,4] x) => (float[2,5,3] y) <int64[2] s = {10,4}, int64[3] t = {2,5,3}> {
