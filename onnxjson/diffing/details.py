@@ -33,7 +33,7 @@ from onnxjson.model.document import (
 from onnxjson.model.elements import element_count, tokens
 from onnxjson.model.payloads import Payload, whole
 from onnxjson.model.tensors import raw_bytes
-from onnxjson.model.types import format_data_type, format_type
+from onnxjson.model.types import format_data_type, format_type, shown_type
 from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 
 _LONGEST: Final = 2000
@@ -234,7 +234,7 @@ def tensor_value_text(tensor: Tensor) -> str:
 
 def value_type_text(value: Type | None) -> str | None:
     """Return the type of a value as readable text; None if there is none."""
-    return None if value is None else format_type(value) or "a type without a short form"
+    return None if value is None else shown_type(value)
 
 
 def info_text(value: ValueInfo) -> str:

@@ -19,7 +19,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
 from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.tensors import is_external
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild, with_nodes
 from onnxjson.storage.external_files import internalize
 
@@ -141,7 +141,7 @@ def _joined_types(
         if wanted is None or found is None:
             notes.append(f'it is not known whether "{visible(source)}" has the type of "{visible(name)}"')
         elif refine_type(found, wanted) is None:
-            texts = [visible(format_type(each) or "a type") for each in (found, wanted)]
+            texts = [visible(shown_type(each)) for each in (found, wanted)]
             raise EditError(
                 f'"{visible(source)}" of the first model is {texts[0]}, and "{visible(name)}" of the second needs '
                 f"{texts[1]}"

@@ -17,7 +17,7 @@ from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInfo
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
@@ -33,7 +33,7 @@ class TypeConflict(NamedTuple):
     inferred: Type
 
     def __str__(self) -> str:
-        stated, inferred = [format_type(each) or "a type" for each in (self.stated, self.inferred)]
+        stated, inferred = [shown_type(each) for each in (self.stated, self.inferred)]
         return f'"{visible(self.name)}" is stated as {visible(stated)}, inferred {visible(inferred)} ({self.address})'
 
 

@@ -31,7 +31,7 @@ from onnxjson.model.document import Dimension, Function, Model, Node, TensorShap
 from onnxjson.model.errors import WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import OperatorKey, function_key, known_operators, operator_key
-from onnxjson.model.types import format_type
+from onnxjson.model.types import format_type, shown_type
 from onnxjson.model.walking import Body, rebuild
 
 _SHOWN: Final = 6
@@ -198,7 +198,7 @@ class _Correction(_Decisions):
         there = self.difference.twins.get(scope)
         old = there.types.get(name) if there is not None and name in there.output_names else stated.type
         if name in self.decided[scope] and old is not None and value.type is not None and old != value.type:
-            now, was = (visible(format_type(each) or "another type") for each in (value.type, old))
+            now, was = (visible(shown_type(each)) for each in (value.type, old))
             note = f'the output "{visible(name)}" changed from {was} to {now}{assumed}'
             cause = self.causes.get((scope, name))
             self._notes.append(f"{note}; not all of it is known after {cause}" if cause is not None else note)

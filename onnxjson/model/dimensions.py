@@ -54,8 +54,9 @@ def with_dimension(dimension: Sized, size: int | str | None) -> Sized:
 
 
 def size_of(dimension: Dimension) -> int | str | None:
-    """Return the size of a dimension, else its name, else None."""
-    return dimension.dim_param if dimension.dim_param else dimension.dim_value
+    """Return the size of a dimension, else its name, else None; some exporters write -1 for an unknown size."""
+    size = dimension.dim_value
+    return dimension.dim_param or (None if size is None or size < 0 else size)
 
 
 def with_dimension_names(root: Part, sizes: Mapping[str, int | str]) -> Part:

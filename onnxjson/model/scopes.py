@@ -363,7 +363,7 @@ def find_scopes(model: Model) -> Iterator[Scope]:
     main = None
     if model.graph is not None:
         main = Scope("/graph", model.graph, "main", None, None)
-        main.keeps_defaults = (model.ir_version or 0) < 4
+        main.keeps_defaults = model.ir_version is not None and model.ir_version < 4
         yield from _with_subgraphs(main)
     for position, function in enumerate(model.functions):
         body = Scope(f"/functions/{position}", function, "function", None, None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from onnxjson.model import document as d
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
@@ -58,6 +58,14 @@ def format_type(value: d.Type) -> str | None:
         return _format(value, 0)
     except _UnrepresentableError:
         return None
+
+
+def shown_type(value: d.Type) -> str:
+    """Return the text of a type to read, also of one with denotations or with the size -1 of some exporters."""
+    try:
+        return _format(value, 0, is_shown=True)
+    except _UnrepresentableError:
+        return "a type without a short form"
 
 
 def parse_type(text: str) -> d.Type:
@@ -118,50 +126,52 @@ class _UnrepresentableError(Exception):
     """The grammar has no text for this record."""
 
 
-def _format(value: d.Type, depth: int) -> str:
-    if value.denotation is not None or value.unknown_fields or depth > TYPE_DEPTH:
+def _format(value: d.Type, depth: int, *, is_shown: bool = False) -> str:
+    if (not is_shown and (value.denotation is not None or value.unknown_fields)) or depth > TYPE_DEPTH:
         raise _UnrepresentableError
     present = [kind for kind in astuple(value) if isinstance(kind, d.Record)]
-    if len(present) != 1 or present[0].unknown_fields:
+    if len(present) != 1 or (present[0].unknown_fields and not is_shown):
         raise _UnrepresentableError
     match present[0]:
         case d.TensorType() as tensor:
-            return _format_tensor(tensor)
+            return _format_tensor(tensor, is_shown)
         case d.SparseTensorType() as tensor:
-            return f"sparse({_format_tensor(tensor)})"
+            return f"sparse({_format_tensor(tensor, is_shown)})"
         case d.SequenceType(elem_type=d.Type() as element):
-            return f"seq({_format(element, depth + 1)})"
+            return f"seq({_format(element, depth + 1, is_shown=is_shown)})"
         case d.OptionalType(elem_type=d.Type() as element):
-            return f"optional({_format(element, depth + 1)})"
+            return f"optional({_format(element, depth + 1, is_shown=is_shown)})"
         case d.MapType(key_type=int(key), value_type=d.Type() as element):
-            return f"map({format_data_type(key)},{_format(element, depth + 1)})"
+            return f"map({format_data_type(key)},{_format(element, depth + 1, is_shown=is_shown)})"
         case d.OpaqueType() as opaque:
             return f"opaque({_format_opaque_name(opaque.domain)},{_format_opaque_name(opaque.name)})"
         case _:
             raise _UnrepresentableError
 
 
-def _format_tensor(tensor: d.TensorType | d.SparseTensorType) -> str:
+def _format_tensor(tensor: d.TensorType | d.SparseTensorType, is_shown: bool) -> str:
     if tensor.elem_type is None:
         raise _UnrepresentableError
     name = format_data_type(tensor.elem_type)
     if tensor.shape is None:
         return name
-    if tensor.shape.unknown_fields:
+    if tensor.shape.unknown_fields and not is_shown:
         raise _UnrepresentableError
-    return f"{name}[{','.join(map(_format_dim, tensor.shape.dim))}]"
+    return f"{name}[{','.join([_format_dim(dim, is_shown) for dim in tensor.shape.dim])}]"
 
 
-def _format_dim(dim: d.Dimension) -> str:
-    if dim.denotation is not None or dim.unknown_fields:
+def _format_dim(dim: d.Dimension, is_shown: bool) -> str:
+    if not is_shown and (dim.denotation is not None or dim.unknown_fields):
         raise _UnrepresentableError
+    if dim.denotation is not None:
+        return f"{_format_dim(replace(dim, denotation=None), is_shown)}({dim.denotation})"
     if dim.dim_param is not None:
         if dim.dim_value is not None:
             raise _UnrepresentableError
         return dim.dim_param if _IDENTIFIER.fullmatch(dim.dim_param) else _quote(dim.dim_param)
     if dim.dim_value is None:
         return "?"
-    if dim.dim_value < 0:
+    if dim.dim_value < 0 and not is_shown:
         raise _UnrepresentableError
     return str(dim.dim_value)
 

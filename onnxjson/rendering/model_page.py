@@ -23,7 +23,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.tensor_statistics import statistics
 from onnxjson.model.tensors import raw_bytes
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.patterns.selector_terms import attribute_text, scopes_of
 from onnxjson.rendering.diff_html import html_page, page_text
 
@@ -108,7 +108,7 @@ class _Page:
         constant = find_constant(scope, name)
         stated = None if constant is not None else self._index.type_of(scope, name)
         if constant is None:
-            return ("" if stated is None else format_type(stated)) or ""
+            return "" if stated is None else shown_type(stated)
         tensor = constant.value
         if not isinstance(tensor, Tensor):
             return "constant, sparse" if isinstance(tensor, SparseTensor) else "constant"
@@ -229,4 +229,4 @@ def _pairs(texts: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _type(index: Index, scope: Scope, name: str) -> str:
     stated = index.type_of(scope, name)
-    return ("" if stated is None else format_type(stated)) or ""
+    return "" if stated is None else shown_type(stated)

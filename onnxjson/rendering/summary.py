@@ -9,7 +9,7 @@ import msgspec
 from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.index import Index, Kind
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import stored_tensors
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import picked
@@ -172,7 +172,7 @@ def _opsets(model: Model, counts: _Counts) -> tuple[Opset, ...]:
 def _values(values: Iterable[ValueInfo], initializers: Iterable[str]) -> tuple[Value, ...]:
     known = frozenset(initializers)
     return tuple([
-        Value(value.name or "", None if value.type is None else format_type(value.type), value.name in known)
+        Value(value.name or "", None if value.type is None else shown_type(value.type), value.name in known)
         for value in values
     ])  # fmt: skip
 

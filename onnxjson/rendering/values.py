@@ -14,7 +14,7 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.tensors import is_external, location_of
-from onnxjson.model.types import format_data_type, format_tensor_type, format_type
+from onnxjson.model.types import format_data_type, format_tensor_type, shown_type
 from onnxjson.model.walking import StoredTensor, stored_bytes
 from onnxjson.storage.external import Resolver
 
@@ -212,7 +212,7 @@ def value_type(scope: Scope, name: str) -> str | None:
     """Return the type of a value as declared by the graph or from the constant itself; None if unknown."""
     declared = Index.type_of(scope, name)
     if declared is not None:
-        return format_type(declared)
+        return shown_type(declared)
     defining = Index.defining_scope(scope, name)
     constant = defining.initializer(name) if defining is not None else None
     return None if constant is None else constant_type_text(constant)

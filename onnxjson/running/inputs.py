@@ -19,7 +19,7 @@ from onnxjson.model.errors import FeedError, LimitError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
-from onnxjson.model.types import format_data_type, format_type, innermost
+from onnxjson.model.types import format_data_type, innermost, shown_type
 from onnxjson.running import random_values
 from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, tensor_type, unknown
 from onnxjson.running.values import Dictionary, Value, Values
@@ -145,7 +145,7 @@ class Inputs:
                 raise FeedError(f'the value of "{visible(name)}" is {names[1]}, but must be {names[0]}')
             if wanted[1] is not None and not self.shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
-                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {format_type(declared)}')
+                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {shown_type(declared)}')
 
     def feeds(
         self,

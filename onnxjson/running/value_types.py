@@ -21,7 +21,7 @@ from onnxjson.model.errors import FeedError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external
-from onnxjson.model.types import format_type, innermost
+from onnxjson.model.types import innermost, shown_type
 from onnxjson.running.random_values import indexed_axis_size
 from onnxjson.running.worker import Worker
 
@@ -105,7 +105,8 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
         if each.dim_value is not None and each.dim_value >= 0:
             shape.append(each.dim_value)
         else:
-            shape.append((owner, each.dim_param) if each.dim_param else (owner, name, axis))
+            is_named = each.dim_param and each.dim_param != "?"  # which some exporters write for any unknown size
+            shape.append((owner, each.dim_param) if is_named else (owner, name, axis))
     return tensor.elem_type, tuple(shape)
 
 
@@ -289,7 +290,7 @@ class Shapes:
     def describe(self, name: str) -> str:
         """Describe the type of an input for the user."""
         declared = next(type_ for each in self._inputs for its, type_ in zip(*each, strict=True) if its == name)
-        return "of unknown type" if declared is None else format_type(declared) or "of a type without a name"
+        return "of unknown type" if declared is None else shown_type(declared)
 
     def fits(self, shape: Sequence[AxisSize], dims: Sequence[int]) -> bool:
         """Whether a value of these dimensions is allowed; bind open dimensions to its sizes."""

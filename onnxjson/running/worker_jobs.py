@@ -162,7 +162,7 @@ def _with_shapes(model: bytes) -> "ModelProto":
     easier = ModelProto.FromString(model)
     typed = [(each.name, each.type.tensor_type) for each in (*graph.input, *graph.value_info)]
     sizes = {name: [each.dim_value for each in tensor.shape.dim] for name, tensor in typed if _is_known(tensor)}
-    _simplify(easier, {name: dims for name, dims in sizes.items() if all(dims)})
+    _simplify(easier, {name: dims for name, dims in sizes.items() if min(dims, default=1) > 0})
     try:
         better = shape_inference.infer_shapes(easier, data_prop=True).graph
     except shape_inference.InferenceError:

@@ -7,6 +7,7 @@ import numpy
 import pytest
 from numpy.typing import NDArray
 
+import onnxjson
 from onnxjson.editing.applying import apply, plan, run
 from onnxjson.editing.batch import SetBatchSize
 from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, regroup, resized
@@ -443,6 +444,10 @@ def test_a_batch_of_unknown_size_gets_one() -> None:
     assert _types(unknown)[:2] == ["float32[?,4]"] * 2
     assert _types(apply(unknown, SetBatchSize(size=3))) == ["float32[3,4]"] * 3
     assert _types(apply(unknown, SetBatchSize(size="N")))[:2] == ["float32[N,4]"] * 2
+    proto = onnxjson.to_proto(unknown)
+    for value in proto.graph.input:
+        value.type.tensor_type.shape.dim[0].dim_value = -1  # as Paddle and Keras write it
+    assert _types(apply(onnxjson.from_proto(proto), SetBatchSize(size="N")))[:2] == ["float32[N,4]"] * 2
     fixed = model_of("g (float[?,4] x) => (float[1,4] y) <int64[2] rows = {1,4}> { y = Reshape(x, rows) }")
     with pytest.raises(EditError):
         apply(fixed, SetBatchSize(size=3))

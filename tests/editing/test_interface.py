@@ -4,6 +4,7 @@ import numpy
 import pytest
 from msgspec.structs import replace
 
+import onnxjson
 from onnxjson.editing.applying import apply, run
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.model.document import Graph, Model, TrainingInfo, ValueInfo
@@ -50,6 +51,17 @@ def test_soa4onnx_a_pattern_makes_several_outputs_and_leaves_the_types_of_others
         apply(model_of(text), AddOutput(tensor="a_*", name="b"))
     with pytest.raises(SelectorError, match="only constants, inputs and outputs"):
         apply(model_of("g (float[4] p1, float[4] p2) => (float[4] y) { y = Mul(p1, p2) }"), AddOutput(tensor="p*"))
+
+
+def test_values_become_outputs_beside_an_input_of_size_minus_one() -> None:
+    proto = onnxjson.to_proto(model_of(
+        """g (float[?,4] x) => (float[?,4] y) {
+           a = Relu(x) s = Shape(x) i = Abs(s) r = Reshape(a, i) y = Relu(r)
+        }"""
+    ))  # fmt: skip
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    model = apply(onnxjson.from_proto(proto), AddOutput(tensor="a"))
+    assert len(computed(model, {"x": numpy.ones((2, 4), numpy.float32)})) == 2
 
 
 def test_soa4onnx_unknown_and_double_outputs_are_refused() -> None:

@@ -25,6 +25,7 @@ from onnxjson.model.types import (
     parse_data_type,
     parse_tensor_type,
     parse_type,
+    shown_type,
 )
 
 
@@ -97,6 +98,13 @@ UNSAYABLE = {
 @pytest.mark.parametrize("reason", UNSAYABLE)
 def test_what_the_grammar_cannot_say_has_no_text(reason: str) -> None:
     assert format_type(UNSAYABLE[reason]) is None
+    assert shown_type(UNSAYABLE[reason])
+
+
+def test_types_that_the_grammar_cannot_say_are_shown() -> None:
+    shown = [shown_type(UNSAYABLE[reason]) for reason in ("negative dim", "denotation of a dim", "denotation")]
+    assert shown == ["float32[-1]", "float32[N(DATA_BATCH)]", "float32"]
+    assert all(shown_type(value) == text for text, value in EXACT.items())
 
 
 def test_types_nest_fifty_deep_and_no_deeper() -> None:

@@ -65,6 +65,17 @@ def test_infinity_and_nan_fill_what_has_them() -> None:
     assert np.isnan(constant_array(TensorProto.FLOAT, (1,), float("nan"))).all()
 
 
+def test_sizes_called_by_a_question_mark_are_independent(worker: Worker) -> None:
+    proto = onnxjson.to_proto(identity(TensorProto.FLOAT))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.ClearField("shape")
+        for size in ({"dim_value": -1}, {"dim_param": "?"}, {"dim_param": "?"}):
+            value.type.tensor_type.shape.dim.add(**size)
+    options = InputOptions(shapes={"x": (1, 2, 3)})
+    case = run_cases(onnxjson.from_proto(proto), None, [DataSet("", {}, {})], input_options=options, worker=worker)
+    assert as_array(case.cases[0].inputs["x"]).shape == (1, 2, 3)
+
+
 def test_refusals_name_the_input_and_strings_pass_over_what_is_for_all(worker: Worker) -> None:
     def inputs(tested: onnxjson.Model, input_options: InputOptions) -> Any:
         result = run_cases(tested, None, [DataSet("", {}, {})], input_options=input_options, worker=worker)

@@ -8,7 +8,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import stored_bytes
 from onnxjson.rendering.node import (
     AttributeView,
@@ -240,7 +240,7 @@ def port_choices(index: Index) -> list[Choice]:
     for kind, values in (("input", scope.graph.input), ("output", scope.graph.output)):
         for value in values:
             name = value.name or ""
-            type_text = visible(format_type(value.type) or "?", 300) if value.type is not None else "no type"
+            type_text = visible(shown_type(value.type), 300) if value.type is not None else "no type"
             note = _uses(index, scope, name) if kind == "input" else _origin(scope, name)
             label = f"{kind.removesuffix('put'):<4} {visible(name, _LONGEST)}"
             found.append(Choice(f"{kind} {name}", label, f"{type_text}  {note}"))

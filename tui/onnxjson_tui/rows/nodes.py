@@ -14,7 +14,7 @@ from onnxjson.model.display import ELLIPSIS, visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.rendering.tables import (
     Line,
     Span,
@@ -208,7 +208,7 @@ def output_type(scope: Scope, outputs: Sequence[str]) -> str:
 
 def type_text(found: Type | None) -> str:
     """Return a type in short, without control characters; "" for None."""
-    return "" if found is None else short_type(visible(format_type(found) or "?"))
+    return "" if found is None else short_type(visible(shown_type(found)))
 
 
 def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:

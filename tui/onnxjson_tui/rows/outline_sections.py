@@ -14,7 +14,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
-from onnxjson.model.types import format_type
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import stored_bytes
 from onnxjson.rendering.summary_text import families
 from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, size
@@ -195,7 +195,7 @@ class OutlineLines:
             name, declared = value, Index.type_of(self._scope, value)
         else:
             name, declared = value.name or "", value.type
-        text = "" if declared is None else visible(format_type(declared) or "?", 200)
+        text = "" if declared is None else visible(shown_type(declared), 200)
         return Row(kind, visible(name, _NAME) or "(no name)", text, address=f"{self._scope.address}/{kind}/{number}")
 
     def _initializer(self, number: int) -> Row:
