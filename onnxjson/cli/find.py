@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 import click
 
 from onnxjson.cli import options, output, reports
-from onnxjson.cli.completion import Words
-from onnxjson.cli.paths import path_of
+from onnxjson.cli.paths import Words, path_of
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of

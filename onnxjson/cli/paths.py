@@ -1,15 +1,17 @@
-"""Paths on the command line, and the models that they name: files, or files at a revision of a git repository."""
+"""Words of the command line that name models: files, or files at a revision of a git repository; their completion."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from onnxjson.cli import output
-from onnxjson.model.errors import MissingInputError, OutputError, UntrustedError
+from onnxjson.model.errors import MissingInputError, OnnxJsonError, OutputError, UntrustedError
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Model
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 STDOUT: Final = "-"
 ENDINGS: Final[dict[str, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
 KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
+
+_HARMLESS: Final = re.compile(r"[A-Za-z0-9_./,-]+")
+"""Texts that a shell does not interpret; names in a model may be anything."""
+
+_MOST: Final = 200
 
 
 def stem(name: str) -> str:
@@ -60,6 +67,43 @@ class DestinationPath(FilePath):
                 f"there is no folder {output.quoted(value)}; create it first, or leave out the / at its end"
             )
         return super().convert(value, param, ctx)
+
+
+class Words(click.ParamType[str]):
+    """Models, then selectors or values: completed as files, terms of a selector with values of the first model."""
+
+    name = "words"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from onnxjson.patterns.selector_terms import KEYS
+
+        words = ctx.params.get(param.name or "") or ()
+        before = incomplete[: incomplete.rfind(" ") + 1]
+        last = incomplete[len(before) :]
+        mark = "!" if last.startswith("!") else ""
+        key, colon, value = last.removeprefix("!").partition(":")
+        if not colon or key not in KEYS:
+            return [CompletionItem(incomplete, type="file")]
+        found = [text for text in _texts(words, key) if text.startswith(value) and _HARMLESS.fullmatch(text)]
+        return [CompletionItem(f"{before}{mark}{key}:{text}") for text in found[:_MOST]]
+
+
+def _texts(words: Sequence[str], key: str) -> list[str]:
+    """The values that nodes of the first model have, as a term compares them."""
+    from onnxjson.model.index import Index
+    from onnxjson.patterns.selector_terms import property_texts
+    from onnxjson.storage import files
+
+    model = next((word for word in words if word.lower().endswith(KNOWN_ENDINGS) and Path(word).is_file()), None)
+    if model is None:
+        return []
+    try:
+        index = Index(files.load(model, bind=False).model)
+    except OnnxJsonError:
+        return []
+    if key == "attr":
+        return sorted({each.name or "" for ref in index.node_refs for each in ref.node.attribute})
+    return sorted({text for ref in index.node_refs for text in property_texts(ref, key)})
 
 
 def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:

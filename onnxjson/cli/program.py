@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.shell_completion import get_completion_class
 
 from onnxjson.cli import options, output, processes, reports
-from onnxjson.cli.completion import script
 from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import OnnxJsonError, OutputError, ParameterError
 
@@ -98,6 +98,64 @@ def schema_command(kind: str) -> None:
     output.stdout().write((folder / f"{kind}-1.schema.json").read_bytes())
 
 
+_BASH: Final = """\
+_onnxjson_completion() {
+    local IFS=$'\\n' rest=${COMP_LINE:0:COMP_POINT} words=() last=-1 i space part type value response
+    # bash also splits words at : and =; here they are put together again.
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        space=${rest%%[^[:space:]]*}
+        rest=${rest#"$space"}
+        [[ -n $space || $i -eq 0 ]] && words[++last]=
+        part=${COMP_WORDS[i]}
+        [[ $rest == "$part"* ]] || part=$rest
+        words[last]+=$part
+        rest=${rest#"$part"}
+    done
+    [[ $part == [:=]* ]] && part=
+    space=${words[last]%"$part"}  # what bash keeps of the word
+    COMPREPLY=()
+    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last _ONNXJSON_COMPLETE=bash_complete "$1")
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$space"}") ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F _onnxjson_completion onnxjson
+"""
+"""The script for bash: that of click does not complete words with ``:`` or ``=``."""
+
+_CORRECTIONS: Final = {
+    "zsh": (
+        (
+            "#compdef onnxjson\n",
+            "#compdef onnxjson\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }\n",
+        ),
+        ("    local -a response\n", "    local -a response\n    [[ $PREFIX == --*=* ]] && compset -P 1 '*='\n"),
+        ("compadd -U ", 'compadd -U -i "$IPREFIX" '),
+    ),
+    "fish": (
+        ('string split ","', 'string split -m 1 ","'),
+        ("echo $metadata[2];", "echo \"$(string match -r -- '^--[^=]*=' (commandline -t))$metadata[2]\";"),
+    ),
+}
+"""What the scripts of click lack: values with a comma, ``--option=VALUE``, and a zsh that has not loaded completion."""
+
+
+def _script(shell: str, program: click.Command) -> str:
+    """Return the completion script for a shell."""
+    kind = get_completion_class(shell)
+    if shell == "bash" or kind is None:
+        return _BASH
+    text = kind(program, {}, "onnxjson", "_ONNXJSON_COMPLETE").source() + "\n"
+    for lacking, corrected in _CORRECTIONS[shell]:
+        text = text.replace(lacking, corrected)
+    return text
+
+
 @options.command("completion")
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
@@ -111,7 +169,7 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     onnxjson completion zsh >> ~/.zshrc
     onnxjson completion fish > ~/.config/fish/completions/onnxjson.fish
     """
-    output.stdout().write(script(shell, ctx.find_root().command).encode())
+    output.stdout().write(_script(shell, ctx.find_root().command).encode())
 
 
 @options.command("doctor")

@@ -12,8 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
-from onnxjson.cli.completion import Words
-from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath, path_of
+from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath, Words, path_of
 from onnxjson.editing.applying import run
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary

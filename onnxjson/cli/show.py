@@ -10,8 +10,7 @@ import click
 import msgspec
 
 from onnxjson.cli import options, output, reports
-from onnxjson.cli.completion import Words
-from onnxjson.cli.paths import path_of
+from onnxjson.cli.paths import Words, path_of
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
