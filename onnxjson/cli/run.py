@@ -24,7 +24,7 @@ from onnxjson.running.tasks import Compared, Profiled, Report, Timed
 from onnxjson.running.values import Value, leaves
 from onnxjson.running.verification import Plan, Verification, Verifier
 from onnxjson.storage import files
-from onnxjson.storage.constant_writing import write_npy, write_npz
+from onnxjson.storage.numpy_constants import write_npy, write_npz
 from onnxjson.storage.saving import make_folder, save_file
 
 _ENDINGS: Final = (".npz", ".npy", ".pb")

@@ -16,10 +16,10 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError, OutputError
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading as reading
-from onnxjson.storage import constant_writing, files
+from onnxjson.storage import constant_values, files
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.identity import reading_errors
-from onnxjson.storage.numpy_constants import from_array, read_array
+from onnxjson.storage.numpy_constants import from_array, read_array, write_npy, write_npz
 from onnxjson.storage.saving import Sink, make_folder, save_file
 
 _NUMPY_ENDINGS: Final = (".npy", ".npz")
@@ -89,14 +89,14 @@ def encode(
     if encoded.changed:
         several = "" if encoded.changed == 1 else ", for example"
         output.warn(f"{output.counted(encoded.changed, 'value')} changed{several}: {encoded.first}")
-    write = {"json": constant_writing.write_object, "protojson": constant_writing.write_proto_json}.get(
+    write = {"json": constant_values.write_object, "protojson": constant_values.write_proto_json}.get(
         form or "", _write_base64_line
     )
     _deliver(destination, lambda sink: write(encoded.tensor, sink.write))
 
 
 def _write_base64_line(tensor: Tensor, write: Callable[[bytes], object]) -> None:
-    constant_writing.write_base64(tensor, write)
+    constant_values.write_base64(tensor, write)
     write(b"\n")
 
 
@@ -203,7 +203,7 @@ def _write_folder(tensors: Sequence[Tensor], folder: Path) -> None:
         names[next(each for each in fresh if each.lower() not in names)] = tensor
     make_folder(folder)
     for name, tensor in names.items():
-        save_file(folder / f"{name}.npy", lambda sink, tensor=tensor: constant_writing.write_npy(tensor, sink))  # type: ignore[misc]
+        save_file(folder / f"{name}.npy", lambda sink, tensor=tensor: write_npy(tensor, sink))  # type: ignore[misc]
     output.talk(f"wrote {output.counted(len(tensors), 'tensor')} to {folder}")
 
 
@@ -228,7 +228,7 @@ def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: 
 
     def write_objects(sink: Sink) -> None:
         for tensor in tensors:
-            constant_writing.write_object(tensor, sink.write)
+            constant_values.write_object(tensor, sink.write)
 
     ending = "" if destination is None else destination.suffix
     if form == "json":
@@ -241,13 +241,13 @@ def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: 
             tensor if tensor.name else msgspec.structs.replace(tensor, name=f"arr_{position}")
             for position, tensor in enumerate(tensors)
         ]
-        _deliver(destination, lambda sink: constant_writing.write_npz(named, sink))
+        _deliver(destination, lambda sink: write_npz(named, sink))
     elif len(tensors) > 1:
         raise click.UsageError("write several tensors to one .npz (-o FILE.npz), or one on each line with --json")
     elif ending == ".npy":
-        _deliver(destination, lambda sink: constant_writing.write_npy(tensors[0], sink))
+        _deliver(destination, lambda sink: write_npy(tensors[0], sink))
     elif ending == ".json" or destination is None or str(destination) == STDOUT:
-        _deliver(destination, lambda sink: constant_writing.write_values(tensors[0], sink.write))
+        _deliver(destination, lambda sink: constant_values.write_values(tensors[0], sink.write))
     else:
         raise click.UsageError(f"{output.quoted(destination)} does not end with .npy, .npz or .json")
 

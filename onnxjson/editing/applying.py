@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
     def new_files(self) -> tuple[NewFile, ...]:
         """Return the values to write as files; see `onnxjson.storage.external_files.files_written`."""
-        from onnxjson.storage.constant_writing import write_npy
+        from onnxjson.storage.numpy_constants import write_npy
 
         return tuple([NewFile(path, partial(write_npy, tensor)) for path, tensor in self.files.items()])
 

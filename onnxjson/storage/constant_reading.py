@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from onnxjson.model.scalars import found_text
 from onnxjson.model.tensors import tensor_mistakes
 from onnxjson.model.types import parse_data_type, parse_tensor_type
 from onnxjson.patterns.selectors import select_tensor, select_tensors
-from onnxjson.storage.exactness import BeyondBinary64, pack
+from onnxjson.storage.constant_values import BeyondBinary64, pack
 from onnxjson.storage.external import Resolver, file_of
 from onnxjson.storage.weights import require_whole
 
@@ -203,10 +203,6 @@ def _check_padding(data: bytes, count: int, size: int, dtype: str) -> None:
             f"the highest {padding} bits of the last byte (0x{data[-1]:02x}) are 0b{bits:0{padding}b}; "
             f"they only pad {count:,} elements of {dtype} and must be zero"
         )
-
-
-_INT: Final = 7
-_FLOAT: Final = 1
 
 
 def find_tensors(model: Model, selector: str) -> list[Tensor]:

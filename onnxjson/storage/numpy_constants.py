@@ -1,26 +1,32 @@
-"""Constants from numpy arrays: the arrays in .npy and .npz files, and their elements as those of another dtype.
+"""Constants from and to numpy arrays: those in .npy and .npz files, and their elements as those of another dtype.
 
 `numpy.save` writes dtypes that numpy lacks (bfloat16, float8, 6-, 4- and 2-bit types) as raw bytes of their size
-(``V2``, ``V1``). Such an array is read as any dtype of that size, bit by bit; any other array by its values.
+(``V2``, ``V1``), and so does this module: ``numpy.load("x.npy").view(ml_dtypes.bfloat16)`` returns the values. Such an
+array is read as any dtype of that size, bit by bit; any other array by its values.
 """
 
 import errno
+import io
 import math
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from onnxjson.codecs.canonical_values import is_text
 from onnxjson.model import elements, tensors
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, FLOATS, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError, OnnxJsonError
+from onnxjson.model.payloads import Data, even_pieces, pieces
 from onnxjson.model.scalars import LARGEST_PLAIN
-from onnxjson.model.tensors import numpy_dtype
+from onnxjson.model.tensors import numpy_dtype, unpack
 from onnxjson.storage.constant_reading import Encoded, Kind, place_in
-from onnxjson.storage.exactness import Packed, pack
+from onnxjson.storage.constant_values import Packed, pack
 from onnxjson.storage.identity import open_source, reading_error
+from onnxjson.storage.saving import Sink
 
 if TYPE_CHECKING:
     import numpy
@@ -297,3 +303,84 @@ def _as_json(element: Any, own: int) -> object:
         return number
     bits = int.from_bytes(element.astype(numpy_dtype(own)).tobytes(), "little")
     return form.text(bits).strip('"')
+
+
+def write_npy(tensor: Tensor, sink: Sink) -> None:
+    """Write a .npy file of a tensor whose elements are in ``raw_data`` or ``string_data``."""
+    for piece in _npy(tensor):
+        sink.write(piece)
+
+
+def write_npz(tensors: Sequence[Tensor], sink: Sink) -> None:
+    """Write a .npz file as `numpy.savez`: an array for each tensor, named after it; EncodeError if numpy cannot."""
+    names = [tensor.name or "" for tensor in tensors]
+    for name in names:
+        if names.count(name) > 1:
+            raise EncodeError(f"two tensors have the name {visible(name)!r}, and a .npz can have only one")
+        if "\0" in name or "\\" in name or ".." in name.split("/") or not is_text(name):
+            raise EncodeError(f"{visible(name)!r} cannot be the name of an array in a .npz; write it to a .npy")
+    with zipfile.ZipFile(_Stream(sink), "w", zipfile.ZIP_STORED) as archive:
+        for name, tensor in zip(names, tensors, strict=True):
+            # A fixed time, so that equal tensors become equal files.
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            with archive.open(entry, "w", force_zip64=True) as member:
+                for piece in _npy(tensor):
+                    member.write(piece)
+
+
+class _Stream(io.RawIOBase):
+    """A sink as a stream for `zipfile`, written from start to end."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        content = bytes(data)
+        self._sink.write(content)
+        return len(content)
+
+
+def _npy(tensor: Tensor) -> Iterator[bytes]:
+    if tensor.data_type == STRING:
+        yield from _npy_of_strings(tensor)
+        return
+    data_type = tensor.data_type or 0
+    dtype = numpy_dtype(data_type)
+    # numpy saves one dtype of ml_dtypes, float8_e5m2, as "<f1", which it cannot load again.
+    yield _header(tensor.dims, dtype.str if dtype.type.__module__ == "numpy" else f"<V{dtype.itemsize}")
+    data = tensor.raw_data if tensor.raw_data is not None else b""
+    size = BITS[data_type]
+    yield from pieces(data) if size >= 8 else _unpacked(data, math.prod(tensor.dims), size, data_type)
+
+
+def _unpacked(data: Data, count: int, size: int, data_type: int) -> Iterator[bytes]:
+    for piece in even_pieces(data):
+        here = min(count, len(piece) * 8 // size)
+        yield unpack(piece, here, size, numpy_dtype(data_type)).tobytes()
+        count -= here
+
+
+def _npy_of_strings(tensor: Tensor) -> Iterator[bytes]:
+    import numpy
+
+    try:
+        texts = [item.decode() for item in tensor.string_data]
+    except UnicodeDecodeError:
+        raise EncodeError("a string is not UTF-8, which a .npy cannot represent; write a .json") from None
+    if any(text.endswith("\0") for text in texts):
+        raise EncodeError("a string ends with a zero character, which numpy would drop; write a .json")
+    width = max(map(len, texts), default=0) or 1
+    array = numpy.array(texts, dtype=f"<U{width}")
+    yield _header(tensor.dims, array.dtype.str)
+    yield array.tobytes()
+
+
+def _header(dims: tuple[int, ...], descr: str) -> bytes:
+    from numpy.lib import format as npy_format
+
+    header = io.BytesIO()
+    npy_format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": dims})
+    return header.getvalue()

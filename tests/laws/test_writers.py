@@ -19,7 +19,7 @@ OTHERS = {
     "cli/program.py": "plays the person who edits a text",
     "cli/options.py": "writes text to a help formatter, not to a file",
     "cli/output.py": "opens the null device",
-    "storage/constant_writing.py": "opens members of an archive that goes to a sink",
+    "storage/numpy_constants.py": "opens members of an archive that goes to a sink",
     "editing/drafts.py": "removes drafts that are saved or given up",
     "cli/fleet.py": "keeps the rows of a run without --out in a temporary folder",
     "fleet/results.py": "appends rows to the file of results, each whole",

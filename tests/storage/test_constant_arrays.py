@@ -16,8 +16,8 @@ from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, FLOATS
 from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError
 from onnxjson.model.tensors import to_numpy
 from onnxjson.storage.constant_reading import Kind, parse_kind
-from onnxjson.storage.constant_writing import write_npy, write_npz, write_values
-from onnxjson.storage.numpy_constants import from_array, read_array
+from onnxjson.storage.constant_values import write_values
+from onnxjson.storage.numpy_constants import from_array, read_array, write_npy, write_npz
 from tests.storage.test_constant_round_trips import random_bytes
 
 SIZED = list(BITS)

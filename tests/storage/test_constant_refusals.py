@@ -9,7 +9,7 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES, FLOATS
 from onnxjson.model.errors import DecodeError, EncodeError, LimitError
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage.constant_reading import Encoded, from_base64, from_json, parse_json, parse_kind
-from onnxjson.storage.constant_writing import write_values
+from onnxjson.storage.constant_values import write_values
 
 
 def encode(values: str, type_: str, *, lossy: bool = False) -> Encoded:

@@ -13,7 +13,7 @@ from onnxjson.model.document import Graph, Model, Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES
 from onnxjson.storage import api
 from onnxjson.storage.constant_reading import Kind, from_base64, from_json, parse_json
-from onnxjson.storage.constant_writing import write_base64, write_object, write_proto_json, write_values
+from onnxjson.storage.constant_values import write_base64, write_object, write_proto_json, write_values
 
 STRING = 8
 COUNT = 10_000

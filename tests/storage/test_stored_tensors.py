@@ -18,7 +18,7 @@ from onnxjson.model.document import (
 from onnxjson.model.elements import varints
 from onnxjson.model.errors import AddressError, DecodeError, MissingInputError, UntrustedError
 from onnxjson.storage.constant_reading import find_tensor, with_elements
-from onnxjson.storage.constant_writing import write_object
+from onnxjson.storage.constant_values import write_object
 from onnxjson.storage.external import Resolver
 
 INT8 = 3

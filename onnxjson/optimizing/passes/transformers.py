@@ -260,8 +260,8 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
 
 def _archive(tensors: "list[Tensor]", path: Path, folder: Path | None) -> NewFile:
     from onnxjson.storage.constant_reading import with_elements
-    from onnxjson.storage.constant_writing import write_npz
     from onnxjson.storage.external import Resolver
+    from onnxjson.storage.numpy_constants import write_npz
 
     if path.suffix != ".npz":
         raise EditError(f'"{visible(str(path))}" does not end in .npz')

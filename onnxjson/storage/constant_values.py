@@ -1,24 +1,46 @@
-"""JSON values to the bytes of a dtype, exactly, or with the nearest values if that is allowed.
+"""Values of constants: from JSON to the bytes of a dtype, exactly or as the nearest; from bytes to JSON and base64.
 
 The dtype must represent an integer, or an element of an array, exactly. It represents a decimal if the element, rounded
 to the number of digits of the decimal, equals it: 0.1 is a float32, 0.123456789 is not. Any other value is refused or,
 if the caller allows it, replaced by the nearest finite value of the dtype.
+
+Text is written piece by piece, in ASCII: no tensor is in memory as a whole. `write_values` lays values out as
+docs/format.md (section 7) does, one innermost row a line; the objects are one line each.
 """
 
+import json
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from onnxjson.codecs.canonical_values import is_text
+from onnxjson.codecs.tensor_text import DEEPEST_VALUES, MOST_VALUES
 from onnxjson.model import elements
-from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, FLOAT32, FLOAT64, FLOATS, FloatFormat
-from onnxjson.model.errors import EncodeError
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import (
+    BITS,
+    BOOL,
+    COMPLEX_PARTS,
+    DATA_TYPE_NAMES,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
+    STRING,
+    FloatFormat,
+)
+from onnxjson.model.errors import DecodeError, EncodeError
+from onnxjson.model.payloads import even_pieces
 from onnxjson.model.scalars import ElementError, float_bits, found_text
+from onnxjson.model.types import format_tensor_type
 
 _WHOLE_IN_FULL: Final = 1e16
 """Whole numbers below this are shown with all digits."""
 
 _DIGITS_OF_BINARY64: Final = 17
+
+Write = Callable[[bytes], object]
+"""Writes the next bytes of a text."""
 
 
 class BeyondBinary64(str):
@@ -196,3 +218,129 @@ def _loss(data_type: int, where: str, value: object, becomes: object) -> EncodeE
 def _spelled(value: object) -> str:
     text = found_text(value)
     return text.replace('"', "") if isinstance(value, BeyondBinary64) else text
+
+
+def write_values(tensor: Tensor, write: Write) -> None:
+    """Write the elements of a tensor in ``raw_data`` or ``string_data`` as canonical JSON values, and a line break."""
+    tokens = _tokens(tensor)
+    dims = tensor.dims
+    if not dims:
+        write(next(tokens).encode() + b"\n")
+    elif math.prod(dims) == 0:
+        write(b"[]\n")
+    elif len(dims) == 1 or len(dims) > DEEPEST_VALUES:
+        _write_row(tokens, math.prod(dims), write)
+        write(b"\n")
+    else:
+        _write_rows(dims, tokens, write)
+
+
+def _write_row(tokens: Iterator[str], length: int, write: Write) -> None:
+    write(b"[")
+    for start in range(0, length, 4096):
+        row = [next(tokens) for _ in range(min(4096, length - start))]
+        write((", " if start else "").encode() + ", ".join(row).encode())
+    write(b"]")
+
+
+def _write_rows(dims: tuple[int, ...], tokens: Iterator[str], write: Write) -> None:
+    write(b"[\n")
+    rows = math.prod(dims[:-1])
+    # Number of rows in a block of each level between the outermost list and the rows.
+    blocks = [math.prod(dims[level:-1]) for level in range(1, len(dims) - 1)]
+    for row in range(rows):
+        opened = sum(row % block == 0 for block in blocks)
+        closed = sum((row + 1) % block == 0 for block in blocks)
+        write(b" " * (2 + len(blocks) - opened) + b"[" * opened)
+        _write_row(tokens, dims[-1], write)
+        write(b"]" * closed + (b",\n" if row + 1 < rows else b"\n"))
+    write(b"]\n")
+
+
+def _tokens(tensor: Tensor) -> Iterator[str]:
+    if tensor.data_type == STRING:
+        yield from map(_string_token, tensor.string_data)
+        return
+    data_type = tensor.data_type or 0
+    count = math.prod(tensor.dims)
+    size = BITS[data_type]
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+        here = min(count, len(piece) * 8 // size)
+        tokens = elements.tokens(data_type, piece, here)
+        if tokens is None:
+            kind = format_tensor_type(data_type, tensor.dims)
+            raise DecodeError(
+                f"the elements are not valid as {kind}: a bool is neither 0 nor 1, or padding bits of the last byte "
+                "are not zero"
+            )
+        count -= here
+        yield from tokens
+
+
+def _string_token(data: bytes) -> str:
+    try:
+        return json.dumps(data.decode())
+    except UnicodeDecodeError:
+        return json.dumps({"base64": _base64(data).decode()})
+
+
+def _base64(data: bytes) -> bytes:
+    import pybase64
+
+    encoded: bytes = pybase64.b64encode(data)
+    return encoded
+
+
+def write_base64(tensor: Tensor, write: Write) -> None:
+    """Write the base64 of the elements, without a line break; raise DecodeError for several strings."""
+    if tensor.data_type == STRING:
+        if len(tensor.string_data) != 1:
+            raise DecodeError("only one string can be written as base64; --json writes several as values")
+        write(_base64(tensor.string_data[0]))
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+        write(_base64(piece))
+
+
+def write_object(tensor: Tensor, write: Write) -> None:
+    """Write the tensor in its short form of onnxjson/1 (docs/format.md, section 7), on one line."""
+    write(b"{")
+    if tensor.name is not None:
+        name = tensor.name.encode("utf-8", "surrogateescape")
+        write(b'"name": ' + _string_token(name).encode() + b", ")
+    write(f'"type": "{format_tensor_type(tensor.data_type or 0, tensor.dims)}", '.encode())
+    if tensor.data_type != STRING and math.prod(tensor.dims) > MOST_VALUES:
+        write(b'"base64": "')
+        write_base64(tensor, write)
+        write(b'"}\n')
+        return
+    write(b'"values": ' + _nested(tensor.dims, list(_tokens(tensor))).encode() + b"}\n")
+
+
+def _nested(dims: tuple[int, ...], tokens: list[str]) -> str:
+    if not dims:
+        return tokens[0]
+    if not tokens:
+        return "[]"
+    if len(dims) <= DEEPEST_VALUES:
+        for dim in reversed(dims[1:]):
+            tokens = [f"[{', '.join(tokens[start : start + dim])}]" for start in range(0, len(tokens), dim)]
+    return f"[{', '.join(tokens)}]"
+
+
+def write_proto_json(tensor: Tensor, write: Write) -> None:
+    """Write the TensorProto in protobuf's JSON on one line: ``dims``, ``dataType``, ``name``, ``rawData``."""
+    message: dict[str, object] = {"dims": [str(dim) for dim in tensor.dims]} if tensor.dims else {}
+    message["dataType"] = tensor.data_type
+    if tensor.data_type == STRING and tensor.string_data:
+        message["stringData"] = [_base64(item).decode() for item in tensor.string_data]
+    if tensor.name is not None:
+        if not is_text(tensor.name):
+            raise DecodeError("the name of the tensor is not UTF-8, which protobuf's JSON cannot represent")
+        message["name"] = tensor.name
+    start = json.dumps(message)
+    if tensor.data_type == STRING:
+        write(start.encode() + b"\n")
+        return
+    write(start[:-1].encode() + b', "rawData": "')
+    write_base64(tensor, write)
+    write(b'"}\n')
