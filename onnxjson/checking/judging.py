@@ -20,8 +20,8 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
 from onnxjson.model.walking import stored_bytes, weight_tensors
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.running.values import Comparison
 
 IGNORE: Final = "onnxjson.ignore"

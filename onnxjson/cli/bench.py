@@ -13,8 +13,7 @@ from onnxjson.cli.paths import DestinationPath, FilePath
 from onnxjson.codecs import serde
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, OutputError
 from onnxjson.optimizing.bench import Bench, Options, Subject
-from onnxjson.optimizing.bench_rows import BenchReport
-from onnxjson.optimizing.variants import PRESETS, Variant, file_names, parse_grid, parse_variant
+from onnxjson.optimizing.variants import PRESETS, BenchReport, Variant, file_names, parse_grid, parse_variant
 from onnxjson.rendering.bench_report import report_csv, report_data, report_lines, report_markdown, report_svg
 from onnxjson.running.input_files import given_sets
 from onnxjson.running.inputs import all_inputs

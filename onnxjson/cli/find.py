@@ -14,11 +14,11 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
+from onnxjson.patterns.mismatches import mistakes
 from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
 from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import select_nodes
-from onnxjson.patterns.wording import mistakes
 from onnxjson.storage import files
 
 _MISSES: Final = 5

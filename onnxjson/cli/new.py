@@ -12,9 +12,8 @@ from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import ENDINGS, STDOUT, FilePath, stem
 from onnxjson.editing.annotations import SetIrVersion
 from onnxjson.editing.composing import split_at, split_by_size
-from onnxjson.editing.new_models.catalog import component as find_component
-from onnxjson.editing.new_models.catalog import components, parts
-from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operator
+from onnxjson.editing.new_models.operator_model import OperatorSpec, components, make_operator, parts
+from onnxjson.editing.new_models.operator_model import component as find_component
 from onnxjson.editing.opsets import convert
 from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import json_or_text

@@ -15,9 +15,9 @@ from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.node import (
     documentation_fields,
     node_lines,

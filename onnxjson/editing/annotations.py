@@ -20,7 +20,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.operators import ir_version_for, plain_domain
 from onnxjson.model.walking import walk
-from onnxjson.patterns.tensor_refs import TensorRef
+from onnxjson.patterns.names import TensorRef
 
 DescribedTensor = Annotated[
     str | None,

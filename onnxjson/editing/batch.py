@@ -1,11 +1,11 @@
-"""set-batch-size, the edit that changes the batch size of a model.
+"""set-batch-size, and following of other dimensions: from constants that count along them, through Reshape nodes.
 
 `batch_tracing` follows the batch through the nodes with the rules of `batch_rules`; `batch_constants` changes the
-constants that fix its size.
+constants that fix its size. Elements along other dimensions, such as tokens, may be computed from each other.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -13,19 +13,27 @@ from msgspec.structs import replace
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
 from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
 from onnxjson.editing.batch_rules import RULES
-from onnxjson.editing.batch_tracing import Tracer
+from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, propagate_types, replace_dimension
-from onnxjson.editing.size_following import start_at_places
-from onnxjson.editing.type_relations import dims_of
+from onnxjson.editing.partial_inference import Sizes
+from onnxjson.editing.tensor_values import constant_tensor, integer_constant
+from onnxjson.editing.type_relations import Dims, dims_of
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Graph, ValueInfo
+from onnxjson.model.document import Graph, Model, ValueInfo
+from onnxjson.model.dtypes import BITS, DATA_TYPES
+from onnxjson.model.elements import element_count
 from onnxjson.model.errors import EditError
-from onnxjson.model.index import Scope
+from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import LARGEST_DIM
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.tensors import raw_bytes, to_numpy
 from onnxjson.model.walking import Body, rebuild
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _SHOWN: Final = 8
 
@@ -129,8 +137,7 @@ def resize(
         raise EditError(_refusal(wrong, noun))
     workspace.is_forced |= partial
     notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
-    notes = [*notes, *remarks]
-    return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
+    return [*notes, *remarks, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
 def _state(workspace: Workspace, places: Mapping[str, int], size: int | str) -> tuple[str, ...]:
@@ -163,7 +170,8 @@ def _places(
         for name, axis in given.items():
             if name not in inputs:
                 workspace.value(name)
-                raise EditError(f'"{visible(name)}" is not an input with a shape; inputs are {_names(list(inputs))}')
+                known = listed([f'"{visible(each)}"' for each in inputs], 5)
+                raise EditError(f'"{visible(name)}" is not an input with a shape; inputs are {known}')
             if not -len(inputs[name]) <= axis < len(inputs[name]):
                 raise EditError(f'"{visible(name)}" has {len(inputs[name])} axes, none at {axis}')
             places[name] = axis % len(inputs[name])
@@ -229,5 +237,159 @@ def _refusal(problems: list[str], noun: str) -> str:
     return f"the {noun} cannot change: {listed(problems, _SHOWN, '; ')}; {advice}"
 
 
-def _names(names: list[str]) -> str:
-    return listed([f'"{visible(name)}"' for name in names], 5)
+_COUNTING: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
+_FEWEST: Final = 3
+"""Least number of places that are recognized: 0 and 1 have other meanings."""
+_MOST: Final = 1 << 24
+
+
+def start_at_places(tracer: Tracer, scope: Scope) -> None:
+    """Start at constants that count places along the dimension, such as the positions of tokens."""
+    for name in (*scope.initializers, *scope.producers):
+        found = constant_tensor(scope, name)
+        if found is None or found[1].data_type not in _COUNTING or element_count(found[1].dims) > _MOST:
+            continue
+        if tracer.batch < _FEWEST or tracer.batch not in found[1].dims or raw_bytes(found[1]) is None:
+            continue
+        places = to_numpy(found[1])
+        for axis in [each for each, length in enumerate(places.shape) if length == tracer.batch]:
+            if _is_counted(places, axis):
+                tracer.start(scope, name, axis)
+                for use in _uses(tracer, scope, name):
+                    tracer.requests.rows.setdefault(use, {})[axis] = False
+
+
+def _is_counted(places: "NDArray[Any]", axis: int) -> bool:
+    """Whether the elements along an axis are 0, 1, 2 ..., or equal in some of the lines, as for other coordinates."""
+    import numpy
+
+    steps, first = numpy.diff(places, axis=axis), places.take([0], axis)
+    step = steps.take([0], axis)
+    return bool((steps == step).all() and step.any() and ((step == 0) | ((step == 1) & (first == 0))).all())
+
+
+def _uses(tracer: Tracer, scope: Scope, name: str) -> Iterator[NodeInput]:
+    for use in tracer.inference.index.consumers(scope, name):
+        if use.position is not None:
+            given = use.scope.graph.node[use.position].input
+            yield from [(use.scope, use.position, slot) for slot, each in enumerate(given) if each == name]
+
+
+def inputs_alike(workspace: Workspace, name: str, axis: int) -> dict[str, int]:
+    """Return the inputs that have the same size at an axis as one of them, that one first, and the axis."""
+    sizes = {each.name or "": dims_of(each.type) or () for each in workspace.graph.input}
+    size, constants = sizes[name][axis], workspace.main.initializers
+    alike = [each for each, dims in sizes.items() if each not in constants and dims[axis : axis + 1] == (size,)]
+    return dict.fromkeys([name, *alike], axis)
+
+
+def divisors(workspace: Workspace, size: int) -> Iterator[str]:
+    """Yield remarks about numbers that may be the old size, such as the divisor of a mean."""
+    for ref in workspace.index.nodes():
+        for name in ref.node.input if ref.node.op_type in ("Div", "Mul") else ():
+            found = constant_tensor(ref.scope, name)
+            if found is None or element_count(found[1].dims) != 1 or found[1].data_type not in BITS:
+                continue
+            value = float(to_numpy(found[1]).reshape(-1)[0].real) if raw_bytes(found[1]) is not None else 0.0
+            if value == size or abs(value * size - 1) < 1e-6:
+                yield f'"{visible(name)}" in {ref.address} stays {value:g}; is it the old size, {size}?'
+
+
+_MOST_STEPS: Final = 100
+
+
+def follow_sizes(workspace: Workspace, before: Model, examples: Mapping[str, int]) -> tuple[str, ...]:
+    """Change the constant shapes of Reshape nodes that new sizes of inputs require, and return remarks.
+
+    `before` is the model with the old sizes; `examples` are sizes for new names.
+
+    Raises:
+        WorkerError, EditError, MissingInputError, UntrustedError: see `LooseInference`.
+    """
+    if not any([_shape_of(ref) for ref in workspace.index.nodes()]):
+        return ()
+    sizes = Sizes(examples)
+    old = LooseInference(Index(sizes.put_in(before)), workspace.model_folder)
+    changed: dict[str, None] = {}
+    for _ in range(_MOST_STEPS):
+        index = workspace.index
+        now = LooseInference(Index(sizes.put_in(workspace.model)), workspace.model_folder)
+        requests = Requests()
+        for ref in index.nodes():
+            if (constant := _shape_of(ref)) and (numbers := _new_numbers(ref, constant, old, now, bool(examples))):
+                requests.numbers[ref.scope, ref.position, 1] = {**numbers}
+        if not requests.numbers:
+            break
+        changes = ConstantChanges(workspace, requests, (1, None))
+        changed.update(dict.fromkeys(changes.changed))
+        workspace.replace_model(rebuild(index, changes.change))
+    return (f"constants that changed: {listed([*changed], _SHOWN)}",) if changed else ()
+
+
+def _shape_of(ref: NodeRef) -> tuple[int, ...] | None:
+    node = ref.node
+    is_reshape = node.op_type == "Reshape" and not plain_domain(node.domain) and len(node.input) == 2
+    return integer_constant(ref.scope, node.input[1]) if is_reshape else None
+
+
+def _new_numbers(
+    ref: NodeRef, constant: tuple[int, ...], before: LooseInference, now: LooseInference, is_named: bool
+) -> dict[int, int]:
+    """Return the numbers that change in the constant shape of a Reshape, by position."""
+    old, new = (_sizes(each.dims(ref.scope, ref.node.input[0])) for each in (before, now))
+    made = _sizes(before.dims(ref.scope, ref.node.output[0]))
+    if old is None or new is None or made is None or old == new or len(made) != len(constant) or len(old) != len(new):
+        return {}
+    found = regrouped(old, made, new)
+    if found is None:
+        return {}
+    copies = not any([each.name == "allowzero" and each.i for each in ref.node.attribute])
+    target = [new[at] if each == 0 and copies and at < len(new) else each for at, each in enumerate(constant)]
+    wrong = [at for at, each in enumerate(found) if target[at] not in (-1, each)]
+    if not is_named:
+        return {at: found[at] for at in wrong}
+    numbers = {at: 0 for at in wrong if copies and at < len(new) and new[at] == found[at]}
+    rest = [at for at in wrong if at not in numbers]
+    if len(rest) > 1:
+        return {}
+    opened = constant.index(-1) if -1 in constant else None
+    if rest and opened is not None:
+        if found[opened] != made[opened]:
+            return {}
+        numbers[opened] = found[opened]
+    return {**numbers, **dict.fromkeys(rest, -1)}
+
+
+def _sizes(dims: Dims | None) -> list[int] | None:
+    """Return dims that are all known and not 0."""
+    found = [each for each in dims or () if isinstance(each, int) and each > 0]
+    return found if dims is not None and len(found) == len(dims) else None
+
+
+def regrouped(old: Sequence[int], made: Sequence[int], new: Sequence[int]) -> list[int] | None:
+    """Return the sizes after a Reshape from `old` to `made` if it gets `new`; None if they cannot be determined."""
+    if [*old[:1], *made[:1]] == [1, 1] and new[0] != 1:
+        rest = regrouped(old[1:], made[1:], new[1:])
+        return None if rest is None else [new[0], *rest]
+    if any([a == 1 != b for a, b in zip(old, new, strict=True)]):
+        return None
+    pairs = [(a, b) for a, b in zip(old, new, strict=True) if (a, b) != (1, 1)]
+    result: list[int] = []
+    for size in made:
+        result.append(1)
+        if size == 1:
+            continue
+        # The axes before the Reshape that make this one.
+        product, other = 1, 1
+        while pairs and product < size:
+            before, after = pairs.pop(0)
+            product, other = product * before, other * after
+        if product == size:
+            result[-1] = other
+        elif product % size or product != other:
+            return None
+        else:
+            # One axis becomes several: its size must stay.
+            result[-1] = size
+            pairs.insert(0, (product // size, product // size))
+    return None if any([a != b for a, b in pairs]) else result

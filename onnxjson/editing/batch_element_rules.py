@@ -245,10 +245,6 @@ def _of_size(axis: Axis) -> ShapeElement:
     return ShapeElement(axis[0] if len(axis) == 1 and isinstance(axis[0], int) else axis)
 
 
-def _same(call: Call) -> list[ShapeElement] | None:
-    return call.elements(0)
-
-
 def _gathered_elements(call: Call) -> list[ShapeElement] | None:
     elements, indices = call.elements(0), call.numbers(1, "indices")
     if elements is None or indices is None or call.number("axis", 0) not in (0, -1):
@@ -355,12 +351,7 @@ def _divided(one: ShapeElement, other: ShapeElement) -> ShapeElement:
     return ShapeElement(None)
 
 
-def _remainder(one: ShapeElement, other: ShapeElement) -> ShapeElement:
-    are_numbers = isinstance(one.value, int) and isinstance(other.value, int) and other.value != 0
-    return ShapeElement(one.value % other.value if are_numbers else None)  # type: ignore[operator]
-
-
-def _on_numbers(compute: Callable[[int, int], int]) -> ElementRule:
+def _on_numbers(compute: Callable[[int, int], int | None]) -> ElementRule:
     def combine(one: ShapeElement, other: ShapeElement) -> ShapeElement:
         are_numbers = isinstance(one.value, int) and isinstance(other.value, int)
         return ShapeElement(compute(one.value, other.value) if are_numbers else None)  # type: ignore[arg-type]
@@ -391,9 +382,9 @@ ELEMENT_RULES: Final[dict[str, ElementRule]] = {
     "Div": _pointwise(_divided),
     "Add": _on_numbers(operator.add),
     "Sub": _on_numbers(operator.sub),
-    "Mod": _pointwise(_remainder),
+    "Mod": _on_numbers(lambda one, other: one % other if other else None),
     "Transpose": _transpose,
     "ConstantOfShape": _filled,
-    **dict.fromkeys(("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"), _same),
+    **dict.fromkeys(("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"), lambda call: call.elements(0)),
 }
 """Rules by operator of the default domain."""

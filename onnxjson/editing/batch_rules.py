@@ -80,10 +80,6 @@ def _normalized(call: Call) -> Outputs:
     return [axes, *[rest for _ in call.node.output[1:]]]
 
 
-def _cumulative_axes(call: Call, axes: Axes) -> list[Axis]:
-    return [axes[place] for place in call.numbers(1, "axis") or ()]
-
-
 def _samples_first(call: Call) -> Outputs:
     """Samples first, then axes whose sizes only the inference of onnx computes."""
     axes = call.needed(0)
@@ -241,7 +237,7 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _softmax: "Softmax LogSoftmax Hardmax",
     _normalized: "LayerNormalization RMSNormalization",
     _kept(at_axis=-1): "LpNormalization",
-    _kept(_cumulative_axes): "CumSum",
+    _kept(lambda call, axes: [axes[place] for place in call.numbers(1, "axis") or ()]): "CumSum",
     _kept(lambda _, axes: axes[-2:]): "Trilu",
     _kept(lambda _, axes: axes[1:], BATCH_LATER): "InstanceNormalization GroupNormalization LRN",
     _batch_normalized: "BatchNormalization",

@@ -13,7 +13,7 @@ from onnxjson.editing.workspace import NewModel, main_scope
 from onnxjson.model.constants import constant_nodes, type_of_constant
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Dimension, Graph, Model, Node, Record, SparseTensor, StringStringEntry, Tensor
+from onnxjson.model.document import Dimension, Graph, Model, Node, Record, SparseTensor, Tensor
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
@@ -314,9 +314,11 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         ),
         sparse_initializer=(
             *one.sparse_initializer,
-            *[each for each in other.sparse_initializer if _sparse_name(each) not in sources],
+            *[each for each in other.sparse_initializer if not each.values or each.values.name not in sources],
         ),
-        metadata_props=_union(one.metadata_props, other.metadata_props, _key, "metadata of the graph:", notes),
+        metadata_props=_union(
+            one.metadata_props, other.metadata_props, lambda each: each.key, "metadata of the graph:", notes
+        ),
     )
     for what, mine, its in (
         ("doc_string of the model", first.doc_string, second.doc_string),
@@ -336,19 +338,13 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         opset_import=_union(
             first.opset_import, second.opset_import, lambda each: plain_domain(each.domain), "operator set", notes
         ),
-        metadata_props=_union(first.metadata_props, second.metadata_props, _key, "metadata of the model:", notes),
+        metadata_props=_union(
+            first.metadata_props, second.metadata_props, lambda each: each.key, "metadata of the model:", notes
+        ),
         functions=_union(first.functions, second.functions, function_key, "function", notes),
         configuration=_union(first.configuration, second.configuration, lambda each: each.name, "devices", notes),
     )
     return model, notes
-
-
-def _sparse_name(sparse: SparseTensor) -> str | None:
-    return None if sparse.values is None else sparse.values.name
-
-
-def _key(entry: StringStringEntry) -> str | None:
-    return entry.key
 
 
 def _union(

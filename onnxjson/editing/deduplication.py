@@ -159,7 +159,8 @@ class _Finder:
             taken = annotated | bound | scope.inputs.keys() | scope.producers.keys() | scope.sparse_initializers.keys()
             outputs = set(scope.output_names)
             for position, tensor in enumerate(scope.graph.initializer):
-                name, size = tensor.name, _size(tensor)
+                name = tensor.name
+                size = sum(map(len, tensor.string_data)) if tensor.data_type == STRING else needed_bytes(tensor) or 0
                 if name and scope.initializers[name] == position and name not in taken and size >= self._least:
                     yield _Constant(scope, name, tensor, size, name in outputs)
 
@@ -192,12 +193,6 @@ def _key(data: Data) -> object:
     if len(data) <= _HELD:
         return data if isinstance(data, bytes) else data.read()
     return len(data), sha256_of(data)
-
-
-def _size(tensor: Tensor) -> int:
-    if tensor.data_type == STRING:
-        return sum(map(len, tensor.string_data))
-    return needed_bytes(tensor) or 0
 
 
 def _bound_names(model: Model) -> set[str | None]:

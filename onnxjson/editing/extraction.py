@@ -105,7 +105,9 @@ class Extraction:
         constants = [name for name in used if name not in cut and name not in made]
         annotations, parameters, notes = self._annotations(scope, {*used, *made, *cut}, cut | made)
         found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters, *spare])}
-        dense = _in_order([each for each in found.values() if isinstance(each, Tensor)], scope)
+        # Constants have the order of the model, those of outer graphs are last.
+        own, tensors = scope.initializers, [each for each in found.values() if isinstance(each, Tensor)]
+        dense = tuple(sorted(tensors, key=lambda each: own.get(each.name or "", len(own))))
         sparse = tuple([each for each in found.values() if isinstance(each, SparseTensor)])
         input_values = [self._value(scope, name, "input") for name in inputs]
         if with_defaults or (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
@@ -248,12 +250,6 @@ def _is_typed(value: Type) -> bool:
 def _has_rank(value: ValueInfo) -> bool:
     tensor = None if value.type is None else value.type.tensor_type
     return tensor is None or tensor.shape is not None
-
-
-def _in_order(tensors: list[Tensor], scope: Scope) -> tuple[Tensor, ...]:
-    """Sort constants in the order of the model, those of outer graphs last."""
-    own = scope.initializers
-    return tuple(sorted(tensors, key=lambda each: own.get(each.name or "", len(own))))
 
 
 def _names(names: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Edits of the inputs and outputs of a model; a value of a subgraph is passed out through the nodes around it."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -279,11 +279,8 @@ def _with_output(node: Node, name: str) -> Node:
     graphs = [attribute.g for attribute in node.attribute if attribute.g is not None]
     position = len(graphs[0].output) - 1 - _PASSED_ON.get(node.op_type or "", 0)
     outputs = (*node.output, *[""] * (position - len(node.output)), name)
-    attributes = []
-    for attribute in node.attribute:
-        if node.op_type == "Scan" and attribute.name in ("scan_output_axes", "scan_output_directions"):
-            attribute = replace(attribute, ints=(*attribute.ints, 0))
-        attributes.append(attribute)
+    stacked = ("scan_output_axes", "scan_output_directions") if node.op_type == "Scan" else ()
+    attributes = [replace(each, ints=(*each.ints, 0)) if each.name in stacked else each for each in node.attribute]
     return replace(node, output=outputs, attribute=tuple(attributes))
 
 
@@ -291,12 +288,9 @@ def _placeholder(tensor_type: TensorType) -> Tensor:
     """Return a tensor without elements of the same rank; zero for a scalar."""
     kind = tensor_type.elem_type or 0
     dims = (0,) if tensor_type.shape is None else (0,) * len(tensor_type.shape.dim)
-    payload: dict[str, Any]
     if kind == STRING:
-        payload = {"string_data": () if dims else (b"",)}
-    else:
-        payload = {"raw_data": b"" if dims else bytes(byte_length(kind, 1) or 0)}
-    return Tensor(dims=dims, data_type=kind, **payload)
+        return Tensor(dims=dims, data_type=kind, string_data=() if dims else (b"",))
+    return Tensor(dims=dims, data_type=kind, raw_data=b"" if dims else bytes(byte_length(kind, 1) or 0))
 
 
 def _type_outside(value: Type, *, is_stacked: bool) -> Type:

@@ -10,7 +10,7 @@ from typing import Final
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.limits import NAME_TABLE_BYTES
-from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
+from onnxjson.patterns.names import Wildcards, has_wildcards, regular_expression
 from onnxjson.storage.identity import open_source
 
 _KINDS: Final = {"dim": "dimension", "metadata": "key of metadata"}

@@ -110,12 +110,11 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
             for use in places:
                 changes.take(use, given)
         changes.make()
-        graph = scope.graph
-        nodes = (*graph.node[:position], node, *graph.node[position:])
-        ordered = sort_nodes(nodes)
+        nodes = scope.graph.node
+        ordered = sort_nodes((*nodes[:position], node, *nodes[position:]))
         if ordered is None:
             raise EditError(f"{name_of(self)}: the node would depend on its own output, through another input")
-        workspace.replace_graph(scope, replace(graph, node=ordered))
+        workspace.replace_graph(scope, replace(scope.graph, node=ordered))
         return Outcome(len(places), notes)
 
 

@@ -16,13 +16,7 @@ from msgspec.structs import replace
 from onnxjson.codecs import serde
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
-from onnxjson.editing.type_relations import (
-    Dims,
-    dims_of,
-    is_enough,
-    without_invented_names,
-    without_shape,
-)
+from onnxjson.editing.type_relations import Dims, dims_of, is_enough, without_invented_names, without_shape
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import IDENTIFIER, substitute, with_dimension
 from onnxjson.model.display import visible

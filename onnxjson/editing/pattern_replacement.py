@@ -34,9 +34,9 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
+from onnxjson.patterns.mismatches import mistakes
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
-from onnxjson.patterns.wording import mistakes
 
 
 class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pattern"):

@@ -23,8 +23,8 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson.model.operators import attribute_types
 from onnxjson.patching.patch import Patch
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selector_terms import in_quotes
-from onnxjson.patterns.tensor_refs import TensorRef
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

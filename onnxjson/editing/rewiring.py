@@ -78,7 +78,9 @@ def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None 
             found = known[defining_scope, name]
             break
         path.append((defining_scope, name))
-        found = _stated_dtype(defining_scope, name)
+        constant = defining_scope.initializer(name)
+        stated = Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant)
+        found = rules.dtype_of_type(stated)
         producer = workspace.index.producer(defining_scope, name)
         if found is not None or producer is None:
             break
@@ -102,11 +104,6 @@ def output_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> i
 
 _FARTHEST: Final = 256
 """Maximum number of nodes through which a dtype is followed."""
-
-
-def _stated_dtype(defining_scope: Scope, name: str) -> int | None:
-    constant = defining_scope.initializer(name)
-    return rules.dtype_of_type(Index.type_of(defining_scope, name) if constant is None else type_of_constant(constant))
 
 
 def _signature(workspace: Workspace, scope: Scope, node: Node) -> operators.Signature | None:

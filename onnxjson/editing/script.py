@@ -1,8 +1,9 @@
 """Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be applied to other models."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +17,8 @@ from onnxjson.editing.values import ValueMistakeError, write_text, write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding
 from onnxjson.storage.identity import open_source
+
+AnyStep = TypeVar("AnyStep")
 
 
 class StepFormat(NamedTuple):
@@ -111,12 +114,15 @@ def parse_script(text: bytes, *, file: str = "", folder: Path | None = None) -> 
     Raises:
         DecodeError: it is not a script; `findings` has all reasons, in the order of the text.
     """
-    edits, _ = read_document(text, _read_script, Context(), file=file)
+    read = partial(read_steps, form=SCRIPT, read=read_edit)
+    edits, _ = read_document(text, read, Context(), file=file)
     return Script(edits, folder, comment_warnings(text, file))
 
 
-def read_envelope(tree: Tree, context: Context, form: StepFormat) -> list[Tree] | None:
-    """Return the steps in a script or recipe; None if there is no list. All mistakes are noted in the context."""
+def read_steps(
+    tree: Tree, context: Context, form: StepFormat, read: Callable[[Tree, Place, Context], AnyStep | None]
+) -> tuple[AnyStep, ...] | None:
+    """Return the steps in a script or recipe, each read by `read`; None if there are mistakes, noted in the context."""
     a_text = f"a {form.noun}"
     has_format(tree, form.format, a_text, context)
     if not isinstance(tree, dict):
@@ -132,7 +138,8 @@ def read_envelope(tree: Tree, context: Context, form: StepFormat) -> list[Tree] 
     if not isinstance(items, list):
         context.wrong_type(items, ROOT.at(form.steps), f"a list of {form.steps}")
         return None
-    return items
+    steps = [read(item, ROOT.at(form.steps).at(index), context) for index, item in enumerate(items)]
+    return None if context.remarks else tuple([step for step in steps if step is not None])
 
 
 def read_declared(
@@ -153,14 +160,6 @@ def read_declared(
             hint = f"add it: {parameter.shape.fits}" + (f" ({parameter.description})" if parameter.description else "")
             context.error(place, "missing-key", f'{name} needs "{parameter.name}"', hint)
     return kind(**given) if len(context.remarks) == before else None
-
-
-def _read_script(tree: Tree, context: Context) -> tuple[Edit, ...] | None:
-    items = read_envelope(tree, context, SCRIPT)
-    if items is None:
-        return None
-    edits = [read_edit(item, ROOT.at(SCRIPT.steps).at(index), context) for index, item in enumerate(items)]
-    return None if context.remarks else tuple([edit for edit in edits if edit is not None])
 
 
 def read_edit(tree: Tree, place: Place, context: Context) -> Edit | None:

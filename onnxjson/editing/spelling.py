@@ -57,8 +57,7 @@ def parse_words(edit: type[Edit], words: Sequence[str]) -> Edit:
     Raises:
         ParameterError: a parameter is unknown, missing or repeated, or a value does not fit.
     """
-    given, free = scan(edit, words)
-    return build(edit, given, free)
+    return build(edit, *scan(edit, words))
 
 
 class Scanned(NamedTuple):
@@ -161,17 +160,13 @@ def parse_value(parameter: Parameter, texts: Sequence[str]) -> Any:
 
 def _single(shape: Shape, text: str) -> Any:
     match shape.form:
-        case "value":
+        case "value" | "number":
             return json_or_text(text)
-        case "integer":
-            return _integer(text) if _integer(text) is not None else text
-        case "size":
+        case "integer" | "size":
             number = _integer(text)
-            if number is None and text.startswith('"'):
+            if number is None and shape.form == "size" and text.startswith('"'):
                 return json_or_text(text)
             return text if number is None else number
-        case "number":
-            return json_or_text(text)
         case "list" | "mapping":
             return _many(shape, [text])
         case _:
@@ -265,13 +260,12 @@ def spell_line(edit: Edit) -> str:
 
 def spell_value(shape: Shape, value: Any) -> list[str]:
     """Return the words that represent a value, one for each time its option is written."""
+    item = shape.item or Shape("value")
     if shape.form == "mapping":
-        item = shape.item or Shape("value")
         if value and not any([key.startswith("{") or "=" in key for key in value]):
             return [f"{key}={_text(item, each)}" for key, each in value.items()]
         return [write_value(value)]
     if shape.form == "list":
-        item = shape.item or Shape("value")
         texts = [_text(item, each) for each in value]
         if not texts or any([text.startswith("[") for text in texts]) or item.form in ("list", "mapping"):
             return [write_value(value)]

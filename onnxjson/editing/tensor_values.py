@@ -26,7 +26,7 @@ from onnxjson.model.payloads import whole
 from onnxjson.model.slices import Pick, SliceError, parse_slice
 from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
-from onnxjson.patterns.tensor_refs import TensorRef
+from onnxjson.patterns.names import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
 from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
 from onnxjson.storage.external import Resolver
@@ -67,9 +67,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         str | None, Role("type"), Meta(description="Another dtype, or dtype and dims, such as float16[1,3].")
     ] = None
     at: Annotated[
-        str | None,
-        Role("slice"),
-        Meta(min_length=1, description="The only elements to set: 3,17 or 0:2,: (as numpy)."),
+        str | None, Role("slice"), Meta(min_length=1, description="The only elements to set: 3,17 or 0:2,: (as numpy).")
     ] = None
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 

@@ -14,15 +14,17 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.editing.alike_nodes import Inference
-from onnxjson.editing.model_difference import Difference, first_followers, results
 from onnxjson.editing.partial_inference import InferredPart, Sizes, complaint
 from onnxjson.editing.type_relations import (
+    Difference,
     dims_of,
+    first_followers,
     has_sizes,
     is_complete,
     is_same_type,
     may_be_shape,
     refine_type,
+    results,
     with_type,
 )
 from onnxjson.model.dataflow import consumed_names, consumes_any

@@ -20,8 +20,8 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.renaming import fresh_name
 from onnxjson.model.walking import replace_at
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_nodes, select_tensor, select_tensors
-from onnxjson.patterns.tensor_refs import TensorRef
 
 _HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
 """Fields of a model that edits can change without breaking its structure."""

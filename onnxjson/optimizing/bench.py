@@ -13,13 +13,12 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Type
 from onnxjson.model.errors import EvaluationError, FeedError, OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.optimizing.bench_rows import BenchReport, BenchRow, verdict_fields
 from onnxjson.optimizing.passes import Pipeline, Step
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.passes.measuring import MeasuredPass
 from onnxjson.optimizing.trace_records import size_of
-from onnxjson.optimizing.variants import ORIGINAL, Grid, Variant
+from onnxjson.optimizing.variants import ORIGINAL, BenchReport, BenchRow, Grid, Variant, verdict_fields
 from onnxjson.running import tasks
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_by_model

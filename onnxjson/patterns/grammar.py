@@ -39,11 +39,11 @@ from onnxjson.patterns.expression import (
     Operator,
     Path,
     Pattern,
+    Scanner,
     Text,
     ValuePattern,
     final_call,
 )
-from onnxjson.patterns.scanner import Scanner
 from onnxjson.patterns.selector_terms import parse as parse_selector
 
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
@@ -166,15 +166,12 @@ class _Parser(Scanner):
         if text == "_":
             self.take()
             return Anything()
-        if text == "(" and not self._is_choice():
+        if text == "(" and not _CHOICE.match(self.text, self.token.start):
             self.take()
             value = self._value()
             self.expect(")")
             return value
         return self._call()
-
-    def _is_choice(self) -> bool:
-        return _CHOICE.match(self.text, self.token.start) is not None
 
     def _call(self) -> Call:
         operators = [self._operator()] if not self.sees("(") else self._between("(", self._operator, ")", mark="|")

@@ -21,22 +21,7 @@ from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.operators import is_commutative
-from onnxjson.patterns import wording
-from onnxjson.patterns.branches import (
-    INPUT,
-    INSIDE,
-    NODE,
-    OTHER,
-    PATH,
-    SLACK,
-    Goals,
-    State,
-    miss,
-    new_state,
-    with_goals,
-    with_inputs,
-)
-from onnxjson.patterns.conditions import Conditions
+from onnxjson.patterns import mismatches
 from onnxjson.patterns.direct_matching import DirectMatcher
 from onnxjson.patterns.expression import (
     Anything,
@@ -51,8 +36,24 @@ from onnxjson.patterns.expression import (
     final_call,
     parts,
 )
+from onnxjson.patterns.mismatches import (
+    INPUT,
+    INSIDE,
+    NODE,
+    OTHER,
+    PATH,
+    SLACK,
+    Conditions,
+    Goals,
+    State,
+    called,
+    miss,
+    new_state,
+    operators,
+    with_goals,
+    with_inputs,
+)
 from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling, new_value, positions_calling
-from onnxjson.patterns.wording import called, operators
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -206,7 +207,7 @@ class Matcher:
         if self._literals.is_like(value, want):
             return state
         return miss(
-            state, lambda: wording.constant_differs(user.node, slot, want, self._literals.text(value), name), user
+            state, lambda: mismatches.constant_differs(user.node, slot, want, self._literals.text(value), name), user
         )
 
     def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
@@ -236,7 +237,7 @@ class Matcher:
         if not state.slack:
             return None
         scope = Index.defining_scope(user.scope, name)
-        missed = miss(state, partial(wording.comes_from, call, name, producer, scope), user)
+        missed = miss(state, partial(mismatches.comes_from, call, name, producer, scope), user)
         return None if missed is None else self._around(want, producer, user, slot, missed)
 
     @staticmethod
@@ -284,7 +285,7 @@ class Matcher:
         bindings = dict(state.bindings)
         if self._nodes.binds(name, want, ref, bindings):
             return state._replace(bindings=bindings)
-        return miss(state, lambda: wording.attribute_differs(ref, name, self._nodes.attribute(ref, name), want), ref)
+        return miss(state, lambda: mismatches.attribute_differs(ref, name, self._nodes.attribute(ref, name), want), ref)
 
     def _inputs(
         self, call: Call, wanted: Sequence[ValuePattern], ref: NodeRef, state: State
@@ -294,7 +295,7 @@ class Matcher:
         while there and not names[there - 1]:
             there -= 1
         if there > len(wanted) and not call.is_open and not self._nodes.is_optional(ref, len(wanted)):
-            missed = miss(state, partial(wording.more_inputs, ref, there, len(wanted)), ref)
+            missed = miss(state, partial(mismatches.more_inputs, ref, there, len(wanted)), ref)
             if missed is None:
                 return None
             state = missed
@@ -353,7 +354,7 @@ class Matcher:
                         seen.add(producer)
                         following[producer] = None
             level, depth = list(following), depth + 1
-        missed = miss(state, partial(wording.no_path, want, last.node.output[0]), last)
+        missed = miss(state, partial(mismatches.no_path, want, last.node.output[0]), last)
         if missed is not None:
             yield missed
 

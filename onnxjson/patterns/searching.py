@@ -9,11 +9,11 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
 from onnxjson.model.index import Index, NodeRef, index_of
 from onnxjson.model.operators import operator_name
-from onnxjson.patterns.branches import State
 from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.finding import Match, matches
 from onnxjson.patterns.grammar import parse
 from onnxjson.patterns.matching import Matcher
+from onnxjson.patterns.mismatches import State
 from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.selectors import select_nodes
 

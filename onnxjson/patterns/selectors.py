@@ -3,7 +3,7 @@
 ::
 
     @/graph/node/3            the element at an address (onnxjson.model.addresses)
-    re:/layer[12]/.*          a regular expression for whole names (onnxjson.patterns.name_patterns)
+    re:/layer[12]/.*          a regular expression for whole names (onnxjson.patterns.names)
     op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
     /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has exactly that name
 
@@ -31,9 +31,16 @@ from onnxjson.patterns import selector_terms as terms
 from onnxjson.patterns.finding import matches
 from onnxjson.patterns.grammar import parse as parse_pattern
 from onnxjson.patterns.matching import Matcher
-from onnxjson.patterns.name_patterns import Wildcards, has_wildcards, regular_expression
-from onnxjson.patterns.tensor_refs import TensorRef, kind_of, tensor_at, value_refs
-from onnxjson.patterns.wording import mistakes
+from onnxjson.patterns.mismatches import mistakes
+from onnxjson.patterns.names import (
+    TensorRef,
+    Wildcards,
+    has_wildcards,
+    kind_of,
+    regular_expression,
+    tensor_at,
+    value_refs,
+)
 
 _SHOWN: Final = 5
 """Matches that an error lists."""

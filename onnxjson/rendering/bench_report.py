@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape
 
 from onnxjson.model.display import counted, visible
-from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
+from onnxjson.optimizing.variants import BenchReport, BenchRow
 from onnxjson.rendering.cost_text import amount
 from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import GAP, Line, Span, Style, cells, cut, limited, paragraph, size, wide_table, wrapped

@@ -27,7 +27,7 @@ from onnxjson.model.tensor_statistics import (
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
-from onnxjson.patterns.tensor_refs import TensorRef
+from onnxjson.patterns.names import TensorRef
 from onnxjson.rendering import values
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines

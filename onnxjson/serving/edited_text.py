@@ -25,7 +25,7 @@ from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_signature, plain_domain
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.patterns.tensor_refs import value_ref
+from onnxjson.patterns.names import value_ref
 from onnxjson.rendering.node import documentation_fields, documentation_lines, node_lines, opset_of, view_node
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
 from onnxjson.running.checking import of_text, placed, read_text

@@ -29,9 +29,9 @@ from onnxjson.optimizing.provenance import provenance
 from onnxjson.optimizing.trace_records import Trace, optimize
 from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.patching.patch import Patch
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.searching import absent_operators, find, nearest_misses
 from onnxjson.patterns.selectors import select, select_nodes
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.node import view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.tensor import view_tensor

@@ -2,7 +2,7 @@
 
 import onnxjson
 from onnxjson.editing.attributes import SetAttribute
-from onnxjson.editing.model_difference import TypeFlow
+from onnxjson.editing.inference import TypeFlow
 from onnxjson.model.index import Index
 from tests.benchmarks.tui_screen import chain
 

@@ -83,7 +83,7 @@ def test_a_text_goes_to_standard_output() -> None:
 
 def test_the_yard_has_a_file_for_every_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = tuple(each for each in all_operators() if each[1] in ("Abs", "Upsample", "LabelEncoder"))
-    monkeypatch.setattr("onnxjson.editing.new_models.catalog.all_operators", lambda: some)
+    monkeypatch.setattr("onnxjson.editing.new_models.operator_model.all_operators", lambda: some)
     result = run("new", "--all", tmp_path / "parts", "--to", "json")
     assert result.exit_code == 0, result.stderr
     names = sorted(path.relative_to(tmp_path / "parts").as_posix() for path in (tmp_path / "parts").rglob("*.json"))

@@ -8,7 +8,7 @@ import pytest
 import onnxjson
 from onnxjson.editing.declaration import name_of
 from onnxjson.optimizing.passes import PASSES
-from onnxjson.optimizing.passes.simplifiers import PARTS
+from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
 from onnxjson.storage import files
 from tests.cli.running import run, run_process
 from tests.optimizing.networks import convolution
@@ -243,7 +243,7 @@ def test_passes_lists_every_pass_and_how_to_see_more() -> None:
 def test_passes_name_says_what_it_takes() -> None:
     result = run("passes", "onnxoptimizer")
     assert "  fixed_point  Repeat the set until it changes nothing." in result.stdout
-    assert all(part in result.stdout for part in PARTS)
+    assert all(part in result.stdout for part in Onnxoptimizer.parts)
     assert run("passes", "onnxoptimizer:nop").stdout.startswith("onnxoptimizer:nop\n")
     assert run("passes", "prune").exit_code == 0
 
@@ -263,7 +263,9 @@ def test_passes_as_json_is_a_list_of_what_runs() -> None:
     assert all(set(each) == {"name", "summary", "options", "available", "extra"} for each in found)
     names = [each["name"] for each in found]
     assert len(names) == len(set(names))
-    assert {name_of(each) for each in PASSES} | {f"onnxoptimizer:{part}" for part in PARTS} | {"prune"} <= set(names)
+    assert {name_of(each) for each in PASSES} | {f"onnxoptimizer:{part}" for part in Onnxoptimizer.parts} | {
+        "prune"
+    } <= set(names)
     (only,) = json.loads(run("passes", "onnxsim", "--json").stdout)
     assert [each["name"] for each in only["options"]][:2] == ["fold", "infer_shapes"]
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 import onnxjson
-from onnxjson.editing.new_models.catalog import Component, component, components
+from onnxjson.editing.new_models.operator_model import Component, component, components
 from onnxjson.model.errors import ParameterError
 
 NUMBERS = [f"Z{number:03}" for number in range(1, 11)]

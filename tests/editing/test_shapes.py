@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson.editing.applying import apply, run
+from onnxjson.editing.batch import regrouped
 from onnxjson.editing.shapes import SetDim, SetShape
-from onnxjson.editing.size_following import regrouped
 from onnxjson.model.dimensions import substitute
 from onnxjson.model.document import Dimension, Model
 from onnxjson.model.errors import EditError, SelectorError

@@ -4,7 +4,7 @@ import pytest
 
 from onnxjson.editing.applying import apply
 from onnxjson.editing.attributes import SetAttribute
-from onnxjson.editing.model_difference import Flow, TypeFlow
+from onnxjson.editing.inference import Flow, TypeFlow
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError

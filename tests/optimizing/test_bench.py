@@ -13,10 +13,9 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import FeedError
 from onnxjson.optimizing.bench import Bench, Options, Subject
-from onnxjson.optimizing.bench_rows import BenchReport
 from onnxjson.optimizing.passes import PassResult, Pipeline, Step
 from onnxjson.optimizing.trace_records import size_of
-from onnxjson.optimizing.variants import file_names, parse_grid, parse_variant
+from onnxjson.optimizing.variants import BenchReport, file_names, parse_grid, parse_variant
 from onnxjson.rendering.bench_report import report_lines
 from onnxjson.running.inputs import InputOptions
 from onnxjson.storage import api

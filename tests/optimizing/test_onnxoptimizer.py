@@ -6,7 +6,7 @@ from onnxjson.codecs import serde
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
-from onnxjson.optimizing.passes.simplifiers import PARTS
+from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
 from tests.optimizing.sweep import EXPORTS, Case, cases, swept
 
 pytestmark = pytest.mark.skipif(not is_installed("onnxoptimizer"), reason="onnxoptimizer is not installed")
@@ -21,8 +21,8 @@ REFUSED = {"lift_lexical_references", "split_predict"}
 def test_every_pass_of_the_installed_version_is_declared() -> None:
     import onnxoptimizer
 
-    assert set(PARTS) == set(onnxoptimizer.get_available_passes())
-    assert len(PARTS) == 48
+    assert set(Onnxoptimizer.parts) == set(onnxoptimizer.get_available_passes())
+    assert len(Onnxoptimizer.parts) == 48
     assert len(onnxoptimizer.get_fuse_and_elimination_passes()) == 39
 
 
@@ -30,7 +30,7 @@ def test_every_pass_of_the_installed_version_is_declared() -> None:
     "batch", [pytest.param(at, marks=pytest.mark.exhaustive if at % 8 else ()) for at in range(BATCHES)]
 )
 def test_every_pass_runs_on_exported_and_node_models_and_the_parent_lives(batch: int) -> None:
-    names = [f"onnxoptimizer:{part}" for part in PARTS]
+    names = [f"onnxoptimizer:{part}" for part in Onnxoptimizer.parts]
     failed: list[str] = []
     with Pipeline(keep_going=True, seconds=20) as pipeline:
         for case in list(cases(EXPORTS, NODE_MODELS))[batch::BATCHES]:

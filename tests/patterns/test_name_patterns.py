@@ -9,7 +9,7 @@ import pytest
 from onnxjson.model import limits
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_CHARACTERS, PATTERN_NAME_CHARACTERS
-from onnxjson.patterns.name_patterns import (
+from onnxjson.patterns.names import (
     Wildcards,
     regular_expression,
 )

@@ -20,8 +20,8 @@ from onnxjson.model.document import (
 from onnxjson.model.errors import AddressError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select, select_nodes, select_tensor
-from onnxjson.patterns.tensor_refs import TensorRef
 
 
 def _value(name: str, elem_type: int) -> ValueInfo:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
+from onnxjson.optimizing.variants import BenchReport, BenchRow
 from onnxjson.rendering.bench_report import (
     TIME_COLUMNS,
     report_csv,

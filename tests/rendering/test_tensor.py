@@ -13,8 +13,8 @@ from onnxjson.model.index import Index
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensor_statistics import Statistics
 from onnxjson.model.walking import tensors_of
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_tensor
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
 from onnxjson.storage.external import Resolver

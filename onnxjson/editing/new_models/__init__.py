@@ -5,5 +5,5 @@ outputs, and the components as texts in ``components``.
 
 Not here: changes of a model that exists; those are edits.
 
-Read first: `operator_model` (the entry), `slot_types` (inputs, and types of outputs), `catalog` (components).
+Read first: `operator_model` (the entry, and components), `slot_types` (inputs, and types of outputs).
 """

@@ -1,7 +1,9 @@
-"""Build a model of one operator from its schema."""
+"""Models that are ready to use: of one operator, built from its schema, and components, kept as texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
@@ -13,10 +15,12 @@ from onnxjson.model import operators
 from onnxjson.model.display import counted, suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
-from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.errors import EditError, OnnxJsonError, ParameterError
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES
+from onnxjson.model.operators import all_operators, operator_signature
 from onnxjson.model.renaming import free_name
 from onnxjson.model.types import TypeSyntaxError, format_type, parse_type
+from onnxjson.storage import api
 
 DEFAULT_OPSET: Final = 21
 """Default version of the default operator set; runtimes of recent years support it."""
@@ -107,7 +111,10 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> opera
             if found.deprecated:
                 since = found.since_version
                 raise ParameterError(f"{op_type} is deprecated since version {since}; choose an older one")
-            _check_version(each, opset)
+            last = operators.newest_version(each)
+            if opset is not None and last is not None and opset > last:
+                which = f'the domain "{visible(each)}"' if each else "the default domain"
+                raise ParameterError(f"{which} has versions 1 to {last}; {opset} is not one of them")
             return found
     known = {(each, name): version for each, name, version in reversed(operators.all_operators())}
     there = [(each, version) for (each, name), version in known.items() if name == op_type and each in domains]
@@ -118,18 +125,9 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> opera
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
 
 
-def _check_version(domain: str, opset: int | None) -> None:
-    last = operators.newest_version(domain)
-    if opset is not None and last is not None and opset > last:
-        which = f'the domain "{visible(domain)}"' if domain else "the default domain"
-        raise ParameterError(f"{which} has versions 1 to {last}; {opset} is not one of them")
-
-
 def default_opset(signature: operators.Signature) -> int:
     """Return the default operator set version of a model of an operator."""
-    if signature.domain == "":
-        return max(DEFAULT_OPSET, signature.since_version)
-    return max(signature.since_version, 1)
+    return max(signature.since_version, 1 if signature.domain else DEFAULT_OPSET)
 
 
 class _Builder:
@@ -184,12 +182,8 @@ class _Builder:
         if self.signature.domain and any(each.g is not None for each in attributes):
             domains[""] = DEFAULT_OPSET
         imports = tuple([OperatorSetId(domain=name, version=version) for name, version in domains.items()])
-        return Model(
-            ir_version=self._ir_version(domains, [*infos, *constants]),
-            producer_name="onnxjson",
-            graph=graph,
-            opset_import=imports,
-        )
+        ir_version = self._ir_version(domains, [*infos, *constants])
+        return Model(ir_version=ir_version, producer_name="onnxjson", graph=graph, opset_import=imports)
 
     def _slots(self) -> tuple[list[operators.Formal], list[slot_types.InputSpec]]:
         texts = self.wanted.inputs or self.recipe.inputs
@@ -222,13 +216,9 @@ class _Builder:
         return found, slots
 
     def _usual(self) -> list[operators.Formal]:
-        found: list[operators.Formal] = []
-        for each in self.signature.inputs:
-            if each.option == "single":
-                found.append(each)
-            elif each.option == "variadic":
-                found += [each] * max(each.least, 1)
-        return found
+        counts = {"single": 1, "optional": 0}
+        inputs = self.signature.inputs
+        return [each for each in inputs for _ in range(counts.get(each.option, max(each.least, 1)))]
 
     def _bind(self, formals: Sequence[operators.Formal], specs: Sequence[slot_types.InputSpec]) -> None:
         """Choose a type for every type variable."""
@@ -239,12 +229,12 @@ class _Builder:
                 continue
             plain = with_shape(each.type, None)
             known = self.bound.setdefault(formal.variable, plain)
-            if known != plain and not _is_free(formal):
+            if known != plain:
                 raise ParameterError(
                     f"{self.where}: inputs of the type variable {formal.variable} have one type, and "
                     f"{visible(each.name)} is {format_type(plain)}, others are {format_type(known)}"
                 )
-            if formal.types and plain not in formal.types and not _is_free(formal):
+            if formal.types and plain not in formal.types:
                 raise ParameterError(f"{self.where}: {formal.name} is {_some_types(formal)}, not {format_type(plain)}")
         for formal in (*self.signature.inputs, *self.signature.outputs):
             self.bound.setdefault(formal.variable, slot_types.preferred_type(formal.types))
@@ -267,9 +257,7 @@ class _Builder:
         if each.type is not None:
             return each.type
         value = self.bound[formal.variable]
-        if each.has_values and each.shape is None:
-            return value
-        return with_shape(value, each.shape)
+        return value if each.has_values and each.shape is None else with_shape(value, each.shape)
 
     def expected_outputs(self) -> list[slot_types.InputSpec]:
         """Return names and types of the outputs, as the user or the recipe specifies them."""
@@ -284,8 +272,7 @@ class _Builder:
         formals = self.signature.outputs
         names: list[str] = []
         for number in range(count):
-            formal = formals[min(number, len(formals) - 1)]
-            names.append(_fresh(formal.name, [*inputs, *names]))
+            names.append(_fresh(formals[min(number, len(formals) - 1)].name, [*inputs, *names]))
         return names
 
     def _attributes(self, given: Sequence[Type], outputs: int) -> tuple[Attribute, ...]:
@@ -325,10 +312,6 @@ class _Builder:
         return max(needed)
 
 
-def _is_free(formal: operators.Formal) -> bool:
-    return formal.option == "variadic" and not formal.is_homogeneous
-
-
 def _some_types(formal: operators.Formal) -> str:
     texts = [format_type(each) or "?" for each in formal.types]
     return " or ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:4])} ... ({len(texts)} types)"
@@ -336,3 +319,81 @@ def _some_types(formal: operators.Formal) -> str:
 
 def _fresh(name: str, taken: Sequence[str]) -> str:
     return free_name(name, taken.__contains__, 2) if name else name
+
+
+_ENDING: Final = ".onnx.json"
+
+
+class Component(NamedTuple):
+    """A component that is ready to use."""
+
+    number: str
+    """Number, such as Z003."""
+    name: str
+    """Name, such as nms-single-class."""
+    model: Model
+
+    @property
+    def summary(self) -> str:
+        """What the component computes."""
+        return self.model.doc_string or ""
+
+
+@cache
+def components() -> tuple[Component, ...]:
+    """Return all components, sorted by number."""
+    folder = resources.files("onnxjson.editing.new_models") / "components"
+    found = []
+    for each in folder.iterdir():
+        if each.name.endswith(_ENDING):
+            number, _, name = each.name.removesuffix(_ENDING).partition("-")
+            found.append(Component(number, name, api.loads(each.read_bytes())))
+    return tuple(sorted(found, key=lambda each: each.number))
+
+
+def component(which: str) -> Component:
+    """Return the component of a number or name.
+
+    Raises:
+        ParameterError: there is none.
+    """
+    for each in components():
+        if which.lower() in (each.number.lower(), each.name):
+            return each
+    names = [name for each in components() for name in (each.number, each.name)]
+    hint = suggest(which, names) or f"there are {', '.join(each.number for each in components())}"
+    raise ParameterError(f'there is no component "{visible(which)}"; {hint}')
+
+
+class OperatorModel(NamedTuple):
+    """One version of one operator."""
+
+    domain: str
+    op_type: str
+    version: int
+    model: Model | None
+    """None if there is none, as for deprecated versions."""
+    reason: str = ""
+    """Reason why there is none."""
+
+    @property
+    def path(self) -> str:
+        """Path in the catalogue, without an ending: ``ai.onnx/Add/Add-14``."""
+        return f"{self.domain or 'ai.onnx'}/{self.op_type}/{self.op_type}-{self.version}"
+
+
+def parts(opset: int | None = None) -> Iterator[OperatorModel]:
+    """Yield a model of every version of every operator, or of those of the default domain in one version."""
+    for domain, op_type, version in all_operators():
+        if opset is not None:
+            found = operator_signature(domain, op_type, opset) if not domain else None
+            if found is None or found.since_version != version:
+                continue
+        signature = operator_signature(domain, op_type, version)
+        model, reason = None, "deprecated"
+        if signature is not None and not signature.deprecated:
+            try:
+                model, reason = make_operator(OperatorSpec(op_type, domain, opset or version)), ""
+            except OnnxJsonError as error:
+                reason = str(error)
+        yield OperatorModel(domain, op_type, version, model, reason)

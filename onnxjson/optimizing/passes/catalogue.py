@@ -29,9 +29,8 @@ from onnxjson.optimizing.passes import user
 from onnxjson.optimizing.passes.declaration import Pass, near
 from onnxjson.optimizing.passes.float16 import Float16, MixedPrecision
 from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
-from onnxjson.optimizing.passes.onnxscript import Onnxscript
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic, QuantizeWeights
-from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
+from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxscript, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import ExtractAdapters, Transformers
 from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
 
@@ -121,6 +120,7 @@ REPETITIONS: Final = 10
 
 _PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
 """A text that needs no quotes."""
+_JSON_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?')
 _CLOSING: Final = {"[": "]", "{": "}"}
 _TEXTS: Final = ("text", "choice", "size")
 """Forms of parameters that are a text."""
@@ -246,7 +246,7 @@ def _quoted(text: str) -> str:
     """Return the JSON of a text whose strings may lack quotes."""
     opening = text[:1]
     if not _is_enclosed(text):
-        return text if _is_json_word(text) else write_value(text)
+        return text if _JSON_WORD.fullmatch(text) else write_value(text)
     members = []
     for member in split_members(text[1:-1]):
         if opening == "[":
@@ -262,10 +262,6 @@ def _quoted(text: str) -> str:
 def _key_and_value(member: str) -> tuple[str, str, str]:
     found = re.match(r'\s*("(?:[^"\\]|\\.)*"|[^:=]*?)\s*([:=])(.*)', member, re.DOTALL)
     return (found[1], found[2], found[3].strip()) if found else (member, "", "")
-
-
-def _is_json_word(text: str) -> bool:
-    return bool(re.fullmatch(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?', text))
 
 
 def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:

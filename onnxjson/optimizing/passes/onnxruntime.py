@@ -212,7 +212,7 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
             require([self.until], [each.name for each in stages], "transformer or rule that changes this model")
             return stages[-1].model
         made = self._sessions(model, folder, self.disable).optimized()
-        if self.level in ("layout", "all") and _has_layouts(made):
+        if self.level in ("layout", "all") and any(node.domain == _LAYOUT_DOMAIN for node in proto_of(made).graph.node):
             remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
         return made
 
@@ -238,10 +238,6 @@ def machine() -> str:
     flags = next((set(line.split()) for line in lines if line.startswith(("flags", "Features"))), set())
     found = [each for each in _FEATURES if each in flags]
     return platform.machine() + (f" with {', '.join(found)}" if found else "")
-
-
-def _has_layouts(model: bytes) -> bool:
-    return any(node.domain == _LAYOUT_DOMAIN for node in proto_of(model).graph.node)
 
 
 class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-shapes"):

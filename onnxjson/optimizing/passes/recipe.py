@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from onnxjson.codecs.reading.context import ROOT, Context, Place
+from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.editing import script
@@ -55,15 +55,8 @@ def load_recipe(path: str | Path) -> tuple[Step, ...]:
 
 def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> tuple[Step, ...]:
     """Return the passes of the recipe in a text."""
-    return read_document(text, partial(_read_recipe, folder=folder), Context(), file=file)[0]
-
-
-def _read_recipe(tree: Tree, context: Context, folder: Path | None) -> tuple[Step, ...] | None:
-    items = script.read_envelope(tree, context, RECIPE)
-    if items is None:
-        return None
-    steps = [_read_step(item, ROOT.at(RECIPE.steps).at(index), context, folder) for index, item in enumerate(items)]
-    return None if context.remarks else tuple([step for step in steps if step is not None])
+    read = partial(script.read_steps, form=RECIPE, read=partial(_read_step, folder=folder))
+    return read_document(text, read, Context(), file=file)[0]
 
 
 def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) -> Step | None:

@@ -1,16 +1,18 @@
-"""onnxoptimizer, onnxsim and onnxslim: constant folding, fusion and elimination.
+"""onnxsim, onnxslim, onnxoptimizer and onnxscript: constant folding, fusion, elimination, and rules of a rewriter.
 
 https://github.com/onnx/optimizer has the C++ passes of the ONNX project, here with the names of version 0.4.2;
-https://github.com/onnxsim/onnxsim, version 0.8.1, has its own onnxoptimizer; https://github.com/inisis/OnnxSlim,
-version 0.1.98, is written in Python.
+https://github.com/onnxsim/onnxsim, version 0.8.1, has its own onnxoptimizer; https://github.com/inisis/OnnxSlim is
+version 0.1.98; the names of rules of https://github.com/microsoft/onnxscript are those of 0.7.2 without ``_rule``.
 """
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, field
-from msgspec.structs import replace
 
 from onnxjson.codecs import serde
 from onnxjson.editing.parameters import Role
@@ -18,6 +20,9 @@ from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, par
 from onnxjson.running.input_files import read_archive
 from onnxjson.running.inputs import free_inputs
 from onnxjson.running.values import as_array
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
@@ -65,9 +70,6 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     ] = False
     opset: Annotated[int | None, Meta(ge=1, description="Convert to this version of the operator set first.")] = None
     keep_stamps: Annotated[bool, Meta(description="Keep the metadata that onnxsim adds about its own run.")] = False
-
-    def within(self, folder: Path) -> Self:
-        return self if self.check_data is None else replace(self, check_data=str(folder / self.check_data))
 
     def reads(self) -> tuple[str, ...]:
         return () if self.check_data is None else (str(Path(self.check_data).absolute()),)
@@ -162,9 +164,6 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
         return bytes(made.SerializeToString())
 
 
-PARTS: Final = parts_of("onnxoptimizer")
-
-
 class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimizer"):
     """Run passes of onnxoptimizer: its default set of 39, a list, or one as onnxoptimizer:PASS."""
 
@@ -172,7 +171,7 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
     constants: ClassVar = "tokens"
     extra: ClassVar = "passes"
     part: ClassVar = "passes"
-    parts: ClassVar = PARTS
+    parts: ClassVar = parts_of("onnxoptimizer")
 
     passes: Annotated[
         tuple[str, ...], Meta(description="Run these passes in this order instead of the default set.")
@@ -206,3 +205,196 @@ def _optimized(model: bytes, passes: list[str] | None, fixed_point: bool = False
     import onnxoptimizer
 
     return bytes(onnxoptimizer.optimize(proto_of(model), passes, fixed_point).SerializeToString())
+
+
+@contextmanager
+def watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
+    """Call `seen` within the block with the model after each pass and rule that changed it; `model` is the first."""
+    import onnx_ir
+
+    watch = _Watch(seen)
+    watch.look(READING, onnx_ir.serde.deserialize_model(proto_of(model)), model)
+    base: Any = onnx_ir.passes.PassBase
+    original = base.__call__
+    base.__call__ = watch.wrapped(original)
+    try:
+        yield
+    finally:
+        base.__call__ = original
+
+
+class _Watch:
+    def __init__(self, seen: Callable[[PartStage], None]) -> None:
+        self._seen = seen
+        self._last = b""
+        self._is_within = False
+
+    def look(self, name: str, model: Any, before: bytes | None = None) -> None:
+        import onnx_ir
+
+        data = bytes(onnx_ir.serde.serialize_model(model).SerializeToString())
+        if data != (self._last if before is None else before):
+            self._seen(PartStage(name, data))
+        self._last = data
+
+    def wrapped(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap ``PassBase.__call__`` to observe the result; sequences of passes are observed pass by pass."""
+        from onnx_ir.passes import Sequential
+        from onnxscript.rewriter import RewritePass
+
+        def watched_call(subject: Any, given: Any, /) -> Any:
+            if self._is_within or isinstance(subject, Sequential):
+                return call(subject, given)
+            self._is_within = True
+            try:
+                if isinstance(subject, RewritePass):
+                    return self._rewritten(call, subject, given)
+                result = call(subject, given)
+            finally:
+                self._is_within = False
+            self.look(type(subject).__name__.removesuffix("Pass"), result.model)
+            return result
+
+        return watched_call
+
+    def _rewritten(self, call: Callable[..., Any], subject: Any, given: Any) -> Any:
+        """Run a pass of rules, then the rules that fired on copies of the model, one more each time."""
+        from onnxscript.rewriter import RewritePass
+
+        model = getattr(given, "model", given)
+        before = _copied(model)
+        with _fired(subject.rules.rules) as fired:
+            result = call(subject, given)
+        for count in range(1, len(fired)):
+            made = _copied(before)
+            call(RewritePass(fired[:count]), made)
+            self.look(_rule_name(fired[count - 1]), made)
+        self.look(_rule_name(fired[-1]) if fired else "Rewrite", result.model)
+        return result
+
+
+@contextmanager
+def _fired(rules: Any) -> Iterator[list[Any]]:
+    """List the rules that rewrite something within the block, without duplicates."""
+    from onnxscript.rewriter import RewriteRule
+
+    fired: list[Any] = []
+    kind: Any = RewriteRule
+    original = kind.try_rewrite
+
+    def try_rewrite(rule: Any, *arguments: Any, **options: Any) -> Any:
+        replacement = original(rule, *arguments, **options)
+        if replacement is not None and not any(rule is each for each in fired):
+            fired.append(rule)
+        return replacement
+
+    kind.try_rewrite = try_rewrite
+    try:
+        yield fired
+    finally:
+        kind.try_rewrite = original
+        # Rules are tried in this order.
+        places = {id(rule): place for place, rule in reversed(list(enumerate(rules)))}
+        fired.sort(key=lambda rule: places.get(id(rule), 0))
+
+
+def _rule_name(rule: Any) -> str:
+    return str(rule.name or type(rule).__name__)
+
+
+def _copied(model: Any) -> Any:
+    import onnx_ir
+
+    return onnx_ir.serde.deserialize_model(copy.deepcopy(onnx_ir.serde.serialize_model(model)))
+
+
+DEFAULT_RULES: Final = "default_rules"
+ONNXRUNTIME: Final = "for_onnxruntime"
+
+_FUSIONS: Final = {
+    "gqa": ("_gqa", "gqa_rules"),
+    "layer_normalization": ("_layer_norm", "layer_normalization_rules"),
+    "partial_rotary_embedding": ("_rotary_embedding", "partial_embedding_rules"),
+    "rms_normalization": ("_rms_normalization", "rms_normalization_rules"),
+    "rotary_embedding": ("_rotary_embedding", "rotary_embedding_rules"),
+}
+"""Rules in separate modules of onnxscript."""
+
+
+class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
+    """Run the optimizer of onnxscript, listed rules of its rewriter, or one as onnxscript:RULE."""
+
+    packages: ClassVar = ("onnxscript",)
+    constants: ClassVar = "files"
+    extra: ClassVar = "passes"
+    part: ClassVar = "rules"
+    parts: ClassVar = parts_of("onnxscript")
+
+    rules: Annotated[
+        tuple[str, ...], Meta(description="Run these rewriter rules in this order instead of the optimizer.")
+    ] = ()
+    iterations: Annotated[int, Meta(ge=1, description="Maximum number of iterations of the optimizer.")] = 2
+    infer_shapes: Annotated[bool, Meta(description="Infer shapes in the optimizer, node by node.")] = True
+    inline: Annotated[bool, Meta(description="Inline functions first.")] = True
+    input_size_limit: Annotated[
+        int, Meta(ge=0, description="Do not fold nodes with inputs of this many elements or more.")
+    ] = 8192
+    output_size_limit: Annotated[
+        int, Meta(ge=0, description="Do not fold nodes with outputs of this many elements or more.")
+    ] = 262144
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        made: Any = proto_of(model)
+        for rule in self.rules:
+            made = _rewritten(made, rule)
+        if not self.rules:
+            from onnxscript import optimizer
+
+            made = optimizer.optimize(
+                made,
+                num_iterations=self.iterations,
+                onnx_shape_inference=self.infer_shapes,
+                input_size_limit=self.input_size_limit,
+                output_size_limit=self.output_size_limit,
+                inline=self.inline,
+            )
+        return bytes(made.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterable[PartStage]:
+        """See `Pass.stages`: each pass of the optimizer, and each rule of the rewriter."""
+        found: list[PartStage] = []
+        with watched(model, found.append):
+            last = self.run(model, folder)
+        if not found or found[-1].model != last:
+            found.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
+        return found
+
+
+def _rewritten(model: "ModelProto", rule: str) -> Any:
+    from onnxscript import rewriter
+
+    if rule == DEFAULT_RULES:
+        return rewriter.rewrite(model)
+    if rule == ONNXRUNTIME:
+        import onnx_ir
+        from onnxscript.rewriter import ort_fusions
+
+        made, _ = ort_fusions.optimize_for_ort(onnx_ir.serde.deserialize_model(model))
+        return onnx_ir.serde.serialize_model(made)
+    return rewriter.rewrite(model, pattern_rewrite_rules=list(rules_named(rule)))
+
+
+def rules_named(name: str) -> Iterable[Any]:
+    """Return the rules of onnxscript for a name in `Onnxscript.parts`; only in the guarded process."""
+    if name in _FUSIONS:
+        module, attribute = _FUSIONS[name]
+        found = getattr(import_module(f"onnxscript.rewriter.rules.fusion.{module}"), attribute)
+    else:
+        common = import_module("onnxscript.rewriter.rules.common")
+        found = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
+    if callable(found) and not hasattr(found, "apply_to_model"):
+        found = found()
+    if hasattr(found, "try_rewrite"):
+        return (found,)
+    rules: Iterable[Any] = found.rules if hasattr(found, "rules") else found
+    return rules

@@ -21,7 +21,7 @@ from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import LimitError, OnnxJsonError
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns import grammar, selector_terms
-from onnxjson.patterns.name_patterns import regular_expression
+from onnxjson.patterns.names import regular_expression
 from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import wrapped
 from onnxjson.storage.external import Resolver

@@ -15,8 +15,8 @@ from onnxjson.model.document import Function, Model, SparseTensor, Tensor
 from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import function_key, operator_key, operator_name, operator_signature
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_tensor
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type

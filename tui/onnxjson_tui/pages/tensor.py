@@ -10,8 +10,8 @@ from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import Spread, Statistics, StringStatistics, spread, statistics, string_statistics
 from onnxjson.model.types import format_data_type
+from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_tensor
-from onnxjson.patterns.tensor_refs import TensorRef
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, wrapped
 from onnxjson.rendering.tensor import statistics_rows, string_rows
 from onnxjson.storage.constant_reading import Kind

@@ -14,7 +14,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.name_patterns import regular_expression
+from onnxjson.patterns.names import regular_expression
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering.tables import Line, Span, cells, clipped, padded, shortened
 

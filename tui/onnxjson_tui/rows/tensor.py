@@ -22,7 +22,7 @@ from onnxjson.model.slices import Pick, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import Histogram, Spread, first_tokens
 from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
-from onnxjson.patterns.tensor_refs import TensorRef
+from onnxjson.patterns.names import TensorRef
 from onnxjson.rendering.tables import Line, Span, cells, number, padded, shortened, size
 from onnxjson.rendering.tensor import producer_text, storage_of, storage_text
 from onnxjson.rendering.values import consumers, source, tensor_type_text

@@ -10,7 +10,7 @@ import msgspec
 
 from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
-from onnxjson.editing.model_difference import Flow, TypeFlow
+from onnxjson.editing.inference import Flow, TypeFlow
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types

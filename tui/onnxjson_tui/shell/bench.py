@@ -10,7 +10,7 @@ from typing import Any, Final
 from textual import events
 
 from onnxjson.editing.declaration import Edit
-from onnxjson.editing.model_difference import Flow
+from onnxjson.editing.inference import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.types import format_type
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
