@@ -12,10 +12,10 @@ from onnxjson.diffing.details import field_details, tensor_value_text, type_text
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.list_changes import Bulk, finish_list, pair_by_name, unpaired
 from onnxjson.diffing.weight_changes import TensorChange
+from onnxjson.model.constants import has_quantized_weights, quantized_weight
 from onnxjson.model.document import Function, SparseTensor, Tensor
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.operators import operator_name
-from onnxjson.model.quantized import has_quantized_weights, quantized_weight
 
 _NAME: Final = Tensor.__struct_fields__.index("name")
 _LOCATION: Final = Tensor.__struct_fields__.index("data_location")

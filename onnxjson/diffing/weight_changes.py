@@ -18,12 +18,12 @@ from onnxjson.diffing.constant_elements import (
 from onnxjson.diffing.details import type_text
 from onnxjson.diffing.events import RANK, THROUGH_SCALES, Detail, Kind, WeightsComparison
 from onnxjson.model import elements
+from onnxjson.model.constants import QuantizedWeight
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.limits import PATCH_RANK
 from onnxjson.model.payloads import Data
-from onnxjson.model.quantized import QuantizedWeight
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_data_type
 from onnxjson.patching.factors import Pairs, decomposed

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from onnxjson.model.constants import quantized_weight
 from onnxjson.model.display import visible
 from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.model.quantized import quantized_weight
 from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,

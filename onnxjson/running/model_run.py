@@ -188,10 +188,9 @@ def percentile(times: Sequence[float], share: float) -> float | None:
     """Return a percentile, interpolated between two values; None if there are none."""
     if not times:
         return None
-    ordered = sorted(times)
-    place = (len(ordered) - 1) * share / 100
-    low, high = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
-    return low + (high - low) * (place - int(place))
+    import numpy
+
+    return float(numpy.percentile(times, share))
 
 
 def run(

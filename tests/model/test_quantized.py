@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 import onnxjson
+from onnxjson.model.constants import QuantizedWeight, quantized_weight
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.index import Index
 from onnxjson.model.payloads import Data
-from onnxjson.model.quantized import QuantizedWeight, quantized_weight
 from onnxjson.model.tensors import raw_bytes
 
 
