@@ -29,7 +29,7 @@ from onnxjson.checking.amounts import (
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
 from onnxjson.model.constants import find_constant, is_constant_node
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, INVENTED, dimension_names, with_dimension_names
+from onnxjson.model.dimensions import INVENTED, names_within, with_dimension_names
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import BITS
@@ -134,7 +134,7 @@ def cost_of(
 
 def check_dims(dims: Mapping[str, int], *models: Model) -> None:
     """Raise `ParameterError` unless each name is that of a dimension of some model."""
-    known = {name for model in models for name in _dimensions(model)} if dims else ()
+    known = {name for model in models for name in names_within(model)} if dims else ()
     for name in dims:
         if name not in known:
             names = listed([f'"{visible(each)}"' for each in sorted(known)], 5)
@@ -142,13 +142,9 @@ def check_dims(dims: Mapping[str, int], *models: Model) -> None:
             raise ParameterError(f'the model has no dimension "{visible(name)}"; {hint}')
 
 
-def _dimensions(model: Model) -> set[str]:
-    return {name for text in dimension_names(model) for name in (text, *IDENTIFIER.findall(text))}
-
-
 def known_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
     """Return the sizes of the dimensions that a model has."""
-    names = _dimensions(model) if dims else ()
+    names = names_within(model) if dims else ()
     return {name: size for name, size in dims.items() if name in names}
 
 

@@ -12,13 +12,14 @@ from msgspec import structs
 
 from onnxjson.checking.cost import Cost, cost_of, known_dims
 from onnxjson.checking.linting import Rule, Subject, lint
-from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget, values_of
+from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, judge_budget
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.document import Model
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
+from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import stored_bytes, weight_tensors
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
@@ -58,10 +59,19 @@ class Judged:
     @cached_property
     def values(self) -> dict[str, Value]:
         """The numbers that budgets limit."""
-        weights = list(weight_tensors(index_of(self.model)))
-        parameters = sum([element_count(each.dims) for each in weights])
-        size = sum(map(stored_bytes, weights))
-        return values_of(self.model, self.file_bytes, size, parameters, self.cost) | dict(self.measured)
+        index = index_of(self.model)
+        weights = list(weight_tensors(index))
+        opsets = {plain_domain(each.domain): each.version for each in reversed(self.model.opset_import)}
+        found: dict[str, Value] = {
+            "bytes": self.file_bytes,
+            "weight_bytes": sum(map(stored_bytes, weights)),
+            "parameters": sum([element_count(each.dims) for each in weights]),
+            "nodes": len(index.node_refs),
+            "ir_version": self.model.ir_version,
+            "opset": opsets.get(""),
+        }
+        of_cost = {} if self.cost is None else {name: getattr(self.cost, name) for name in OF_COST}
+        return found | of_cost | dict(self.measured)
 
     def without_model(self) -> "Judged":
         """Return the numbers alone, for a report."""

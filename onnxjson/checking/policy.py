@@ -38,7 +38,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from onnxjson.checking.catalogue import RULES, family_of
-from onnxjson.checking.cost import Cost
 from onnxjson.checking.linting import FAMILIES, Rule, chosen
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Model
@@ -146,22 +145,6 @@ def parse_budget(name: str, text: str | int | tuple[str, ...]) -> Budget:
 def _amount(number: str, unit: str | None) -> Fraction:
     scale = (1024 if unit.endswith("i") else 1000) ** _POWERS[unit[0]] if unit else 1
     return Fraction(number) * scale
-
-
-def values_of(model: Model, file_bytes: int, weight_bytes: int, parameters: int, cost: Cost | None) -> dict[str, Value]:
-    """Return the numbers of a model that need no run."""
-    opsets = {plain_domain(each.domain): each.version for each in reversed(model.opset_import)}
-    found: dict[str, Value] = {
-        "bytes": file_bytes,
-        "weight_bytes": weight_bytes,
-        "parameters": parameters,
-        "nodes": len(index_of(model).node_refs),
-        "ir_version": model.ir_version,
-        "opset": opsets.get(""),
-    }
-    if cost is not None:
-        found |= {name: getattr(cost, name) for name in OF_COST}
-    return found
 
 
 def judge_budget(

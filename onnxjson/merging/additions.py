@@ -17,7 +17,7 @@ from onnxjson.merging.records import Keys, Origins
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import Clash, added_key
 from onnxjson.model import document as d
-from onnxjson.model.dimensions import IDENTIFIER, dimension_names, with_dimension_names
+from onnxjson.model.dimensions import IDENTIFIER, names_within, with_dimension_names
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain, since_version
 from onnxjson.patching.changes import Change, Fields, Members
@@ -142,8 +142,8 @@ def replaced_names(base: d.Model, sides: tuple[Side, Side]) -> Sizes:
         candidates = set(_changed_names(base, side.changes))
         if not candidates or side.model.graph is None or other.model.graph is None or base.graph is None:
             continue
-        removed = candidates - _dimension_names(side.model.graph)
-        if removed := removed & _dimension_names(other.model.graph):
+        removed = candidates - names_within(side.model.graph)
+        if removed := removed & names_within(other.model.graph):
             found.update(_replacements(base.graph, side.model.graph, removed))
     return found
 
@@ -162,10 +162,6 @@ def _changed_names(base: d.Model, changes: Fields | None) -> Iterator[str]:
 def _shape(info: d.ValueInfo) -> list[int | str | None]:
     shape = info.type and info.type.tensor_type and info.type.tensor_type.shape
     return [each.dim_param or each.dim_value for each in shape.dim] if shape else []
-
-
-def _dimension_names(record: d.Record) -> set[str]:
-    return {name for text in dimension_names(record) for name in (text, *IDENTIFIER.findall(text))}
 
 
 def _replacements(base: d.Graph, graph: d.Graph, names: set[str]) -> dict[str, int | str | None]:

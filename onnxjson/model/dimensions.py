@@ -44,6 +44,11 @@ def dimension_names(root: Record) -> dict[str, None]:
     return {name: None for name in names if name}
 
 
+def names_within(root: Record) -> set[str]:
+    """Return every text in a ``dim_param`` of a model or of a part of one, and the names in these texts."""
+    return {name for text in dimension_names(root) for name in (text, *IDENTIFIER.findall(text))}
+
+
 def with_dimension(dimension: Sized, size: int | str | None) -> Sized:
     """Return a dimension with another size or name (None: neither); all other fields stay."""
     value = size if isinstance(size, int) else None
