@@ -16,6 +16,7 @@ from onnxjson.editing.values import without_spelling
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.constants import find_constant, type_of_constant
+from onnxjson.model.dimensions import Pick, SliceError, parse_slice
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Graph, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, STRING
@@ -23,7 +24,6 @@ from onnxjson.model.errors import DecodeError, EditError, EncodeError, Parameter
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.payloads import whole
-from onnxjson.model.slices import Pick, SliceError, parse_slice
 from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.patterns.names import TensorRef

@@ -8,9 +8,9 @@ import numpy
 import pytest
 
 from onnxjson import edits
+from onnxjson.model.dimensions import parse_slice
 from onnxjson.model.document import Graph, Model, Tensor
 from onnxjson.model.errors import EditError, ParameterError
-from onnxjson.model.slices import parse_slice
 from onnxjson.model.tensors import from_numpy, to_numpy
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "int8", "int4", "bool", "float8_e4m3fn")

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy
 import pytest
 
+from onnxjson.model.dimensions import SliceError, parse_slice, slice_text
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError
 from onnxjson.model.payloads import FileSlice, SourceFile
-from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson_tui.rows.tensor import SparseGrid, ValueGrid
 

@@ -3,11 +3,11 @@
 from typing import Final
 
 from onnxjson.editing.tensor_values import SetTensor
+from onnxjson.model.dimensions import SliceError, parse_slice, slice_text
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.errors import EditError, OnnxJsonError
-from onnxjson.model.slices import SliceError, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import Spread, Statistics, StringStatistics, spread, statistics, string_statistics
 from onnxjson.model.types import format_data_type
 from onnxjson.patterns.names import TensorRef

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.model import tensors
+from onnxjson.model.dimensions import Pick, parse_slice, slice_text
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import SparseTensor, Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, INTEGERS, STRING
@@ -18,7 +19,6 @@ from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import DecodeError, EditError
 from onnxjson.model.index import Index
 from onnxjson.model.payloads import part
-from onnxjson.model.slices import Pick, parse_slice, slice_text
 from onnxjson.model.tensor_statistics import Histogram, Spread, first_tokens
 from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
