@@ -295,12 +295,10 @@ def _weight(node: Node, elements: Tensor, scales: Tensor, zeros: Tensor | None) 
     axis = axis + len(shape) if axis < 0 else axis
     if not 0 <= axis < len(shape):
         axis, shape, elements = 0, (element_count(shape),), replace(elements, dims=(element_count(shape),))
-    groups = [1, shape[axis]] if not block else [element_count(_scaled(elements.dims, axis, block))]
+    dims = elements.dims
+    scaled = (*dims[:axis], -(-dims[axis] // block), *dims[axis + 1 :]) if block else ()
+    groups = [element_count(scaled)] if block else [1, shape[axis]]
     known = BITS.get(elements.data_type or 0, 0)
     if not known or element_count(scales.dims) not in groups:
         return None
     return QuantizedWeight(node, elements, scales, zeros, zero, shape, axis, block)
-
-
-def _scaled(dims: tuple[int, ...], axis: int, block: int) -> tuple[int, ...]:
-    return (*dims[:axis], -(-dims[axis] // block), *dims[axis + 1 :])

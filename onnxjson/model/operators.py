@@ -256,14 +256,10 @@ def _formal(formal: "OpSchema.FormalParameter", constraints: dict[str, tuple[str
 
 def _attribute(attribute: "OpSchema.Attribute") -> AttributeFormal:
     kind = ATTRIBUTE_TYPES[str(attribute.type).rpartition(".")[2]]
-    default = _default_text(attribute.default_value)
-    return AttributeFormal(attribute.name, kind, bool(attribute.required), default, attribute.description or "")
-
-
-def _default_text(default: "AttributeProto") -> str | None:
-    value = default_value(default)
+    value = default_value(attribute.default_value)
     # A float32 such as 0.1 is read as a double with many digits.
-    return None if value is None else f"{value:.7g}" if isinstance(value, float) else str(value)
+    default = None if value is None else f"{value:.7g}" if isinstance(value, float) else str(value)
+    return AttributeFormal(attribute.name, kind, bool(attribute.required), default, attribute.description or "")
 
 
 def default_value(default: "AttributeProto") -> Any:

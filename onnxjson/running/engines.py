@@ -288,17 +288,13 @@ def _value(name: str, found: Any) -> Value:
         return None
     if isinstance(found, Mapping):
         keys, values = list(found), list(found.values())
-        texts = [numpy.array(each, object) if _has_texts(each) else numpy.array(each) for each in (keys, values)]
-        return Dictionary(from_numpy(texts[0]), from_numpy(texts[1]))
+        kinds = [object if any(isinstance(item, str) for item in each) else None for each in (keys, values)]
+        return Dictionary(from_numpy(numpy.array(keys, kinds[0])), from_numpy(numpy.array(values, kinds[1])))
     if isinstance(found, list | tuple):
         return tuple([_value(name, item) for item in found])
     if isinstance(found, numpy.ndarray | numpy.generic | int | float | bool | str):
         return from_numpy(numpy.asarray(found))
     raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is not a type of ONNX")
-
-
-def _has_texts(items: Sequence[object]) -> bool:
-    return any(isinstance(item, str) for item in items)
 
 
 class _Reference:

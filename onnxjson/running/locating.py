@@ -263,13 +263,8 @@ class _Search:
         other = [name for each in self._in_target(pair) for name in its[each].output if name and name != pair.target]
         return mine[:_MAX_INNER], other[:_MAX_INNER]
 
-    def divergence(self, number: int, known: Collection[str] = ()) -> Divergence:
-        """Describe a divergence.
-
-        Args:
-            number: number of the pair that differs.
-            known: outputs of its nodes in the base that the target computes too.
-        """
+    def divergence(self, number: int, known: Collection[str]) -> Divergence:
+        """Describe the divergence at a pair; `known` are outputs of its nodes that the target computes too."""
         pair = self._pairs[number]
         scope = self._main.base
         constants = tuple(self._changed_constants(pair))

@@ -60,7 +60,8 @@ def node_numbers(
     scope = index.main
     if scope is None:
         raise EvaluationError("the model has no graph to run")
-    values = {node.output[0]: place for place, node in enumerate(scope.graph.node) if _has_value(scope, place)}
+    computing = [(place, node) for place, node in enumerate(scope.graph.node) if not is_constant_node(node)]
+    values = {node.output[0]: place for place, node in computing if node.output and node.output[0]}
     sizes = value_sizes(InferredTypes(index, worker), scope, values, dims)
     order = list(values)
     result = run_cases(
@@ -110,11 +111,6 @@ def differences(models: TwoModels, worker: Worker, sets: Sequence[DataSet], dims
 
 def _address(scope: Scope, place: int) -> str:
     return f"{scope.address}/node/{place}"
-
-
-def _has_value(scope: Scope, place: int) -> bool:
-    node = scope.graph.node[place]
-    return bool(node.output and node.output[0]) and not is_constant_node(node)
 
 
 def _own_names(model: Model) -> list[str]:
