@@ -88,14 +88,11 @@ def resized(axis: Axis, batch: int | str) -> int | str | None:
 def regroup(
     axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis: int | None = None, *, later: bool = False
 ) -> Axes:
-    """Return the axes of a tensor after a Reshape.
+    """Return the axes of a tensor after a Reshape; `batch` is the size of the old batch.
 
-    Args:
-        axes: the axes before.
-        sizes: the sizes after, for the old batch; a name or None for a dimension without a known size.
-        batch: size of the old batch.
-        open_axis: the axis with -1 in the shape, which the batch joins if several axes are possible.
-        later: whether a batch of 1 joins the last of several possible axes, not the first.
+    `sizes` are those after, for the old batch; a name or None for a dimension without a known size. `open_axis` is the
+    axis with -1 in the shape, which a batch of 1 joins if several axes are possible; else the first of them, or with
+    `later` the last.
 
     Raises:
         BlockedError: the batch would be split, or its position is ambiguous.

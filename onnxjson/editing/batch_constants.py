@@ -8,7 +8,6 @@ import struct
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 from math import prod
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -27,8 +26,6 @@ from onnxjson.model.limits import BATCH_CONSTANT_BYTES
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.walking import Body
-from onnxjson.storage.constant_reading import with_elements
-from onnxjson.storage.external import Resolver
 
 _INT64: Final = DATA_TYPES["int64"]
 _SHAPE_OF_PART_SINCE: Final = 15
@@ -80,23 +77,17 @@ class ComputedSizes:
 
     def first_at(self, place: NodeInput, axes: Sequence[int]) -> str:
         """Return the name of the first elements of the value at a node input, as `first` does for a constant."""
-        scope, position, slot = place
-        name = scope.graph.node[position].input[slot]
+        name = _name_at(place)
         made = self._fresh(f"{name}_first")
-        node = Node(op_type="Slice", input=tuple(self._first(name, axes)), output=(made,))
-        self.before.setdefault(scope, {}).setdefault(position, []).append(node)
-        return made
+        return self._put_before(place, Node(op_type="Slice", input=tuple(self._first(name, axes)), output=(made,)))
 
     def repeated_at(self, place: NodeInput, axis: int, rank: int, batch: int | None) -> str:
         """Return the name of a node input that is repeated along an axis; the axis is counted from the end."""
-        scope, position, slot = place
-        name = scope.graph.node[position].input[slot]
+        name = _name_at(place)
         repeats: list[int | Axis] = [1] * rank
         repeats[axis] = (BATCH,) if batch is None else batch
         made = self._fresh(f"{name}_rows")
-        node = Node(op_type="Tile", input=(name, self.shape(repeats)), output=(made,))
-        self.before.setdefault(scope, {}).setdefault(position, []).append(node)
-        return made
+        return self._put_before(place, Node(op_type="Tile", input=(name, self.shape(repeats)), output=(made,)))
 
     def _first(self, name: str, axes: Sequence[int]) -> list[str]:
         ends = self.shape([(BATCH,)] * len(axes))
@@ -109,8 +100,7 @@ class ComputedSizes:
 
     def samples(self, place: NodeInput, axis: int, rank: int, step: Sequence[int]) -> str:
         """Return the name of the indices at a node input, with the numbers of the samples; see `Requests.samples`."""
-        scope, position, slot = place
-        name = scope.graph.node[position].input[slot]
+        name = _name_at(place)
         limits = [self.shape([each], is_scalar=True) for each in (0, (BATCH,), 1)]
         along = self._constant([-1 if each == axis else 1 for each in range(rank)])
         counted = self._node("Reshape", [self._node("Range", limits, "samples"), along], "samples")
@@ -118,13 +108,13 @@ class ComputedSizes:
         # Indices may be negative; the coordinate of the only sample is left out.
         operator, by = ("Mod", step) if len(step) == 1 and step[0] > 1 else ("Mul", [1 - each for each in step])
         own, made = self._fresh(f"{name}_own"), self._fresh(f"{name}_all")
-        self.before.setdefault(scope, {}).setdefault(position, []).extend(
-            [
-                Node(op_type=operator, input=(name, self._constant(by)), output=(own,)),
-                Node(op_type="Add", input=(own, counted), output=(made,)),
-            ]
-        )
-        return made
+        kept = Node(op_type=operator, input=(name, self._constant(by)), output=(own,))
+        return self._put_before(place, kept, Node(op_type="Add", input=(own, counted), output=(made,)))
+
+    def _put_before(self, place: NodeInput, *nodes: Node) -> str:
+        """Put nodes before the one with an input at a place; return the output of the last one."""
+        self.before.setdefault(place[0], {}).setdefault(place[1], []).extend(nodes)
+        return nodes[-1].output[0]
 
     def _size(self, axis: Axis) -> str:
         factors = [self._batch()] * axis.count(BATCH)
@@ -153,11 +143,9 @@ class ComputedSizes:
         key = operator, *inputs, *attributes.values()
         if key not in self._made:
             self._made[key] = self._fresh(wanted)
-            integers = [
-                Attribute(name=name, type=ATTRIBUTE_TYPES["INT"], i=value) for name, value in attributes.items()
-            ]
-            node = Node(op_type=operator, input=tuple(inputs), output=(self._made[key],), attribute=tuple(integers))
-            self.nodes.append(node)
+            integer = ATTRIBUTE_TYPES["INT"]
+            made = tuple([Attribute(name=name, type=integer, i=value) for name, value in attributes.items()])
+            self.nodes.append(Node(tuple(inputs), (self._made[key],), op_type=operator, attribute=made))
         return self._made[key]
 
     def _fresh(self, wanted: str) -> str:
@@ -215,7 +203,7 @@ class ConstantChanges:
                 if others:
                     raise EditError(f'several axes of the constant "{visible(name)}" have the batch')
                 sizes = (batch[0], 1 if is_single else batch[1] or 1)
-                new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
+                new = _with_rows(workspace, tensor, name, axis, sizes)
                 if computed is not None and batch[1] is None and not is_single:
                     is_there = new.dims == tensor.dims and name in workspace.main.initializers
                     made = computed.rows(new, name if is_there else None, len(tensor.dims), axis)
@@ -223,14 +211,12 @@ class ConstantChanges:
                     continue
             if new != tensor:
                 wanted.setdefault((defining_scope, name), {})[place] = new
-        for place, shape in requests.shapes.items():
-            if computed is not None:
+        if computed is not None:
+            for place, shape in requests.shapes.items():
                 self._connect(place, computed.shape([each for each in shape if each is not None]))
-        for place, (axis, rank) in requests.repeated.items():
-            if computed is not None:
+            for place, (axis, rank) in requests.repeated.items():
                 self._connect(place, computed.repeated_at(place, axis, rank, batch[1]))
-        for place, (axis, rank, step) in requests.samples.items():
-            if computed is not None:
+            for place, (axis, rank, step) in requests.samples.items():
                 self._connect(place, computed.samples(place, axis, rank, step))
         for place in requests.dropped:
             shown = f"{place[0].address}/node/{place[1]}"
@@ -246,7 +232,7 @@ class ConstantChanges:
     def _shortened(self, tensor: Tensor, name: str, axes: Mapping[int, bool], sizes: tuple[int, int | None]) -> str:
         """Return the name of a constant with fewer elements along some axes, which are the first ones of it."""
         assert self._computed is not None
-        held = with_elements(tensor, Resolver(self._workspace.model_folder or Path()))
+        held = self._workspace.with_elements(tensor)
         array, (old, new), cut = to_numpy(held), sizes, []
         for axis, is_single in axes.items():
             if is_single and (array == array.take([0], axis)).all():
@@ -348,7 +334,7 @@ def _constant_node(node: Node, tensor: Tensor) -> Node:
     return constant_node(node.output[0], replace(tensor, name=None), node.name)
 
 
-def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int], folder: Path | None) -> Tensor:
+def _with_rows(workspace: Workspace, tensor: Tensor, name: str, axis: int, batch: tuple[int, int]) -> Tensor:
     """Return a constant with rows for all samples: its rows repeated as needed."""
     import numpy
 
@@ -356,7 +342,7 @@ def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int], fol
     shown = f'the constant "{visible(name)}"'
     if tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
         raise EditError(f"{shown} cannot have rows for more samples")
-    held = with_elements(tensor, Resolver(folder or Path()))
+    held = workspace.with_elements(tensor)
     array = to_numpy(held)
     rows = array.shape[axis] // old
     if array.nbytes // max(array.shape[axis], 1) * rows * new > BATCH_CONSTANT_BYTES:

@@ -37,10 +37,8 @@ def _kept(
 ) -> NodeRule:
     """Build the rule of operators whose outputs have the axes of the first input.
 
-    Args:
-        together: returns the axes along which the operator mixes elements.
-        reason: the reason why the batch must not be there.
-        at_axis: the default of the attribute ``axis`` if the operator mixes elements along that axis as well.
+    `together` returns the axes along which the operator mixes elements, `reason` is why the batch must not be there;
+    `at_axis` is the default of the attribute ``axis`` if the operator mixes elements along that axis as well.
     """
 
     def rule(call: Call) -> Outputs:
@@ -97,10 +95,8 @@ def _batch_normalized(call: Call) -> Outputs:
 def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 0) -> list[Axis]:
     """Return the axes of inputs that are broadcast to one shape.
 
-    Args:
-        call: the node.
-        given: axes, each with the slot of its input; -1 for axes that cannot be stretched.
-        behind: number of input axes after these.
+    `given` has axes, each with the slot of its input; -1 for axes that cannot be stretched. After these, the inputs
+    have the number `behind` of other axes.
     """
     rank = max([len(axes) for _, axes in given], default=0)
     result: list[Axis] = []

@@ -224,10 +224,8 @@ class Pieces(NamedTuple):
 def split_at(model: Model, values: Sequence[str], folder: Path | None = None) -> Pieces:
     """Split a model at values: a piece with everything that each value depends on, and one for the rest.
 
-    Args:
-        model: is not modified.
-        values: names or selectors of values of the main graph.
-        folder: the folder of small external data, for the inference of types.
+    Values of the main graph are given by names or selectors; `folder` is that of small external data, for the inference
+    of types.
 
     Raises:
         SelectorError: there is no such value.
@@ -235,7 +233,12 @@ def split_at(model: Model, values: Sequence[str], folder: Path | None = None) ->
     """
     index = Index(model)
     main = main_scope(index)
-    names = [_cut(model, index, main, value) for value in values]
+    names = []
+    for value in values:
+        found = select_tensor(model, index, value)
+        if found.scope is not main or found.name not in main.producers:
+            raise EditError(f'"{visible(value)}" is not the output of a node of the main graph')
+        names.append(found.name)
     constant = constant_nodes(main)
     ancestors = [Index.ancestors(main, [name]) - constant for name in names]
     groups: list[list[int]] = []
@@ -283,24 +286,9 @@ def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces
     return found._replace(notes=(*found.notes, *notes))
 
 
-def _cut(model: Model, index: Index, main: Scope, value: str) -> str:
-    found = select_tensor(model, index, value)
-    if found.scope is not main or found.name not in main.producers:
-        raise EditError(f'"{visible(value)}" is not the output of a node of the main graph')
-    return found.name
-
-
 def _needed(main: Scope, group: Iterable[int], constant: Collection[int]) -> set[int]:
     """Return the constant nodes whose results the nodes of a group need."""
-    found: set[int] = set()
-    pending = list(group)
-    while pending:
-        for name in consumed_names(main.graph.node[pending.pop()]):
-            place = main.producer_position(name)
-            if place is not None and place in constant and place not in found:
-                found.add(place)
-                pending.append(place)
-    return found
+    return Index.ancestors(main, [name for name in _used(main, group) if main.producer_position(name) in constant])
 
 
 def _constant_sizes(main: Scope, positions: Iterable[int]) -> dict[str | int, int]:

@@ -255,15 +255,10 @@ def make(
     addresses: Sequence[str] = (),
     ways: Sequence[NodePath] = (),
 ) -> Draft:
-    """Write a new draft.
+    """Write a new draft of the file `path`, which gives it its name, with the text to edit.
 
-    Args:
-        path: the file that it is a draft of, which gives the draft its name.
-        text: the text to edit.
-        ending: the ending of the draft's name.
-        model: the text of the whole model; None if later changes of the model need not be detected.
-        addresses: the addresses of the blocks in `text`, if it is not the whole model.
-        ways: the landmarks of each node of the blocks, see `onnxjson.editing.drafts`.
+    If that is not the whole model, `addresses` are those of the blocks in it, and `ways` the landmarks of each of their
+    nodes. `model` is the text of the whole model; None if later changes of it need not be detected.
 
     Raises:
         OutputError, FileError, AccessDeniedError: it cannot be written.

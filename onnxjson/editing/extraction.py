@@ -37,10 +37,7 @@ class Extraction:
     def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> NewModel:
         """Extract the nodes between `inputs` and `outputs`, which become those of the part, in their order.
 
-        Args:
-            inputs: values of the graph of the outputs, or of graphs around it; None for the needed inputs of that
-                graph.
-            outputs: values of one graph.
+        Outputs are values of one graph, inputs of that graph or of graphs around it; None for those that it needs.
 
         Raises:
             EditError: the outputs need more inputs, there is no node in between, or a type is not known.
@@ -86,13 +83,8 @@ class Extraction:
     ) -> NewModel:
         """Extract the nodes at `positions` of a graph, with their constants, as a model with these inputs and outputs.
 
-        Args:
-            scope: the graph.
-            positions: the positions of its nodes.
-            inputs: values of the graph or of graphs around it.
-            outputs: values of the graph.
-            spare: unused constants that are included as well.
-            with_defaults: whether inputs with a default (a constant of their name) stay inputs.
+        Inputs may be values of graphs around it. `spare` are unused constants that are included as well. With
+        `with_defaults`, inputs with a default (a constant of their name) stay inputs.
 
         Raises:
             EditError: the type of an input or output is not known.

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.partial_inference import InferredPart, Part, complaint
+from onnxjson.editing.partial_inference import InferredPart, Part, complaint, inferred_dims
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import (
     Difference,
     Dims,
-    dims_of,
     first_followers,
     is_complete,
     results,
@@ -93,13 +92,7 @@ class LooseInference:
 
     def dims(self, scope: Scope, name: str) -> Dims | None:
         """Return the dims of a value that is used in a graph; None if its rank is not known."""
-        defining_scope = Index.defining_scope(scope, name)
-        if defining_scope is None:
-            return None
-        constant = defining_scope.initializer(name)
-        if constant is not None and name not in defining_scope.inputs:
-            return tuple(constant.dims)
-        return dims_of(self.type_of(defining_scope, name))
+        return inferred_dims(scope, name, self._types)
 
 
 def propagate_types(workspace: Workspace) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Edits that move constants between initializers, nodes Constant and inputs."""
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
@@ -18,8 +17,6 @@ from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.storage.constant_reading import with_elements
-from onnxjson.storage.external import Resolver
 
 _FIRST_WITH_OWN_INITIALIZERS: Final = 4
 """First IR version in which an initializer need not be an input."""
@@ -168,7 +165,7 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
         if self.save is not None:
             if not self.save.endswith(".npy"):
                 raise EditError(f'"{visible(self.save)}" is not the name of a .npy file')
-            held = with_elements(constant, Resolver(workspace.model_folder or Path()))
+            held = workspace.with_elements(constant)
             workspace.write_later(workspace.file(self.save), held)
         graph = _without_constants(workspace.graph, {name})
         if name not in scope.inputs:

@@ -231,16 +231,18 @@ def complaint(found: InferredPart, ref: NodeRef) -> str | None:
     """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
     if not found.complaints and ref.node.op_type not in _COMPARED:
         return None
+    conflict = size_conflict(ref.scope, ref.node, lambda name: inferred_dims(ref.scope, name, found.types))
+    return found.complaints.get(ref.address) or conflict
 
-    def dims(name: str) -> Dims | None:
-        scope = Index.defining_scope(ref.scope, name)
-        if scope is None:
-            return None
-        constant = scope.initializer(name) if name not in scope.inputs else None
-        inferred = found.types.get(scope.address, {}).get(name)
-        return tuple(constant.dims) if constant is not None else dims_of(inferred)
 
-    return found.complaints.get(ref.address) or size_conflict(ref.scope, ref.node, dims)
+def inferred_dims(scope: Scope, name: str, types: Values) -> Dims | None:
+    """Return the dims of a value that is used in a graph; None if its rank is not known."""
+    defining_scope = Index.defining_scope(scope, name)
+    if defining_scope is None:
+        return None
+    constant = defining_scope.initializer(name) if name not in defining_scope.inputs else None
+    inferred = types.get(defining_scope.address, {}).get(name)
+    return dims_of(inferred) if constant is None else tuple(constant.dims)
 
 
 def size_conflict(scope: Scope, node: Node, dims: Callable[[str], Dims | None]) -> str | None:

@@ -111,9 +111,7 @@ def prove(
 ) -> Iterator[str]:
     """Run both sides of each replacement; yield what that shows.
 
-    Args:
-        before: the index of the model before the replacements.
-        resolved: returns the name that a value has after them.
+    `before` is the index of the model before the replacements; `resolved` returns the name of a value after them.
 
     Raises:
         EditError: the results of a replacement differ.

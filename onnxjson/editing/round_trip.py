@@ -71,11 +71,9 @@ class ModelEditing:
         return unified.digest_text(self.model)
 
     def new_draft(self, addresses: Sequence[str] = (), *, knows_model: bool = True) -> drafts.Draft:
-        """Write a draft of the whole text, or of the nodes at some addresses.
+        """Write a draft of the whole text, or of the nodes at some addresses; adjacent nodes become one block.
 
-        Args:
-            addresses: addresses of nodes; none for the whole text. Adjacent nodes become one block.
-            knows_model: whether to detect later that the model has changed, which needs the whole text.
+        With `knows_model`, a later change of the model is detected, which needs the whole text.
 
         Raises:
             OnnxJsonError: it cannot be written, or there is no element at an address.

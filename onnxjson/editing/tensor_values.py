@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
@@ -28,8 +27,7 @@ from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.patterns.names import TensorRef
 from onnxjson.storage import constant_reading, numpy_constants
-from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
-from onnxjson.storage.external import Resolver
+from onnxjson.storage.constant_reading import Encoded, Kind
 
 _FORMS = ("value", "base64", "file")
 
@@ -108,7 +106,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         shape = tuple([len(pick) for pick in picks if not isinstance(pick, int)])
         is_one = self.value is not None and not isinstance(self.value, tuple | list)
         given = self._encoded(workspace, Kind(kind.data_type, () if is_one else shape))
-        held = with_elements(old, Resolver(workspace.model_folder or Path()))
+        held = workspace.with_elements(old)
         count = elements.element_count(old.dims)
         places = numpy.arange(count).reshape(old.dims)[_numpy_index(picks)].reshape(-1).tolist()
         if kind.data_type == STRING:
@@ -152,7 +150,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
             raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
         if kind.data_type == old.data_type:
             return Outcome(1, (f'"{visible(ref.name)}" is {DATA_TYPE_NAMES[kind.data_type]} already',))
-        array = to_numpy(with_elements(old, Resolver(workspace.model_folder or Path())))
+        array = to_numpy(workspace.with_elements(old))
         cast = partial(numpy_constants.from_array, array, Kind(kind.data_type, old.dims), lossy=self.lossy)
         return _put(workspace, ref, old, cast, name_of(self))
 

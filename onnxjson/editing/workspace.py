@@ -22,6 +22,8 @@ from onnxjson.model.renaming import fresh_name
 from onnxjson.model.walking import replace_at
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_nodes, select_tensor, select_tensors
+from onnxjson.storage.constant_reading import with_elements
+from onnxjson.storage.external import Resolver
 
 _HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
 """Fields of a model that edits can change without breaking its structure."""
@@ -209,6 +211,10 @@ class Workspace:
             raise UntrustedError(f"{visible(name)} is not in the folder of the script, {visible(str(self.folder))}")
         return place
 
+    def with_elements(self, tensor: Tensor) -> Tensor:
+        """Return a constant with its elements; those of external data are read, next to the model."""
+        return with_elements(tensor, Resolver(self.model_folder or Path()))
+
     # Changing
 
     def write_later(self, path: Path, tensor: Tensor) -> None:
@@ -252,10 +258,8 @@ class Workspace:
     ) -> None:
         """`replace_nodes` in several graphs of one index, inner graphs first.
 
-        Args:
-            changes: replacements of nodes. Subgraphs in them that are those of the old nodes get the changes that are
-                made inside them.
-            made_of: the nodes of the graphs when the replacements were built; the current ones by default.
+        Subgraphs in new nodes that are those of the old nodes get the changes that are made inside them. `made_of` are
+        the nodes of the graphs when the replacements were built; the current ones by default.
         """
         before = {scope: scope.graph.node for scope in changes} if made_of is None else made_of
         for scope in sorted(changes, key=lambda each: each.address.count("/"), reverse=True):

@@ -30,8 +30,7 @@ class _Input(NamedTuple):
 class DirectMatcher:
     """One pattern, compiled for each graph of the model in which it is matched.
 
-    Args:
-        step: called with the number of nodes that a walk discards.
+    `step` is called with the number of nodes that a walk discards.
     """
 
     def __init__(self, known: Nodes, call: Call, step: Callable[[int], None]) -> None:

@@ -250,7 +250,9 @@ class _Search:
         if not found:
             raise self.nothing()
         if len(found) > 1:
-            raise _too_many(self._selector, "tensor", [_tensor_text(ref) for ref in found])
+            raise _too_many(
+                self._selector, "tensor", [f'@{visible(ref.address, 200)} ("{visible(ref.name)}")' for ref in found]
+            )
         return found[0]
 
     def nothing(self) -> NoMatchError:
@@ -330,10 +332,6 @@ def _some(what: str, texts: Collection[str]) -> str:
 def _node_text(ref: NodeRef) -> str:
     name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
     return f"@{visible(ref.address, 200)} ({visible(ref.node.op_type or '')}{name})"
-
-
-def _tensor_text(ref: TensorRef) -> str:
-    return f'@{visible(ref.address, 200)} ("{visible(ref.name)}")'
 
 
 def _too_many(selector: terms.Selector, what: str, found: Sequence[str]) -> SelectorError:

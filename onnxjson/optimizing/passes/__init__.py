@@ -9,7 +9,7 @@
             print(made.name, made.is_changed, made.notes)
     model = made.after.model
 
-Here: one module per optimizer, their declarations and catalogue, recipes, bisecting, quantization, and `executing`,
+Here: the optimizers by family, their declarations and catalogue, recipes, bisecting, and `executing`,
 which runs inside the guarded process. Not here: traces and benchmarks, which use the passes.
 
 Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipeline` (runs them).

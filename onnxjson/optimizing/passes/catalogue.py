@@ -348,6 +348,6 @@ def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:
 
 
 def _spelled(shape: Shape | None, value: Any) -> str:
-    if shape is not None and shape.form in _TEXTS and isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else write_value(value)
+    if shape is not None and shape.form in _TEXTS and isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
     return write_value(value)

@@ -232,13 +232,19 @@ def subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":
         yield from attribute.graphs
 
 
+def graphs(graph: "GraphProto") -> "Iterator[GraphProto]":
+    """Yield a graph and the graphs inside of it."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from graphs(inner)
+
+
 def consumed_names(graph: "GraphProto") -> Iterator[str]:
     """Yield the names that nodes and graph outputs consume, once per use, including those in subgraphs."""
-    yield from [value.name for value in graph.output]
-    for node in graph.node:
-        yield from node.input
-        for inner in subgraphs(node):
-            yield from consumed_names(inner)
+    for each in graphs(graph):
+        yield from [value.name for value in each.output]
+        yield from [name for node in each.node for name in node.input]
 
 
 def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:

@@ -19,7 +19,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.optimizing.passes.declaration import Pass, proto_of, refill, remark, subgraphs, with_texts
+from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs, with_texts
 from onnxjson.running.engines import OpenModel, open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
@@ -271,19 +271,12 @@ def emulate(model: bytes) -> bytes:
     return bytes(_Emulation(proto, half).model.SerializeToString())
 
 
-def _graphs(graph: "GraphProto") -> Iterator["GraphProto"]:
-    yield graph
-    for node in graph.node:
-        for each in subgraphs(node):
-            yield from _graphs(each)
-
-
 def _half_values(graph: "GraphProto") -> Iterator[str]:
     from onnx import TensorProto
 
     unknown: dict[str, NodeProto] = {}
     found: set[str] = set()
-    for each in _graphs(graph):
+    for each in graphs(graph):
         found.update([tensor.name for tensor in each.initializer if tensor.data_type == TensorProto.FLOAT16])
         typed = {value.name for value in (*each.input, *each.output, *each.value_info) if value.HasField("type")}
         for value in (*each.input, *each.output, *each.value_info):

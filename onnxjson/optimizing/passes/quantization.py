@@ -17,7 +17,7 @@ from msgspec import Meta, field
 from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
-from onnxjson.optimizing.passes.declaration import consumed_names, is_installed, proto_of, refill, require, subgraphs
+from onnxjson.optimizing.passes.declaration import consumed_names, graphs, is_installed, proto_of, refill, require
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
 from onnxjson.optimizing.passes.onnxruntime import Sessions
 from onnxjson.running.interfaces import TwoModels
@@ -90,7 +90,9 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
         before, after = proto_of(model), proto_of(path.read_bytes())
         stamps = {*_STAMPS}.difference([each.key for each in before.metadata_props])
         refill(after.metadata_props, [each for each in after.metadata_props if each.key not in stamps])
-        used = {each.domain for each in before.opset_import} | set(_domains(after.graph))
+        used = {each.domain for each in before.opset_import} | {
+            node.domain for graph in graphs(after.graph) for node in graph.node
+        }
         refill(after.opset_import, [each for each in after.opset_import if each.domain in used])
         return bytes(after.SerializeToString())
 
@@ -208,7 +210,8 @@ class QuantizeWeights(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="qu
             )
             quantizer.process()
         made = quantizer.model.model
-        missing = {*_domains(made.graph)} - {each.domain for each in made.opset_import} - {""}
+        used = {node.domain for graph in graphs(made.graph) for node in graph.node}
+        missing = used - {each.domain for each in made.opset_import} - {""}
         made.opset_import.extend([helper.make_opsetid(domain, 1) for domain in missing])
         return bytes(made.SerializeToString())
 
@@ -249,13 +252,6 @@ def _give_biases_copies(graph: "GraphProto") -> None:
         graph.initializer.add().CopyFrom(constants[name])
         graph.initializer[-1].name = fresh
         node.input[_BIAS] = fresh
-
-
-def _domains(graph: "GraphProto") -> Iterator[str]:
-    for node in graph.node:
-        yield node.domain
-        for inner in subgraphs(node):
-            yield from _domains(inner)
 
 
 def _width(name: Width) -> Any:
