@@ -31,6 +31,9 @@ _SHALLOW: Final = 128
 _LONG_RUN: Final = 1024
 """Minimum bytes of a repeated number that is read as a whole."""
 
+_SIGN: Final = 1 << 63
+"""The smallest varint that stands for a negative number."""
+
 _MOST_SHARED: Final = 1 << 26
 """Maximum bytes of a main graph that is compared with others; computing the digest of a bigger one costs too much."""
 
@@ -56,6 +59,7 @@ class WireReader(GenericReader):
         self._types: dict[bytes, d.Type] = {}
         self._tails: dict[bytes, tuple[str | None, tuple[d.Attribute, ...], str | None]] = {}
         self._attributes: dict[bytes, d.Attribute] = {}
+        self._entries: dict[bytes, d.StringStringEntry] = {}
         self._shared: dict[tuple[int, ...], tuple[d.Attribute, ...]] = {}
         """Runs of attributes by the identities of their members."""
         self._frequent = {
@@ -124,7 +128,7 @@ class WireReader(GenericReader):
                 name = buffer[position : position + size].decode("utf-8", "surrogateescape")
                 position += size
             # From the operator on, most nodes equal others: op_type, attributes, domain.
-            known = tails.get(buffer[position:stop]) if position < stop else None
+            known = tails.get(buffer[position:stop]) if position < stop <= position + _REMEMBERED else None
             if known is not None:
                 found.append(d.Node(tuple(inputs), tuple(outputs), name, known[0], known[1], None, known[2]))
             else:
@@ -164,22 +168,16 @@ class WireReader(GenericReader):
             domain = self._names[buffer[position:stop]]
             position = stop
             tag = buffer[position] if position < end else 0
-        metadata: list[d.StringStringEntry] = []
-        read = self.entry
-        while tag == 0x4A:
-            position, stop = self._extent(position + 1)
-            if stop > end:
-                return None
-            metadata.append(read(position, stop, depth + 1))
-            position = stop
-            tag = buffer[position] if position < end else 0
+        metadata: tuple[d.StringStringEntry, ...] = ()
+        if tag == 0x4A:
+            metadata, position = self._metadata(tag, position, end, depth)
         if position != end:
             return None
         is_small = start < end <= start + _REMEMBERED and len(self._tails) < _MOST_REMEMBERED
         if is_small and not metadata and not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
             # Whether graphs nest too deep depends on their own depth too, so they are not remembered by their bytes.
             self._tails[buffer[start:end]] = (op_type, attributes, domain)
-        return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, tuple(metadata))
+        return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, metadata)
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
         buffer = self._buffer
@@ -218,23 +216,21 @@ class WireReader(GenericReader):
 
     def attribute(self, position: int, end: int, depth: int) -> d.Attribute:
         """Read an AttributeProto; by hand if it has only name, one payload and type."""
-        buffer = self._buffer
-        start = position
-        if end - position > 6 and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
-            stop = position + 2 + buffer[position + 1]
-            name = self._names[buffer[position + 2 : stop]]
-            # The type is last: two bytes of tag, one of value.
-            kind = buffer[end - 1]
-            payload_end = end - 3
-            if stop < payload_end and buffer[end - 3] == 0xA0 and buffer[end - 2] == 0x01:
-                plain = self._plain_attribute(name, kind, stop, payload_end, depth)
-                if plain is not None:
-                    return plain
-        attribute: d.Attribute = self.message(d.Attribute, start, end, depth)
-        return attribute
+        return self._plain_attribute(position, end, depth) or self.message(d.Attribute, position, end, depth)
 
-    def _plain_attribute(self, name: str, kind: int, position: int, end: int, depth: int) -> d.Attribute | None:
+    def _plain_attribute(self, position: int, end: int, depth: int) -> d.Attribute | None:
         buffer = self._buffer
+        # The type is last: two bytes of tag, one of value.
+        if end - position < 7 or buffer[position] != 0x0A or buffer[end - 3] != 0xA0 or buffer[end - 2] != 0x01:
+            return None
+        kind = buffer[end - 1]
+        end -= 3
+        size = buffer[position + 1]
+        after = position + 2 + size
+        if size > 0x7F or after >= end:
+            return None
+        name = self._names[buffer[position + 2 : after]]
+        position = after
         tag = buffer[position]
         if kind == 2 and tag == 0x18:
             value, position = read_varint(buffer, position + 1)
@@ -246,8 +242,12 @@ class WireReader(GenericReader):
                 return d.Attribute(name, ints=long, type=7)
             numbers = []
             while position < end and buffer[position] == 0x40:
-                value, position = read_varint(buffer, position + 1)
-                numbers.append(signed(value))
+                value = buffer[position + 1]
+                if value < 0x80:
+                    position += 2
+                else:
+                    value, position = read_varint(buffer, position + 1)
+                numbers.append(value if value < _SIGN else signed(value))
             return d.Attribute(name, ints=tuple(numbers), type=7) if position == end else None
         if kind == 3 and tag == 0x22:
             position, stop = self._extent(position + 1)
@@ -321,16 +321,9 @@ class WireReader(GenericReader):
                     type_ = self._type(raw, position, stop, depth + 1)
                 if stop == end:
                     return d.ValueInfo(name, type_)
-                position = stop
-                metadata: list[d.StringStringEntry] = []
-                while position < end and buffer[position] == 0x22:
-                    position, stop = self._extent(position + 1)
-                    if stop > end:
-                        break
-                    metadata.append(self.entry(position, stop, depth + 1))
-                    position = stop
+                metadata, position = self._metadata(0x22, stop, end, depth)
                 if position == end:
-                    return d.ValueInfo(name, type_, None, tuple(metadata))
+                    return d.ValueInfo(name, type_, None, metadata)
         value_info: d.ValueInfo = self.message(d.ValueInfo, start, end, depth)
         return value_info
 
@@ -341,7 +334,11 @@ class WireReader(GenericReader):
         names = self._names
         found = []
         while True:
-            position, stop = self._inside(position, end)
+            stop = position + 1 + buffer[position]
+            if buffer[position] < 0x80 and stop <= end:
+                position += 1
+            else:
+                position, stop = self._inside(position, end)
             type_ = None
             if stop - position > 4 and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
                 after = position + 2 + buffer[position + 1]
@@ -362,18 +359,37 @@ class WireReader(GenericReader):
             self._types[raw] = type_
         return type_
 
+    def _metadata(self, tag: int, position: int, end: int, depth: int) -> tuple[tuple[d.StringStringEntry, ...], int]:
+        """Read consecutive StringStringEntryProtos -> (they, position after them)."""
+        buffer = self._buffer
+        known = self._entries
+        found = []
+        while position < end and buffer[position] == tag:
+            size = buffer[position + 1]
+            if size < 0x80:
+                position += 2
+            else:
+                size, position = read_varint(buffer, position + 1)
+            stop = position + size
+            if stop > end:
+                raise WireError("a message is longer than the one that contains it", position)
+            found.append(known.get(buffer[position:stop]) or self.entry(position, stop, depth + 1))
+            position = stop
+        return tuple(found), position
+
     def entry(self, position: int, end: int, depth: int) -> d.StringStringEntry:
-        """Read a StringStringEntryProto; by hand if it has only a short key and a value."""
+        """Read a StringStringEntryProto; by hand, and remembered, if it has only a short key and a value."""
         buffer = self._buffer
         if position < end and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
             stop = position + 2 + buffer[position + 1]
             if stop < end and buffer[stop] == 0x12:
-                size, start = buffer[stop + 1], stop + 2
+                size, after = buffer[stop + 1], stop + 2
                 if size > 0x7F:
-                    size, start = read_varint(buffer, stop + 1)
-                if start + size == end:
-                    names = self._names
-                    return d.StringStringEntry(names[buffer[position + 2 : stop]], names[buffer[start:end]])
+                    size, after = read_varint(buffer, stop + 1)
+                if after + size == end:
+                    value = buffer[after:end].decode("utf-8", "surrogateescape")
+                    found = d.StringStringEntry(self._names[buffer[position + 2 : stop]], value)
+                    return self._entries.setdefault(buffer[position:end], found)
         entry: d.StringStringEntry = self.message(d.StringStringEntry, position, end, depth)
         return entry
 

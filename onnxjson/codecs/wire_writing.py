@@ -57,6 +57,8 @@ class WireWriter:
         self.pieces: list[Piece] = []
         self._attributes: dict[int, tuple[object, str]] = {}
         self._types: dict[int, tuple[object, str]] = {}
+        self._keys: dict[str, str] = {}
+        """Keys of metadata -> their field."""
 
     def message(self, record: d.Record, depth: int) -> int:
         """Append the fields of `record` -> their size in bytes."""
@@ -221,11 +223,18 @@ class WireWriter:
 
     def _entries(self, tag: str, entries: tuple[d.StringStringEntry, ...]) -> str | None:
         text = ""
+        keys = self._keys
         for entry in entries:
-            if entry.key is None or entry.value is None or entry.unknown_fields:
+            key, value = entry.key, entry.value
+            if key is None or value is None or entry.unknown_fields:
                 return None
-            body = _string_field("\x0a", entry.key) + _string_field("\x12", entry.value)
-            text += tag + size_text(len(body)) + body
+            head = keys.get(key) or keys.setdefault(key, _string_field("\x0a", key))
+            size = len(value)
+            if size < 2048 and value.isascii():
+                body = f"{head}\x12{SMALL[size]}{value}"
+            else:
+                body = head + _string_field("\x12", value)
+            text += f"{tag}{size_text(len(body))}{body}"
         return text
 
     def _plain_value_info(self, info: d.ValueInfo, depth: int) -> str | None:

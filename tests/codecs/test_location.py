@@ -4,8 +4,15 @@ import json
 
 import pytest
 
+from onnxjson.codecs.reading import exact_reader
 from onnxjson.codecs.reading.exact_reader import locate
 from tests.codecs.documents import DOCUMENT
+
+
+@pytest.fixture(autouse=True, params=[0, exact_reader._LONG], ids=["long", "short"])
+def long_from(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text is once as short as it is, and once so long that it is decoded only where an address leads."""
+    monkeypatch.setattr(exact_reader, "_LONG", request.param)
 
 
 def line_of(address: str, text: bytes = DOCUMENT) -> str:

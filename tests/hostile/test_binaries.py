@@ -8,7 +8,8 @@ import pytest
 from onnx import ModelProto
 
 import onnxjson
-from onnxjson.model.errors import DecodeError, LimitError, MissingInputError, OnnxJsonError
+from onnxjson.codecs.serde import parse
+from onnxjson.model.errors import DecodeError, LimitError, MissingInputError, OnnxJsonError, WireError
 from tests.generation.wire_encoding import END_GROUP, START_GROUP, tag
 from tests.hostile.binaries import (
     CATEGORIES,
@@ -142,3 +143,14 @@ def test_odd_paths_are_refused_by_name(tmp_path: Path) -> None:
         assert "\u202e" not in str(caught.value)
     with pytest.raises((OnnxJsonError, ValueError)):
         onnxjson.load("a\x00b.onnx")
+
+
+@pytest.mark.parametrize(
+    ("field", "element"), [(1, b"\x12\x01y\x22\x04Relu\x4a\x05"), (13, b"\x0a\x01x\x12\x00\x22\x05")]
+)
+def test_metadata_that_ends_after_its_length_is_refused(field: int, element: bytes) -> None:
+    def within(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    with pytest.raises(WireError, match="longer than the one that contains it"):
+        parse(b"\x08\x08" + within(7, within(field, element)))

@@ -7,6 +7,7 @@ address follows the records, and the text has tags, short forms and side tables 
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -166,6 +167,9 @@ def comment_warnings(text: bytes, file: str) -> tuple[Finding, ...]:
 _PAYLOAD_FIELDS = frozenset(ATTRIBUTE_PAYLOADS.values())
 _ELEMENTS = ("values", "base64")
 
+_LONG: Final = 1 << 16
+"""Bytes of an object or a list from which its members are decoded only when a path leads through them."""
+
 
 def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Line and column, from 1, of each address; of the enclosing value where the text has no such place."""
@@ -179,18 +183,32 @@ def positions(
 
     A text that was read as a model has no equal keys, so that a faster parser has the same tree.
     """
-    is_clean, tree = was_read, None
-    try:
-        tree = msgspec.json.decode(text) if was_read else None
-    except (msgspec.MsgspecError, RecursionError):
-        is_clean = False
-    if not is_clean:
+    paths = scanned = None
+    with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        paths = paths_in(_opened(msgspec.Raw(text))) if was_read else None
+    if paths is None:
         is_clean, tree = json_tree.parse(text)
-    scanned = None if is_clean else scan(text)
-    paths = paths_in(tree if scanned is None else scanned.tree)
+        scanned = None if is_clean else scan(text)
+        paths = paths_in(tree if scanned is None else scanned.tree)
     located = scanned or _skimmed(text, paths.values())
-    lines = Lines(located.text)
-    return {name: lines.place(find(located.root, path)) for name, path in paths.items()}
+    offsets = {name: find(located.root, path) for name, path in paths.items()}
+    lines = Lines(located.text[: max(offsets.values(), default=0)])
+    return {name: lines.place(offset) for name, offset in offsets.items()}
+
+
+def _opened(value: Tree) -> Tree:
+    """Decode a value that is not decoded yet; of a long object or list, not its members, since few of them matter."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    shape = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(bytes(memoryview(value)[:1]))
+    if shape is None or len(memoryview(value)) < _LONG:
+        return _plain(value)
+    members: Tree = msgspec.json.decode(value, type=shape)
+    return members
+
+
+def _plain(value: Tree) -> Tree:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
 def path_of(tree: Tree, address: str) -> tuple[Key, ...]:
@@ -242,7 +260,8 @@ class _Walk:
 
     def _go(self, key: Key) -> bool:
         self.path.append(key)
-        self.tree = self.tree[key]  # type: ignore[index]
+        opened = self.tree[key] = _opened(self.tree[key])  # type: ignore[index]
+        self.tree = opened
         return True
 
     def _into_list(self, segment: str) -> bool:
@@ -263,6 +282,8 @@ class _Walk:
         if self.holder is None or not isinstance(self.holder[0], dict):
             return False
         lines = self.holder[0].get("element_metadata")
+        if isinstance(lines, msgspec.Raw):
+            lines = self.holder[0]["element_metadata"] = _plain(lines)
         owner = _owner_name(self.kind, self.element)
         if not isinstance(lines, list) or owner is None:
             return False
@@ -278,15 +299,16 @@ def _owner_name(kind: str, element: Tree) -> str | None:
     if not isinstance(element, dict):
         return None
     if kind != "node":
-        name = element.get("name")
+        name = _plain(element.get("name"))
         return name if isinstance(name, str) else None
-    outputs = element.get("output")
+    outputs = _plain(element.get("output"))
     names = outputs if isinstance(outputs, list) else []
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _is_named(item: Tree, name: str) -> bool:
-    return isinstance(item, dict) and item.get("name") == name
+    tree = _plain(item)
+    return isinstance(tree, dict) and tree.get("name") == name
 
 
 def _index(segment: str) -> int | None:
