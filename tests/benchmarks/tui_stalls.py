@@ -30,8 +30,7 @@ from textual.widgets import Input
 import onnxjson
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from onnxjson_tui.widgets.actions import PANES, Action, command_of, sections, sentence, shown_keys
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "workbench-keys.md"
 

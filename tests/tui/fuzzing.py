@@ -31,8 +31,7 @@ from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
 from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
 from tests.merging.triples import triple

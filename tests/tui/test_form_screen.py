@@ -12,7 +12,7 @@ from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.widgets.actions import Arguments
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS
 from tests.tui.benches import Bench, run
 from tests.tui.every_edit import edits_for, model
 from tests.tui.sessions import bytes_of, saved

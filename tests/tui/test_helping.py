@@ -8,7 +8,7 @@ from onnxjson.model.index import Index
 from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.choices import names_of
 from onnxjson_tui.widgets.actions import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
 

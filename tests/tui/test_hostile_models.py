@@ -10,8 +10,7 @@ import pytest
 
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson_tui.widgets.actions import Action
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
 from tests.tui.benches import Bench, bench
 from tests.tui.screens import send
 from tests.tui.sessions import saved

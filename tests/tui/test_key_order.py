@@ -11,7 +11,7 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 
-from onnxjson_tui.shell import programs
+from onnxjson_tui.shell import terminal
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
 from tests.tui.test_form_screen import until
@@ -164,7 +164,7 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
     def edit(app: object, draft: Path, place: object = None) -> None:
         draft.write_text(draft.read_text().replace('"Relu"', '"Sin"'))
 
-    monkeypatch.setattr(programs, "edit_file", edit)
+    monkeypatch.setattr(terminal, "edit_file", edit)
     slow("onnxjson.editing.round_trip.ModelEditing.new_draft", 0.3)
 
     async def flow(found: Bench) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from textual.events import Key
 
 import onnxjson_tui
-from onnxjson_tui.screens import comparison, conflicts, tracing
+from onnxjson_tui.screens import comparison, conflicts, passes
 from onnxjson_tui.shell.dialogs import pressed_key
 
 FOLDER = Path(onnxjson_tui.__file__).parent
@@ -13,8 +13,7 @@ FOLDER = Path(onnxjson_tui.__file__).parent
 READERS = {
     "shell/keyed.py",  # tables of full screens and of actions
     "shell/dialogs.py",  # tables of dialogs
-    "screens/form_controls.py",  # options of a form
-    "widgets/prompt.py",  # the line to type in
+    "widgets/fields.py",  # the line to type in, options of a form
 }
 
 
@@ -32,7 +31,7 @@ def test_styles_are_in_the_sheet_of_the_program() -> None:
 
 
 def test_every_key_of_a_table_names_a_method_of_its_screen() -> None:
-    for screen in (comparison.ComparisonScreen, conflicts.ConflictsScreen, tracing.TraceScreen):
+    for screen in (comparison.ComparisonScreen, conflicts.ConflictsScreen, passes.TraceScreen):
         assert screen.KEYS
         for key in screen.KEYS:
             assert not key.id.startswith("_") or callable(getattr(screen, key.id)), key

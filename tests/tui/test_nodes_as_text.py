@@ -12,7 +12,7 @@ import pytest
 import onnxjson
 from onnxjson.model.document import Model
 from onnxjson.model.types import format_type
-from onnxjson_tui.shell import programs
+from onnxjson_tui.shell import terminal
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import bytes_of, saved
@@ -59,7 +59,7 @@ def edited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Tree]]:
             changed = turn(tree) if tree else turn(body)  # type: ignore[arg-type]
             draft.write_text(f"{head}\n{changed if isinstance(changed, str) else json.dumps(tree)}\n")
 
-        monkeypatch.setattr(programs, "edit_file", edit)
+        monkeypatch.setattr(terminal, "edit_file", edit)
         return seen
 
     return use
@@ -390,7 +390,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
         elif len(turns) == 2:
             draft.write_text("\n")
 
-    monkeypatch.setattr(programs, "edit_file", edit)
+    monkeypatch.setattr(terminal, "edit_file", edit)
 
     async def flow(found: Bench) -> None:
         await found.press("E")
@@ -406,7 +406,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
 
 
 def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "edit_file", lambda app, draft, place=None: draft.unlink())
+    monkeypatch.setattr(terminal, "edit_file", lambda app, draft, place=None: draft.unlink())
 
     async def flow(found: Bench) -> None:
         await found.press("E")

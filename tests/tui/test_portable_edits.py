@@ -7,7 +7,7 @@ from onnxjson.editing import edits
 from onnxjson.editing.declaration import Edit
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import SelectorError
-from onnxjson_tui.session.portable_edits import portable
+from onnxjson_tui.session.edited_model import portable
 from tests.editing.graphs import model_of
 
 MODEL = """g (float[4] x) => (float[4] y) <float[4] v = {1, 1, 1, 1}, float[4] w = {1, 2, 3, 4}> {

@@ -10,7 +10,7 @@ from onnxjson.optimizing.passes.big_constants import stage_of
 from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
 from onnxjson.rendering.tables import plain
-from onnxjson_tui.screens.tracing import StopRows, TraceScreen, stops, trace_of_folder
+from onnxjson_tui.screens.passes import StopRows, TraceScreen, stops
 from onnxjson_tui.workbench.app import first_screen
 from tests.tui.screens import TERMINAL, shown
 from tests.tui.sessions import small
@@ -48,7 +48,7 @@ def test_every_pass_is_a_row_with_what_it_did_to_the_numbers(trace: Trace) -> No
 
 def test_the_passes_are_stepped_through_with_what_each_did(folder: Path) -> None:
     async def go() -> None:
-        async with shown(trace_of_folder(str(folder), TERMINAL)) as found:
+        async with shown(TraceScreen(str(folder), TERMINAL)) as found:
             assert "= ▾ renamed" in found.text or "= ▸ renamed" in found.text
             await found.press("]", "p")
             assert "the pass changed nothing" in found.text
@@ -66,7 +66,7 @@ def test_the_passes_are_stepped_through_with_what_each_did(folder: Path) -> None
 
 def test_a_node_knows_where_it_comes_from_and_where_it_goes(folder: Path) -> None:
     async def go() -> None:
-        async with shown(trace_of_folder(str(folder), TERMINAL)) as found:
+        async with shown(TraceScreen(str(folder), TERMINAL)) as found:
             await found.press(")", ")", "tab", "}", "w")
             assert "removed by this pass; origin" in found.text
             assert "Relu" in found.text
@@ -84,7 +84,7 @@ def test_the_folder_of_a_trace_opens_on_it(folder: Path) -> None:
 
 def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
     async def go() -> None:
-        async with shown(trace_of_folder(str(tmp_path / "none"), TERMINAL), (120, 30)) as found:
+        async with shown(TraceScreen(str(tmp_path / "none"), TERMINAL), (120, 30)) as found:
             assert "contains no trace" in " ".join(found.text.split())
             await found.press("q")
 

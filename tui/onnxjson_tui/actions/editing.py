@@ -25,7 +25,7 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.actions import Action, Arguments
-from onnxjson_tui.widgets.prompt import Complete
+from onnxjson_tui.widgets.fields import Complete
 
 
 async def ask(

@@ -13,10 +13,10 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.edited_model import expressed
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell import programs
+from onnxjson_tui.shell import terminal
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
-from onnxjson_tui.shell.programs import program
+from onnxjson_tui.shell.terminal import program
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class _EditorLoop:
         bench, draft = self._bench, self._draft
         bench.session.sync()
         before = draft.content()
-        programs.edit_file(bench.app, draft.path, None if place in (None, (0, 0)) else place)
+        terminal.edit_file(bench.app, draft.path, None if place in (None, (0, 0)) else place)
         # Keys typed before the editor opened are not answers to the next question.
         program(bench.app).keys.drop()
         if not draft.content().strip():

@@ -266,15 +266,15 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
             complete=lambda typed: passes.spec_offers(entry, typed),
         )
     if spec and spec.strip():
-        await _show(bench, passes.run_screen(bench, passes.closed_spec(spec)))
+        await _show(bench, passes.PassRun(bench, passes.closed_spec(spec)).screen())
 
 
 async def _trace(bench: Bench, arguments: Arguments) -> None:
-    from onnxjson_tui.screens.tracing import trace_of_folder
+    from onnxjson_tui.screens.passes import TraceScreen
 
     folder = arguments.text or await bench.ask("trace in folder ", complete=complete_path)
     if folder and folder.strip():
-        bench.app.push_screen(trace_of_folder(folder.strip(), bench.terminal))
+        bench.app.push_screen(TraceScreen(folder.strip(), bench.terminal))
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (

@@ -21,7 +21,7 @@ from onnxjson_tui.actions.editing import (
     require_here,
     rewire_input,
 )
-from onnxjson_tui.actions.forms import fill_in
+from onnxjson_tui.actions.forms_and_commands import fill_in
 from onnxjson_tui.names.editable_names import model_value_selector, node_selector
 from onnxjson_tui.names.form_filling import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.names.offers import Offers

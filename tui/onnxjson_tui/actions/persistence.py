@@ -104,7 +104,7 @@ def _unsaved(bench: Bench) -> list[Line]:
 
 async def _open_other(bench: Bench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
-    from onnxjson_tui.shell.programs import enter, opened
+    from onnxjson_tui.shell.terminal import enter, opened
 
     name: str | None = arguments.text
     if not name:

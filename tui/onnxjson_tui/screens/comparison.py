@@ -13,8 +13,7 @@ from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
-from onnxjson_tui.shell.programs import opened, program
-from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.terminal import Terminal, opened, program
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import TextRows
 

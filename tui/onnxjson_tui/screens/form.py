@@ -19,11 +19,11 @@ from onnxjson_tui.names.editable_names import item_line
 from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits_of, feedback
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
-from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.widgets.fields import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 
 _RESTS: Final = 0.2  # seconds without a key after which the form is checked

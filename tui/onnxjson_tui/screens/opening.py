@@ -17,12 +17,11 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened, siz
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.opening import Unreadable, expanded, path_members, recent_files
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell import programs
+from onnxjson_tui.shell import terminal
 from onnxjson_tui.shell.dialogs import PickerScreen
 from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
-from onnxjson_tui.shell.programs import enter, failure_text, opened
-from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.terminal import Terminal, enter, failure_text, opened
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -304,7 +303,7 @@ class FindingsScreen(KeyedScreen[int]):
         else:
             finding = self._rows[self.findings.cursor]
             place = (finding.line, finding.column) if finding.line else None
-            programs.edit_file(self.app, self._found.path, place)
+            terminal.edit_file(self.app, self._found.path, place)
             await self._read_again(arguments)
 
     async def _read_again(self, arguments: Arguments) -> None:

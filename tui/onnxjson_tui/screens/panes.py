@@ -21,8 +21,7 @@ from onnxjson_tui.session.comparing import Compared, Side, require_weights
 from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
-from onnxjson_tui.shell.programs import program
-from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.terminal import Terminal, program
 from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 

@@ -1,4 +1,4 @@
-"""Model that is edited in steps, with previews, undo and redo; each step is in a journal."""
+"""Model that is edited in steps, with previews, undo and redo; each step is in a journal, or in a script of edits."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.inference import Flow, TypeFlow
 from onnxjson.editing.parameters import parameters
+from onnxjson.editing.pinned_addresses import PINNED, digest
 from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace
@@ -28,16 +30,17 @@ from onnxjson.model.errors import (
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_model
 from onnxjson.patching.patch import Patch
-from onnxjson.patterns.selectors import select_nodes
+from onnxjson.patterns.selector_terms import spelled
+from onnxjson.patterns.selectors import select_nodes, select_tensor
 from onnxjson_tui.session.following import follow
 from onnxjson_tui.session.history import Changed, Exported, History, Preview, Step
 from onnxjson_tui.session.opening import Opened
-from onnxjson_tui.session.portable_edits import portable
 from onnxjson_tui.session.recording import Base, Recorder
 from onnxjson_tui.session.selection import Lost, Places, selector_of
 
 if TYPE_CHECKING:
     from onnxjson.editing.expressing import Expressed
+
 
 READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
 """Message about an attempt to change a read-only session."""
@@ -336,3 +339,57 @@ def expressed(before: Model, after: Model) -> "Expressed":
         return express(before, after, diff(before, after).alignment)
     except OnnxJsonError as error:
         return Expressed((), str(error))
+
+
+_ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}
+_ADDRESSES: Final = frozenset({*_ROLES, "graph", "address", "input", "output"})
+
+
+def portable(model: Model, edit: Edit) -> Edit:
+    """Return an edit that means the same elements in other models: by name if that is unique, else with a digest."""
+    index = Index(model)
+    found: dict[str, object] = {}
+    for parameter in parameters(type(edit)):
+        value = getattr(edit, parameter.field)
+        if parameter.role in _ADDRESSES and isinstance(value, str):
+            found[parameter.field] = _portable(model, index, value, parameter.role)
+        elif parameter.role in _ADDRESSES and isinstance(value, tuple):
+            found[parameter.field] = tuple([_portable(model, index, each, parameter.role) for each in value])
+    return replace(edit, **found) if found else edit
+
+
+def _portable(model: Model, index: Index, text: object, role: str) -> object:
+    is_address = isinstance(text, str) and text.startswith("@" if role in _ROLES else ("@/", "/"))
+    if not isinstance(text, str) or not is_address or PINNED.fullmatch(text) or text.removeprefix("@") == "/graph":
+        return text
+    try:
+        name = _unique_name(model, index, text, _ROLES.get(role, ""))
+        return name or f"{text}#{digest(model, text.removeprefix('@'))}"
+    except OnnxJsonError:
+        return text
+
+
+def _unique_name(model: Model, index: Index, text: str, kind: str) -> str:
+    """Return a selector by name for what is at an address; "" if no name means only that."""
+    choices: list[str] = []
+    if kind == "node":
+        node = select_nodes(model, index, text)[0].node
+        choices = [spelled("name", node.name or ""), *[spelled("output", each) for each in node.output if each]]
+    elif kind == "tensor":
+        ref = select_tensor(model, index, text)
+        names = [ref.name]
+        if ref.scope is None and "/attribute/" in text:
+            names = list(select_nodes(model, index, text.rpartition("/attribute/")[0])[0].node.output)
+        choices = [spelled("name", name).removeprefix("name:") for name in names if name]
+    for each in choices:
+        try:
+            if kind == "node" and select_nodes(model, index, each) == select_nodes(model, index, text):
+                return each
+            if (
+                kind == "tensor"
+                and select_tensor(model, index, each).address == select_tensor(model, index, text).address
+            ):
+                return each
+        except OnnxJsonError:
+            continue
+    return ""

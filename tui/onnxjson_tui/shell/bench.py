@@ -12,8 +12,12 @@ from textual import events
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.inference import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
+from onnxjson.model.document import Model
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.types import format_type
+from onnxjson.patterns.searching import find
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened, size, wrapped
+from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
@@ -21,7 +25,6 @@ from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
-from onnxjson_tui.shell.finder import Finder
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments, key_hints, shown_keys
@@ -337,3 +340,72 @@ class Bench(GraphScreen):
         action = next((each for each in self.actions if each.scope == self.pane and "enter" in each.keys), None)
         if action is not None:
             self.do(action)
+
+
+class Finder:
+    """Search of one workbench. Places are rows of its list of nodes."""
+
+    def __init__(self, bench: GraphScreen) -> None:
+        self._bench = bench
+        self._text: NodeText | None = None
+        self._text_of: object = None
+        self._places: Sequence[int] = ()
+        self._places_of: object = None
+        self.wanted: Wanted | None = None  # the search that ``n`` continues
+        self.searched: tuple[Model, str] | None = None  # the last pattern of a filter, and the model then
+        self.selector = ""  # selector of the filter, for editing it; "" if the nodes were chosen in another way
+
+    def with_text(self, then: Callable[[NodeText], None]) -> None:
+        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
+        bench, scope = self._bench, self._bench.scope
+        if scope is None:
+            bench.say("there are no nodes")
+            return
+        shown = (bench.session.revision, scope.address, bench.filter)
+        if self._text is not None and self._text_of == shown:
+            then(self._text)
+            return
+
+        def made(text: NodeText) -> None:
+            if (bench.session.revision, scope.address, bench.filter) == shown:
+                self._text, self._text_of = text, shown
+                then(text)
+
+        bench.compute("search", "reading the names", partial(NodeText, scope, bench.chosen), made)
+
+    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
+        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
+        bench = self._bench
+
+        def look(text: NodeText) -> None:
+            def keep(found: list[int]) -> None:
+                self._places, self._places_of = found, (what, id(text))
+                then(found)
+
+            if self._places_of == (what, id(text)):
+                then(self._places)
+            else:
+                bench.compute("search", "searching", lambda: self._all(what, text, bench.scope), keep)
+
+        self.with_text(look)
+
+    def with_elsewhere(self, what: Wanted, then: Callable[[NodeRef | None], None]) -> None:
+        """Pass the first match in another graph to `then`; None without one, or if the list is filtered."""
+        bench = self._bench
+
+        def first() -> NodeRef | None:
+            for scope in bench.session.index.scopes if not bench.filter else ():
+                places = self._all(what, NodeText(scope), scope) if scope is not bench.scope else ()
+                if places:
+                    return NodeRef(scope, places[0])
+            return None
+
+        bench.compute("search", "searching the other graphs", first, then)
+
+    def _all(self, what: Wanted, text: NodeText, scope: Scope | None) -> list[int]:
+        if what.kind != "match":
+            return text.all(what)
+        session = self._bench.session
+        found = find(session.model, what.text, overlapping=True, index=session.index)
+        places = {match.root.position for match in found if match.root.scope is scope}
+        return [number for number, position in enumerate(text.positions) if position in places]

@@ -18,8 +18,8 @@ from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.tables import Line, Span, plain
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.session.history import Preview
+from onnxjson_tui.widgets.fields import Field
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
-from onnxjson_tui.widgets.prompt import Field
 
 _DIALOG: Final = 72  # columns of a small dialog with its border; see .dialog in app.tcss
 _MENU: Final = 9  # choices up to which a list is a menu

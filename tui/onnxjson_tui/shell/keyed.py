@@ -16,8 +16,7 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, padded
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.programs import failure_text
-from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.terminal import Terminal, failure_text
 from onnxjson_tui.widgets.actions import (
     Action,
     Arguments,
@@ -28,8 +27,8 @@ from onnxjson_tui.widgets.actions import (
     sentence,
     shown_keys,
 )
+from onnxjson_tui.widgets.fields import Complete, Prompt
 from onnxjson_tui.widgets.lines import Bar, LineList, Tone
-from onnxjson_tui.widgets.prompt import Complete, Prompt
 
 _T = TypeVar("_T")
 

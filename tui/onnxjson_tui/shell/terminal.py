@@ -1,20 +1,34 @@
-"""Capabilities of the terminal, and Textual's driver for it, with ASCII output for terminals that need it.
+"""The terminal and the program in it: capabilities, Textual's driver, the order of keys, the external editor.
+
+Here is also what screens use of the program: internal errors, opening another model.
 
 Textual queues up to thirty frames for a slow connection; after a key was held down, they are still drawn long after it
 was released. With a queue of one frame the program waits for the connection and then draws the current state.
 """
 
+import asyncio
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import Glyphs
+from onnxjson_tui.session.opening import Unreadable, expanded, remember
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.jobs import error_text, is_own_error
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.driver import Driver
+    from textual.events import Event
+    from textual.message_pump import MessagePump
+    from textual.screen import Screen
+
 
 Choice = Literal["auto", "on", "off"]
 
@@ -125,3 +139,185 @@ def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
                 self._writer_thread._queue.maxsize = 1
 
     return OneFrameDriver
+
+
+_LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
+_STEPS: Final = 20  # rounds of the event loop, some µs each, in which an action may open a screen; about five are usual
+_HOLD_INTERVAL: Final = 0.02  # seconds between checks whether work started by a key still holds back the next keys
+_CANCEL_KEYS: Final = ("escape", "ctrl+c")  # keys that do not wait, and that discard the waiting ones
+_WIDGET_INTERVAL: Final = 0.05  # seconds between checks whether the target widget was removed
+
+
+class KeyOrder:
+    """Queue of the keys of a program: each takes full effect on focus and screens before the next one is delivered.
+
+    Textual sends a key to the widget that has the focus when the key arrives, and widgets handle their keys later. Keys
+    that arrive in a burst, as over a slow connection or from a paste, would all go to the list although the first of
+    them opened a field, and a key that answers a question would go to the screen below the question.
+    """
+
+    def __init__(
+        self, app: "App[Any]", deliver: "Callable[[Event], Awaitable[None]]", is_held: Callable[[], bool]
+    ) -> None:
+        """Create an empty queue.
+
+        `deliver` sends a key to the widget that has the focus; `is_held` returns whether work is running that may ask a
+        question, to which the next keys belong.
+        """
+        self._app = app
+        self._deliver = deliver
+        self._is_held = is_held
+        self._waiting: deque[Event] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, event: "Event") -> None:
+        """Add a key or a pasted text."""
+        self._waiting.append(event)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="keys")
+
+    def drop(self) -> None:
+        """Discard the waiting keys, because the question or screen for which they were typed will not appear."""
+        self._waiting.clear()
+
+    async def _run(self) -> None:
+        while self._waiting:
+            try:
+                await self._wait_for_release()
+                if not self._waiting:
+                    return
+                event = self._waiting.popleft()
+                await self._deliver(event)
+                await self._wait_for_effects()
+            except Exception as error:
+                self._app._handle_exception(error)
+                return
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every key was handled."""
+        return self._task is None or self._task.done()
+
+    async def _wait_for_release(self) -> None:
+        """Wait until no running work may ask a question, or the question is on the screen."""
+        while self._is_held():
+            cancel = next((place for place, event in enumerate(self._waiting) if _is_cancel(event)), None)
+            if cancel is not None or not self._waiting:
+                # The keys before it were meant for the question that is now cancelled.
+                for _ in range(cancel or 0):
+                    self._waiting.popleft()
+                return
+            await asyncio.sleep(_HOLD_INTERVAL)
+            if not self._is_held():
+                # The action continues now: it asks its question or starts the next work.
+                await self._wait_for_effects(_STEPS)
+
+    async def _wait_for_effects(self, steps: int = 3) -> None:
+        """Wait until all widgets that may handle the key have done so and their effects are visible."""
+        if not self._app.screen_stack:
+            return  # The program has ended.
+        screen, focused = self._app.screen, self._app.focused
+        await self._wait_for_handlers(focused or screen)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not self._app.screen_stack:
+            return
+        if self._app.screen is not screen or self._app.focused is not focused:
+            await self._wait_for_handlers(self._app.focused or self._app.screen)
+
+    async def _wait_for_handlers(self, target: "MessagePump") -> None:
+        node: MessagePump | None = target
+        while node is not None:
+            parent = node._parent
+            done = asyncio.Event()
+            if node.is_running and node.call_later(done.set):
+                await _wait(done, node)
+            node = parent
+
+
+def _is_cancel(event: "Event") -> bool:
+    return getattr(event, "key", "") in _CANCEL_KEYS
+
+
+async def _wait(done: asyncio.Event, node: "MessagePump") -> None:
+    """Wait until the event is set, or the widget was removed and will never set it."""
+    waited = 0.0
+    while waited < _LONGEST and node.is_running and not done.is_set():
+        try:
+            await asyncio.wait_for(done.wait(), _WIDGET_INTERVAL)
+        except TimeoutError:
+            waited += _WIDGET_INTERVAL
+
+
+class Program(Protocol):
+    """The program that the screens are part of."""
+
+    sessions: list[Session]  # sessions whose edits must reach the disk when the program is ended from outside
+    failures: list[BaseException]  # errors of the program itself that were shown to the user
+    keys: KeyOrder  # keys that are not handled yet
+
+    def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
+        """Return the screen for what was opened."""
+        ...
+
+
+def program(app: "App[Any]") -> Program:
+    """Return the program of a screen with its own type."""
+    # Not checked at run time, since screens do not import the program.
+    return cast(Program, app)
+
+
+def failure_text(app: "App[Any]", error: BaseException) -> str:
+    """Return an error as a message; internal errors are also stored for tests and for the end."""
+    if is_own_error(error):
+        program(app).failures.append(error)
+    return error_text(error)
+
+
+def opened(name: str, *, readonly: bool) -> Session | Unreadable:
+    """Open a session on a file or revision and remember it as recent; reads the whole model.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+    """
+    found = Session.open(str(expanded(name)) if name.startswith("~") else name, readonly=readonly)
+    path = found.path if isinstance(found, Unreadable) else found.opened.path
+    if path is not None:
+        remember(path)
+    if isinstance(found, Session):
+        # Before anything is shown: a later question would catch keys that are meant for the model.
+        found.find_abandoned()
+    return found
+
+
+def enter(app: "App[Any]", found: Session | Unreadable, *, readonly: bool, left: Session | None = None) -> None:
+    """Replace the current screen by that of an opened model; close the session of the current screen if it is given."""
+    screen = program(app).screen_for(found, readonly=readonly)
+    if left is not None:
+        left.close()
+        program(app).sessions = [each for each in program(app).sessions if each is not left]
+    # Not awaited: the caller belongs to the screen that is removed.
+    app.call_later(app.switch_screen, screen)
+
+
+def edit_file(app: "App[Any]", path: Path, place: tuple[int, int] | None = None) -> None:
+    """Open a file in $VISUAL or $EDITOR, at a line and column if the editor supports it; wait until the editor ends.
+
+    The event loop is blocked meanwhile: its output would be invisible, and writing to a terminal that belongs to
+    another program can block forever.
+
+    Raises:
+        OnnxJsonError: no editor is set, it cannot be started, or it failed.
+    """
+    from onnxjson.cli import processes
+
+    command = processes.chosen_editor().command(path, place)
+    failure: OnnxJsonError | None = None
+    with app.suspend():
+        # An exception in here would never resume the program.
+        try:
+            processes.run_editor(command)
+        except OnnxJsonError as error:
+            failure = error
+    if failure is not None:
+        raise failure

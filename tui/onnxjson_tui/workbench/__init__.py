@@ -1,7 +1,7 @@
 """The program, and the ways into it from the command line.
 
 Here: `start` turns arguments into the first screen, `app` is the Textual program and puts actions and pages into the
-workbench, `catalogue` is the table of all actions. Not here: anything that can be used without them.
+workbench. Not here: anything that can be used without them.
 
-Read first: `start` (the entry), `app` (the program), `catalogue` (the actions).
+Read first: `start` (the entry), `app` (the program, the table of all actions).
 """

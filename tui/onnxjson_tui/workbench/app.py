@@ -1,9 +1,9 @@
-"""The Textual program: terminal, theme, the workbench, and the screen for what was opened."""
+"""The Textual program: themes, the workbench with all its actions and pages, the screen for what was opened."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import App
@@ -12,6 +12,19 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
 from onnxjson.storage.remote import is_url
+from onnxjson_tui.actions import (
+    editing,
+    editor,
+    finding,
+    forms_and_commands,
+    graph,
+    helping,
+    inspection,
+    inspector,
+    measuring,
+    moving,
+    persistence,
+)
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
@@ -20,9 +33,8 @@ from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.programs import KeyOrder, opened
-from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, Terminal, detect, driver_class
-from onnxjson_tui.workbench.catalogue import ACTIONS
+from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
+from onnxjson_tui.widgets.actions import Action
 
 
 def _families(*colors: str) -> dict[str, str]:
@@ -160,9 +172,9 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
 
         return comparison_of_files(models[0], models[1], terminal), None
     if (Path(models[0]) / "trace.json").is_file():
-        from onnxjson_tui.screens.tracing import trace_of_folder
+        from onnxjson_tui.screens.passes import TraceScreen
 
-        return trace_of_folder(models[0], terminal), None
+        return TraceScreen(models[0], terminal), None
     readonly = readonly or is_url(models[0])
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 
@@ -174,3 +186,23 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
 
         return FindingsScreen(found, terminal, readonly=readonly), None
     return Workbench(found, terminal), found
+
+
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
+    *moving.ACTIONS,
+    *inspector.ACTIONS,
+    *finding.ACTIONS,
+    *graph.ACTIONS,
+    *forms_and_commands.COMMAND,
+    *forms_and_commands.ACTIONS,
+    *editing.ACTIONS,
+    *forms_and_commands.INSERTIONS,
+    *inspector.INTERFACE,
+    *moving.SELECTING,
+    *editor.ACTIONS,
+    *measuring.ACTIONS,
+    *inspection.ACTIONS,
+    *persistence.ACTIONS,
+    *helping.ACTIONS,
+)
+"""All actions, in the order of the palette, the help, the page of keys and the footer."""
