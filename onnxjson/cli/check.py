@@ -115,7 +115,7 @@ def check_command(
     if view.form == "json":
         view.write_objects([msgspec.structs.asdict(each) for each in found])
     elif view.form != "text":
-        from onnxjson.rendering.finding_forms import findings_text
+        from onnxjson.rendering.ci_reports import findings_text
 
         view.write(findings_text(found, view.form, [str(path) for path in paths]))
     severities = Counter(each.severity for each in found if each.code != _NOT_CHECKED)
@@ -222,7 +222,7 @@ def _fix(path: Path, edits: list[Any]) -> None:
 
 def _explanation(code: str) -> Iterator[str]:
     from onnxjson.checking.catalogue import RULES
-    from onnxjson.rendering.finding_forms import rule_text
+    from onnxjson.rendering.ci_reports import rule_text
 
     rule = next((each for each in RULES if each.code == code.upper()), None)
     if rule is None:

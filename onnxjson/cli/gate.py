@@ -21,11 +21,10 @@ from onnxjson.git.changed_models import Change, changed
 from onnxjson.git.commands import Git
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Severity
+from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, gate_markdown, headline, summary_line
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.exact import as_json
-from onnxjson.rendering.finding_forms import findings_text
-from onnxjson.rendering.gate_report import gate_data, gate_html, gate_markdown, headline, summary_line
 from onnxjson.rendering.markdown_reports import diff_markdown
 from onnxjson.running import checking
 from onnxjson.running.verification import verify

@@ -39,10 +39,8 @@ class NodeRow(NamedTuple):
     operator: str
     name: str
     base: str | None
-    target: str | None
-    """Addresses in the base and in the target."""
-    events: tuple[int, ...]
-    """Positions of the events of the report that affect it."""
+    target: str | None  # addresses in the base and in the target
+    events: tuple[int, ...]  # positions of the events of the report that affect it
 
 
 def node_rows(report: Report) -> Iterator[NodeRow]:
@@ -76,8 +74,7 @@ def _in_order(pair: GraphPair) -> Iterator[tuple[int, int]]:
     yield from ((base, UNMATCHED) for base in removed)
 
 
-_Happened = dict[NodeRef | None, dict[int, None]]
-"""Positions of events by node, of both models."""
+_Happened = dict[NodeRef | None, dict[int, None]]  # positions of events by node, of both models
 
 
 def _events_of_nodes(report: Report) -> _Happened:
@@ -100,9 +97,7 @@ def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> N
 
 
 MOST_EVENTS: Final = 1_000
-MOST_ROWS: Final = 4_000
-"""Maximum number of rows of the table of nodes; larger models show changed nodes only."""
-
+MOST_ROWS: Final = 4_000  # maximum number of rows of the table of nodes; larger models show changed nodes only
 MOST_DRAWINGS: Final = 60
 _MOST_MEMBERS: Final = 200
 _MOST_ADDRESSES: Final = 20

@@ -80,12 +80,10 @@ class Report(NamedTuple):
     incomplete: tuple[str, ...]
     nodes: Count
     matched: int
-    operators: tuple[Count, ...]
-    """Operators with their domain; those with the largest changes first."""
+    operators: tuple[Count, ...]  # operators with their domain; those with the largest changes first
     parameters: Count
     bytes: Count
-    costs: tuple[Cost, Cost] | None = None
-    """Cost of both models, where it was asked for."""
+    costs: tuple[Cost, Cost] | None = None  # cost of both models, where it was asked for
 
     @property
     def by_weight(self) -> tuple[list[Event], list[Event]]:
@@ -99,13 +97,11 @@ class SizeTexts(NamedTuple):
     """A row of the table of operators and sizes."""
 
     label: str
-    is_operator: bool
-    """Whether the label is the name of an operator, not yet made visible."""
+    is_operator: bool  # whether the label is the name of an operator, not yet made visible
     before: str
     after: str
     change: str
-    is_part: bool = False
-    """Whether it is a part of the first row below that is not."""
+    is_part: bool = False  # whether it is a part of the first row below that is not
 
 
 def size_rows(report: Report, most: int | None = None, *, with_all: bool = False) -> list[SizeTexts]:

@@ -23,14 +23,11 @@ from onnxjson.rendering.tables import GAP, Line, Span, cells, padded, paragraph,
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
 _MOST_MEMBERS: Final = 4
-_MOST_STATED: Final = 12
-"""Maximum number of weights with details that are specific to weights."""
+_MOST_STATED: Final = 12  # maximum number of weights with details that are specific to weights
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _MOST_DETAIL_LINES: Final = 3
-_LONG_START: Final = 6
-"""Minimum length of a common prefix that is omitted, in characters."""
-
+_LONG_START: Final = 6  # minimum length of a common prefix that is omitted, in characters
 _MOST_TITLE_LINES: Final = 2
 _MOST_EVIDENCE_LINES: Final = 2
 

@@ -51,8 +51,7 @@ class Picture(NamedTuple):
 
     shapes: tuple[Shape, ...]
     arrows: tuple[Arrow, ...]
-    left_out: int
-    """Number of nodes of the change without a box."""
+    left_out: int  # number of nodes of the change without a box
 
 
 def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
@@ -235,9 +234,7 @@ _TITLE_CHARACTER: Final = 8.0
 """Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
 
 _NAME_CHARACTER: Final = 6.35
-_LONGEST: Final = 26
-"""Maximum number of drawn characters of a name; the title of the box has all of it."""
-
+_LONGEST: Final = 26  # maximum number of drawn characters of a name; the title of the box has all of it
 _NODE_HEIGHT: Final = 36.0
 _PILL_HEIGHT: Final = 30.0
 _LINE_HEIGHT: Final = 20.0

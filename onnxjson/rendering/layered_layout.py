@@ -12,9 +12,7 @@ from typing import Final, NamedTuple
 
 BETWEEN_BOXES: Final = 18.0
 BETWEEN_LAYERS: Final = 30.0
-_LINE: Final = 6.0
-"""Width of a line that crosses a layer."""
-
+_LINE: Final = 6.0  # width of a line that crosses a layer
 _ROUNDS: Final = 12
 
 
@@ -57,8 +55,7 @@ class _Layers:
         self.edges = edges
         self.widths = [box.width for box in boxes]
         self.layer = _layers(len(boxes), edges)
-        self.chains: list[list[int]] = []
-        """Boxes on the path of each edge, visible or not."""
+        self.chains: list[list[int]] = []  # boxes on the path of each edge, visible or not
         self.above: list[list[int]] = [[] for _ in boxes]
         self.below: list[list[int]] = [[] for _ in boxes]
         for start, end in edges:
@@ -126,8 +123,7 @@ class _Layers:
 
     def layout(self) -> Layout:
         x = self._columns()
-        spans: list[tuple[float, float]] = []
-        """Upper and lower side of each layer."""
+        spans: list[tuple[float, float]] = []  # upper and lower side of each layer
         top = 0.0
         for row in self.rows:
             height = max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0)

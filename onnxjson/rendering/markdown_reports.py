@@ -19,17 +19,11 @@ from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, 
 LARGEST: Final = 60_000
 """Maximum length of a report in characters; GitHub accepts comments of 65,536."""
 
-_TABLE: Final = 30_000
-"""Number of characters after which the table of events ends."""
-
+_TABLE: Final = 30_000  # number of characters after which the table of events ends
 _MOST_PLACES: Final = 3
 _MOST_VALUES: Final = 3
-_MOST_QUIET: Final = 10
-"""Maximum number of listed changes of one kind that leave all results unchanged."""
-
-_MOST_MEMBERS: Final = 40
-"""Maximum number of members of an event in the details, to leave room for other events."""
-
+_MOST_QUIET: Final = 10  # maximum number of listed changes of one kind that leave all results unchanged
+_MOST_MEMBERS: Final = 40  # maximum number of members of an event in the details, to leave room for other events
 _MOST_OPERATORS: Final = 40
 _LONGEST: Final = 120
 _LONGEST_DETAIL: Final = 240

@@ -31,11 +31,9 @@ STYLE: Final = "\n" + Path(__file__).with_name("model_page.css").read_text(encod
 SCRIPT: Final = "\n" + Path(__file__).with_name("model_page.js").read_text(encoding="utf-8")
 
 _LONGEST: Final = 200
-_STATISTICS: Final = 1 << 24
-"""Elements of all constants whose statistics are computed."""
+_STATISTICS: Final = 1 << 24  # elements of all constants whose statistics are computed
 
-Overlays = Mapping[str, Mapping[str, float | str]]
-"""Numbers or words about nodes: title -> address -> what is shown."""
+Overlays = Mapping[str, Mapping[str, float | str]]  # numbers or words about nodes: title -> address -> what is shown
 
 
 def model_html(name: str, index: Index, cost: Cost | None, overlays: Overlays) -> Iterator[str]:
@@ -61,8 +59,7 @@ class _Page:
         self._overlays |= overlays
         self._texts: dict[str, int] = {}
         self._values: dict[tuple[Scope | None, str], int] = {}
-        self._rows: list[list[int]] = []
-        """The name and the type of each value."""
+        self._rows: list[list[int]] = []  # the name and the type of each value
         self._left = _STATISTICS
 
     def data(self) -> dict[str, Any]:

@@ -42,10 +42,8 @@ class AttributeView(msgspec.Struct, frozen=True):
     value: object
     """Numbers, strings and lists of them; type and few values of a tensor, name and number of nodes of a graph, text of
     a type; None for a reference. Of a long list, only its beginning, unless all is requested."""
-    count: int | None
-    """Number of elements of a list."""
-    reference: str | None
-    """Attribute of the enclosing function that it refers to."""
+    count: int | None  # number of elements of a list
+    reference: str | None  # attribute of the enclosing function that it refers to
     address: str
 
 
@@ -67,10 +65,8 @@ class NodeView(msgspec.Struct, frozen=True):
     op_type: str | None
     domain: str | None
     overload: str | None
-    scope: str | None
-    """Scope of the node, from its name or the metadata of the exporter."""
-    function: str | None
-    """Address of the function that it calls."""
+    scope: str | None  # scope of the node, from its name or the metadata of the exporter
+    function: str | None  # address of the function that it calls
     inputs: tuple[values.Source, ...]
     outputs: tuple[Output, ...]
     attributes: tuple[AttributeView, ...]

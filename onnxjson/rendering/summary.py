@@ -89,8 +89,7 @@ class Summary(msgspec.Struct, frozen=True):
     nodes_in: Graphs
     operators: tuple[Operator, ...]
     functions: tuple[FunctionSummary, ...]
-    weights: values.Weights
-    """Initializers of all graphs; sparse ones count as their values and indices."""
+    weights: values.Weights  # initializers of all graphs; sparse ones count as their values and indices
     constants: values.Weights
     dtypes: tuple[values.Dtype, ...]
     biggest: tuple[values.BigTensor, ...]
@@ -139,8 +138,7 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
     )
 
 
-_Counts = Counter[tuple[Kind, str, str, str]]
-"""Nodes by kind of graph, domain, operator and overload."""
+_Counts = Counter[tuple[Kind, str, str, str]]  # nodes by kind of graph, domain, operator and overload
 
 
 def _node_counts(index: Index) -> _Counts:

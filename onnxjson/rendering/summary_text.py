@@ -28,8 +28,7 @@ from onnxjson.rendering.values import Weights
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
 _MOST_VALUES: Final = 20
 _LAYER: Final = re.compile("([^0-9]*)([0-9]+)(.*)", re.DOTALL)
-_LEAST_LAYERS: Final = 6
-"""Number of layers from which the inputs, or the outputs, of all layers are one line."""
+_LEAST_LAYERS: Final = 6  # number of layers from which the inputs, or the outputs, of all layers are one line
 _MOST_ROWS: Final = 30
 _MOST_DOC_LINES: Final = 6
 
@@ -192,12 +191,10 @@ def _external_lines(summary: Summary, width: int) -> list[str]:
 
 _LABEL: Final = 24
 _NARROWEST: Final = 16
-_MARK: Final = "* "
-"""Prefix of rows in which the models differ."""
+_MARK: Final = "* "  # prefix of rows in which the models differ
 
 
-_Row = tuple[str, Sequence[str]]
-"""A label, and a text for each model."""
+_Row = tuple[str, Sequence[str]]  # a label, and a text for each model
 
 
 def comparison_lines(summaries: Sequence[Summary], width: int) -> list[str]:

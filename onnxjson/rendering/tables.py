@@ -29,15 +29,11 @@ class Span(NamedTuple):
 Line = tuple[Span, ...]
 
 GAP: Final = 2
-_LEAST_END: Final = 6
-"""Minimum columns for the end of a name if its first number is kept."""
-
+_LEAST_END: Final = 6  # minimum columns for the end of a name if its first number is kept
 _DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
-_MOST_CUTS: Final = 8
-"""Number of attempts to cut a text in another way than those that were cut before."""
-
+_MOST_CUTS: Final = 8  # number of attempts to cut a text in another way than those that were cut before
 _SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown", default=None)
 """Cut texts of the current output, and the texts in full."""
 

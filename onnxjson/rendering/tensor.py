@@ -44,11 +44,9 @@ _HERE: Final = Resolver(Path())
 class Storage(msgspec.Struct, frozen=True):
     """Storage of the elements of a tensor."""
 
-    fields: tuple[str, ...]
-    """Fields of the TensorProto that contain elements; empty for external data."""
+    fields: tuple[str, ...]  # fields of the TensorProto that contain elements; empty for external data
     bytes: int
-    location: str | None
-    """File of external data, with offset and length as declared."""
+    location: str | None  # file of external data, with offset and length as declared
     offset: str | None
     length: str | None
 
@@ -66,20 +64,16 @@ class TensorView(msgspec.Struct, frozen=True, kw_only=True):
     elements: int | None = None
     storage: Storage | None = None
     """Storage of a constant; None for other values."""
-    indices: str | None = None
-    """Type of the indices of a sparse tensor; all other fields describe its values."""
+    indices: str | None = None  # type of the indices of a sparse tensor; all other fields describe its values
     source: values.Source | None
     """Producer of the value; None for a constant inside an attribute."""
     consumers: tuple[values.Consumer, ...] = ()
     doc_string: str | None = None
     metadata: tuple[values.Pair, ...] = ()
     statistics: Statistics | StringStatistics | None = None
-    values: tuple[object, ...] | None = None
-    """First elements as in JSON (docs/format.md, section 3)."""
-    quantized: str | None = None
-    """How the elements stand for numbers, of which the statistics are."""
-    problem: str | None = None
-    """Why statistics and values of a constant are missing."""
+    values: tuple[object, ...] | None = None  # first elements as in JSON (docs/format.md, section 3)
+    quantized: str | None = None  # how the elements stand for numbers, of which the statistics are
+    problem: str | None = None  # why statistics and values of a constant are missing
 
 
 def view_tensor(

@@ -17,11 +17,8 @@ from onnxjson.rendering import diff_html, trace_text
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.drawings import pictures
 
-_MOST_EVENTS: Final = 200
-"""Maximum number of events of one part."""
-
-_MOST_NODES: Final = 12
-"""Maximum number of addresses in a row of the table of nodes."""
+_MOST_EVENTS: Final = 200  # maximum number of events of one part
+_MOST_NODES: Final = 12  # maximum number of addresses in a row of the table of nodes
 
 
 def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:

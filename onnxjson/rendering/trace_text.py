@@ -44,8 +44,7 @@ def stages(trace: Trace) -> Iterator[Stage]:
 class Column(NamedTuple):
     """One model."""
 
-    name: str
-    """Name of the model, such as the pass that produced it."""
+    name: str  # name of the model, such as the pass that produced it
     size: Size
 
 
@@ -54,8 +53,7 @@ class Subject(NamedTuple):
 
     ref: NodeRef
     story: Story
-    is_of_result: bool
-    """Whether it belongs to the last model; else to the first."""
+    is_of_result: bool  # whether it belongs to the last model; else to the first
 
 
 def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[Line]:
@@ -242,19 +240,15 @@ def growth(before: int, after: int) -> list[str]:
     return [f"the model grew by {(after - before) * 100 // before} %"] if after * 10 > before * 11 else []
 
 
-_LABEL: Final = 30
-"""Maximum width of the names of operators, in columns."""
-
+_LABEL: Final = 30  # maximum width of the names of operators, in columns
 _WIDEST: Final = 18
 
 
 class SizeRow(NamedTuple):
     """One counted property."""
 
-    what: str
-    """Label; visible text."""
-    numbers: tuple[int, ...]
-    """The number for each model."""
+    what: str  # label, visible
+    numbers: tuple[int, ...]  # the number for each model
     is_bytes: bool = False
     is_operator: bool = False
 

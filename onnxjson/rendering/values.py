@@ -164,8 +164,7 @@ class Source(msgspec.Struct, frozen=True):
     type: str | None
     """Type in the grammar of docs/format.md, section 5; None if the model does not state it."""
     produced_by: Maker
-    address: str | None
-    """Address of the input, the initializer, or the output of a node."""
+    address: str | None  # address of the input, the initializer, or the output of a node
     node: NodeName | None
 
 

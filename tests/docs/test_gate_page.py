@@ -4,7 +4,7 @@ from pathlib import Path
 
 from onnxjson.checking.catalogue import RULES
 from onnxjson.checking.policy import LISTS, NUMBERS
-from onnxjson.rendering.finding_forms import rule_text
+from onnxjson.rendering.ci_reports import rule_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
 

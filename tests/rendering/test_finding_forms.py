@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding
-from onnxjson.rendering.finding_forms import findings_text, sarif
+from onnxjson.rendering.ci_reports import findings_text, sarif
 
 HOSTILE = "x\n::set-output name=a::b%0A</details>@me,title=z]]>"
 FOUND = [

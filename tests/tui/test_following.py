@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from onnxjson_tui.session.selection import Jumps
+from onnxjson_tui.session.history import Jumps
 from tests.editing.graphs import model_of
 from tests.tui.benches import WIDE, Bench, run_small
 from tests.tui.sessions import saved

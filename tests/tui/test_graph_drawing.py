@@ -7,9 +7,9 @@ import pytest
 
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.rendering.tables import cells
+from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Box, Drawing, Edge, drawing
 from onnxjson_tui.rows.graph_parts import MOST, surroundings
-from onnxjson_tui.rows.lanes import Glyphs
 from tests.editing.graphs import EXPORTED, exported, model_of
 
 

@@ -10,9 +10,9 @@ from onnxjson.example import write_example
 from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.types import format_type
+from onnxjson_tui.rows.difference import Side
 from onnxjson_tui.rows.panes import PaneRows
-from onnxjson_tui.screens.panes import PanesScreen
-from onnxjson_tui.session.comparing import Side, require_weights
+from onnxjson_tui.screens.panes import PanesScreen, require_weights
 from onnxjson_tui.shell.keyed import KeyedScreen
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run_small

@@ -12,7 +12,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.tables import cells, plain
-from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn, hidden
+from onnxjson_tui.rows.beside_nodes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn, hidden
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_spans, shared_prefix, short_type
 from onnxjson_tui.rows.outline import Outline, outline_line
 from tests.editing.graphs import EXPORTED, exported, model_of

@@ -14,10 +14,10 @@ from onnxjson.model.index import NodeRef
 from onnxjson.running.worker import Worker
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.actions.graph import inner_graph
+from onnxjson_tui.rows.beside_nodes import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.rows.figures import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
+from onnxjson_tui.rows.difference import Side, opened_side
 from onnxjson_tui.screens.graph_map import MapScreen, TypeOf
-from onnxjson_tui.session.comparing import Side, opened_side
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench

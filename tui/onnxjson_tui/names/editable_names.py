@@ -13,7 +13,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.patterns.selector_terms import Value, parse, spelled
-from onnxjson_tui.session.selection import selector_of
+from onnxjson_tui.session.history import selector_of
 from onnxjson_tui.session.session import Session
 
 

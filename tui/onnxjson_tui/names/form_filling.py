@@ -225,8 +225,7 @@ class Feedback(NamedTuple):
     """Notes by field: what the field refers to and what it expects. Without control characters."""
     mistakes: Mapping[str, str]
     """Mistakes by field. Without control characters."""
-    flow: Flow = Flow()
-    """The types that the edit would change."""
+    flow: Flow = Flow()  # the types that the edit would change
 
 
 Also = Callable[[Edit], tuple[Edit, ...]]  # returns further edits that belong to the same step

@@ -4,9 +4,8 @@ from bisect import bisect_left, bisect_right
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.tables import Line, Span, cells, shortened
-from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
+from onnxjson_tui.rows.difference import Compared, DifferenceRows, Shown, Side, compared_edits
 from onnxjson_tui.rows.side_texts import pair_lines, text_of, unified_lines
-from onnxjson_tui.session.comparing import Compared, Side, compared_edits
 from onnxjson_tui.session.history import History, Step
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
@@ -122,6 +121,20 @@ class ChangesPage(Page[Bench]):
         bench.go(f"{scope.address}/node/{places[number]}")
         around = "" if 0 <= at < len(places) else ", wrapped around"
         bench.say(f"change {number + 1:,} of {len(places):,}{around}")
+
+
+class StaleRows:
+    """Dimmed rows of an outdated difference."""
+
+    def __init__(self, rows: DifferenceRows) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        return tuple([Span(span.text, "quiet") for span in self.rows.line(number, width)])
 
 
 class HistoryRows:

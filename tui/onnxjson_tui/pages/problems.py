@@ -255,9 +255,7 @@ class ProblemsPage(Page[Bench]):
         return lines
 
 
-_NODE: Final = re.compile(r"/.*/node/[0-9]+")
-"""The address of the innermost node of an element."""
-
+_NODE: Final = re.compile(r"/.*/node/[0-9]+")  # the address of the innermost node of an element
 _OF_FILE: Final = frozenset({COMMENTS_CODE})
 """Codes of findings about the file, which changes of the model do not affect."""
 

@@ -105,8 +105,7 @@ class Wanted(NamedTuple):
     text: str
     kind: Literal["text", "pattern", "operator", "match"]
     """A substring of the shown text of a node, a regular expression, an operator, or a pattern of operators."""
-    mistake: str = ""
-    """Why a text that looks like a pattern of operators is not valid."""
+    mistake: str = ""  # why a text that looks like a pattern of operators is not valid
 
     @property
     def shown(self) -> str:
@@ -131,8 +130,7 @@ def wanted(typed: str) -> Wanted:
     return Wanted(typed, "text")
 
 
-PATTERN: Final = re.compile(r"\w\(|->")
-"""What is in every pattern of several operators: a call, or a path."""
+PATTERN: Final = re.compile(r"\w\(|->")  # what is in every pattern of several operators: a call, or a path
 
 
 class NodeText:

@@ -1,18 +1,130 @@
-"""Rows of a difference: a summary, then the events, each folded to a row or unfolded to its places."""
+"""Two models compared, and the rows of their difference: a summary, then the events, folded or with their places."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Effect, Event, Kind
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
+from onnxjson.model.document import Model
+from onnxjson.model.errors import DecodeError
+from onnxjson.optimizing.trace_records import Size
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Report, operator_counts, report
 from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
-from onnxjson_tui.rows.lanes import Glyphs
-from onnxjson_tui.session.comparing import Compared
+from onnxjson.storage.remote import is_url
+from onnxjson_tui.rows.beside_nodes import Glyphs
+from onnxjson_tui.session.opening import Unreadable, open_model
+from onnxjson_tui.session.session import Session
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.difference import Diff
+
+
+FEW: Final = 12  # maximum rows of places and details that are all unfolded
+MATCHED: Final = 3_000  # number of nodes below which matching two models takes less than a second
+
+
+class Side(NamedTuple):
+    """One of the two compared models."""
+
+    name: str  # name that the user gave; control characters are not escaped
+    model: Model
+    path: Path | None = None  # its file; weights are searched in the same folder
+    problems: tuple[str, ...] = ()  # problems with files that it depends on, a sentence each
+    session: Session | None = None  # the session that can change it
+    ends: bool = False  # whether the session ends with the comparison
+
+
+class Compared(NamedTuple):
+    """Everything that is shown of a difference."""
+
+    base: Side
+    target: Side
+    events: tuple[Event, ...]
+    nodes: Count
+    matched: int | None  # number of nodes with a counterpart; None if not counted
+    operators: tuple[Count, ...]  # Operators, those with a changed count first
+    parameters: Count
+    bytes: Count
+    equal: bool
+    incomplete: tuple[str, ...] = ()  # what could not be compared, in sentences
+    notes: tuple[str, ...] = ()  # other notes for the user, without control characters
+    diff: "Diff | None" = None
+    report: Report | None = None  # the report, for writing it to a file
+
+    @property
+    def places(self) -> int:
+        """Number of changed places."""
+        return sum([event.count for event in self.events])
+
+    @property
+    def is_short(self) -> bool:
+        """Whether everything fits on a screen when unfolded."""
+        return sum([1 + len(member.details) for event in self.events for member in event.members]) <= FEW
+
+
+def opened_side(name: str, resources: ExitStack) -> Side:
+    """Open a model for a comparison: a file, or ``REV:path``.
+
+    Raises:
+        DecodeError: it is not a model.
+        MissingInputError, AccessDeniedError, FileError: it cannot be read.
+    """
+    found = open_model(name, resources)
+    if isinstance(found, Unreadable):
+        raise DecodeError(found.message, found.findings)
+    session = Session(found, readonly=found.path is None or is_url(name))
+    return Side(name, found.model, found.path, found.problems, session, ends=True)
+
+
+def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
+    """Compare two models; this takes seconds for big ones."""
+    from onnxjson.diffing.difference import diff_models
+
+    found = diff_models(base.model, target.model, paths=(base.path, target.path), names=(base.name, target.name))
+    return of_diff(found, base, target, notes)
+
+
+def compared_edits(base: Side, target: Side) -> Compared:
+    """Compare a model with its edited version; unchanged nodes of a big model are not matched again."""
+    from onnxjson.diffing.difference import diff_models
+
+    if base.model.graph is None or len(base.model.graph.node) < MATCHED:
+        return compared(base, target)
+    paths, names = (target.path, target.path), (base.name, target.name)
+    return of_diff(diff_models(base.model, target.model, paths=paths, names=names, is_edited=True), base, target)
+
+
+def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
+    """Return everything that is shown of a diff."""
+    shown = report(found, base.name, target.name)
+    problems = (*base.problems, *target.problems, *shown.incomplete)
+    shown = shown._replace(incomplete=problems, equal=shown.equal and not problems)
+    return Compared(
+        base, target, shown.events, shown.nodes, shown.matched, shown.operators, shown.parameters, shown.bytes,
+        shown.equal, problems, tuple(notes), found, shown,
+    )  # fmt: skip
+
+
+def of_sizes(
+    base: Side, target: Side, sizes: tuple[Size, Size], events: Sequence[Event], incomplete: Sequence[str] = ()
+) -> Compared:
+    """Return everything that is shown of given events, such as those of a trace."""
+    before, after = sizes
+    counts = [Count(each, getattr(before, each), getattr(after, each)) for each in ("nodes", "parameters", "bytes")]
+    operators = operator_counts(Counter(before.operators), Counter(after.operators))
+    is_equal = not events and not incomplete
+    return Compared(
+        base, target, tuple(events), counts[0], None, operators, counts[1], counts[2], is_equal, tuple(incomplete)
+    )
+
+
+# Rows
 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
 """Signs of events: added, removed, rewritten, changed, and those without effect on results."""
@@ -190,20 +302,6 @@ class DifferenceRows:
         # Addresses often differ only in their last numbers, so they are cut only if the place would be unreadable.
         place = shortened_name(place, max(room - cells(addresses) - 2, room // 3, 1))
         return Span(f"     {place}"), Span(f"  {shortened(addresses, max(room - cells(place) - 2, 1))}", "quiet")
-
-
-class StaleRows:
-    """Dimmed rows of an outdated difference."""
-
-    def __init__(self, rows: DifferenceRows) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def line(self, number: int, width: int) -> Line:
-        """See `Rows.line`."""
-        return tuple([Span(span.text, "quiet") for span in self.rows.line(number, width)])
 
 
 def has_words(event: Event, wanted: str) -> bool:

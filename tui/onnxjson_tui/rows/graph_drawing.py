@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from onnxjson.rendering import layered_layout
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Point, lay_out
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.lanes import Glyphs
+from onnxjson_tui.rows.beside_nodes import Glyphs
 
 LONGEST: Final = 8  # maximum layers that a line crosses; longer lines are replaced by counts at both ends
 _COLUMN: Final = 6.0  # units of the layout in a column

@@ -20,7 +20,7 @@ from onnxjson.model.dtypes import BITS
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import Style, cells, shortened, size
-from onnxjson_tui.rows.figures import Figures
+from onnxjson_tui.rows.beside_nodes import Figures
 from onnxjson_tui.rows.graph_drawing import Box, Edge
 from onnxjson_tui.rows.nodes import short_type, type_text
 from onnxjson_tui.rows.outline import Item, Outline

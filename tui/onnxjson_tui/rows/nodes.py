@@ -27,8 +27,7 @@ from onnxjson.rendering.tables import (
     shortened,
     shortened_name,
 )
-from onnxjson_tui.rows.figures import COLUMN, cell, shown
-from onnxjson_tui.rows.lanes import HEAVY, MOST_LANES, Glyphs, Lanes, Lit, drawn, hidden
+from onnxjson_tui.rows.beside_nodes import COLUMN, HEAVY, MOST_LANES, Glyphs, Lanes, Lit, cell, drawn, hidden, shown
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
 

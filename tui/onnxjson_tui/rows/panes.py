@@ -22,8 +22,8 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, shortened_name
+from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.difference import SIGNS
-from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import NodeRows, node_spans
 from onnxjson_tui.rows.side_texts import NOTHING_HERE
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, cast
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.tables import Line, Span, cells, plain, shortened
+from onnxjson_tui.rows.difference import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench

@@ -12,9 +12,8 @@ from onnxjson.diffing.events import Event, Member
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_text import event_lines
 from onnxjson.rendering.tables import GAP, Line, Span, clipped, wrapped
-from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
+from onnxjson_tui.rows.difference import Compared, DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
-from onnxjson_tui.session.comparing import Compared
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.keyed import OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal

@@ -11,7 +11,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Type
 from onnxjson.model.index import NodeRef
 from onnxjson.rendering.tables import Line, Span
-from onnxjson_tui.rows.figures import Figures, columns, minimap, place_line
+from onnxjson_tui.rows.beside_nodes import Figures, columns, minimap, place_line
 from onnxjson_tui.rows.graph_drawing import Drawing, drawing
 from onnxjson_tui.rows.graph_parts import GraphMap, Level, Part
 from onnxjson_tui.screens.neighbourhood import DrawingView

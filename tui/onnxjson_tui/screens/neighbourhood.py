@@ -14,9 +14,9 @@ from textual.strip import Strip
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef
 from onnxjson.rendering.tables import Span, Style, shortened
+from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.graph_parts import HOPS, MOST_HOPS, Surroundings, surroundings
-from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs

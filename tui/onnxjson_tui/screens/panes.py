@@ -11,13 +11,16 @@ from textual.app import ComposeResult
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.taking import Taking
 from onnxjson.model.display import counted, visible
-from onnxjson.model.errors import AccessDeniedError, OnnxJsonError
+from onnxjson.model.document import Model
+from onnxjson.model.errors import AccessDeniedError, EditError, OnnxJsonError
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
+from onnxjson_tui.rows.difference import Compared, Side
 from onnxjson_tui.rows.panes import PaneRow, PaneRows, Panes
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
-from onnxjson_tui.session.comparing import Compared, Side, require_weights
 from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
@@ -336,3 +339,17 @@ def _diff(found: Compared) -> Diff:
     if found.diff is None:
         raise OnnxJsonError("the two models were not compared node by node")
     return found.diff
+
+
+def require_weights(mine: Side, other: Side, model: Model) -> None:
+    """Refuse a model with a change of the other one that needs weights in files next to that one.
+
+    Raises:
+        EditError: its own folder does not have them.
+    """
+    folders = [None if each.path is None else each.path.resolve().parent for each in (mine, other)]
+    known = {each.external_data for each in tensors_of(mine.model)}
+    needed = [each for each in tensors_of(model) if is_external(each) and each.external_data not in known]
+    if needed and folders[0] != folders[1]:
+        name = visible(needed[0].name or "a constant", 100)
+        raise EditError(f"{name} of this change is in an external file of the other model; convert --internalize first")

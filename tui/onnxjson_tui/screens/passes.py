@@ -25,9 +25,9 @@ from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.tables import Line, Span, Style, clipped, padded, shortened, wrapped
 from onnxjson.rendering.trace_text import headline, node_counts, story_lines, subjects_of
 from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.rows.difference import Compared, Side, compared, of_sizes
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.session.comparing import Compared, Side, compared, of_sizes
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key

@@ -33,10 +33,9 @@ from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select_nodes, select_tensor
 from onnxjson_tui.session.following import follow
-from onnxjson_tui.session.history import Changed, Exported, History, Preview, Step
+from onnxjson_tui.session.history import Changed, Exported, History, Lost, Places, Preview, Step, selector_of
 from onnxjson_tui.session.opening import Opened
 from onnxjson_tui.session.recording import Base, Recorder
-from onnxjson_tui.session.selection import Lost, Places, selector_of
 
 if TYPE_CHECKING:
     from onnxjson.editing.expressing import Expressed

@@ -25,8 +25,7 @@ MOST_BYTES: Final = 64 * 2**20
 HASHED_AT_ONCE: Final = 32 * 2**20
 """Maximum bytes of a file whose hash is in the header; a thread computes that of a bigger file later."""
 
-_FAILURES: Final = (OnnxJsonError, MemoryError)
-"""A step that cannot be recorded for such a reason is made all the same."""
+_FAILURES: Final = (OnnxJsonError, MemoryError)  # a step that cannot be recorded for such a reason is made all the same
 
 
 def _reason(error: Exception) -> str:

@@ -21,8 +21,7 @@ from onnxjson_tui.rows.choices import NodeText, Wanted
 from onnxjson_tui.rows.nodes import type_change
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.following import Redrawn, redrawn
-from onnxjson_tui.session.history import Changed, Preview
-from onnxjson_tui.session.selection import place_of
+from onnxjson_tui.session.history import Changed, Preview, place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import WIDEST_DIFF, preview_lines
 from onnxjson_tui.shell.graph_screen import PANES, GraphScreen

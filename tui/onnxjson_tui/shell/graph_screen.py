@@ -17,13 +17,13 @@ from onnxjson.model.document import Node
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.patching.patch import Patch
 from onnxjson.rendering.tables import Span
-from onnxjson_tui.rows.figures import Columns, heads, shown
+from onnxjson_tui.rows.beside_nodes import Columns, heads, shown
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.rows.outline_sections import OpenedRows, OutlineLines
 from onnxjson_tui.session.following import SavedNodes
-from onnxjson_tui.session.selection import place_of
+from onnxjson_tui.session.history import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal

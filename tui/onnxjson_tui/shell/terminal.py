@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.rows.lanes import Glyphs
+from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.session.opening import Unreadable, expanded, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
