@@ -13,13 +13,13 @@ from onnxjson.editing.spelling import parse_line, spell_line
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index
 from onnxjson.patching.patch import Patch
-from onnxjson_tui.actions import moving
 from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.following import place_after
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.widgets.lines import Bar, LineList
+from onnxjson_tui.workbench import moving
 from tests.tui.benches import Bench, bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved

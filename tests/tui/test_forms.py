@@ -11,10 +11,10 @@ from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.script import parse_edit
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
-from onnxjson_tui.actions.forms_and_commands import edit_choices
 from onnxjson_tui.names.form_filling import SELECTION, Filling, feedback, prefilled
 from onnxjson_tui.names.offers import LEFT_OUT, Offers, slot_choices, value_choices
 from onnxjson_tui.session.session import Session
+from onnxjson_tui.workbench.forms_and_commands import edit_choices
 from tests.editing.graphs import model_of
 from tests.tui.every_edit import edits_for, model
 from tests.tui.sessions import opened, saved, small

@@ -92,10 +92,10 @@ def send_all(found: Bench, *keys: str) -> None:
 
 
 DIALOGS = [
-    ("onnxjson_tui.actions.editing.value_choices", ("1", "w"), "Input 1 of Add"),
-    ("onnxjson_tui.actions.editing.slot_choices", ("w",), "Which input"),
+    ("onnxjson_tui.workbench.editing.value_choices", ("1", "w"), "Input 1 of Add"),
+    ("onnxjson_tui.workbench.editing.slot_choices", ("w",), "Which input"),
     ("onnxjson_tui.names.offers.Offers.operators", ("o",), "Which operator"),
-    ("onnxjson_tui.actions.inspection.operator_lines", ("g", "D"), "Add"),
+    ("onnxjson_tui.workbench.inspection.operator_lines", ("g", "D"), "Add"),
 ]
 
 
@@ -125,7 +125,7 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
 
 
 def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) -> None:
-    slow("onnxjson_tui.actions.editing.value_choices", 0.5)
+    slow("onnxjson_tui.workbench.editing.value_choices", 0.5)
 
     async def flow(found: Bench) -> None:
         await found.press("j")
@@ -178,8 +178,8 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
 
 
 def test_of_several_works_one_after_the_other_it_is_said_as_long_as_the_keys_wait(path: Path, slow: Slow) -> None:
-    slow("onnxjson_tui.actions.editing.slot_choices", 0.5)
-    slow("onnxjson_tui.actions.editing.value_choices", 1.0)
+    slow("onnxjson_tui.workbench.editing.slot_choices", 0.5)
+    slow("onnxjson_tui.workbench.editing.value_choices", 1.0)
 
     async def flow(found: Bench) -> None:
         await found.press("j")

@@ -1,7 +1,7 @@
 """Screens next to the workbench and over it, each for one purpose: open, compare, fill in, save, recover.
 
 Here: screens, and questions that several actions ask. Not here: what all screens are built on (`onnxjson_tui.shell`),
-dialogs of a single action (`onnxjson_tui.actions`).
+dialogs of a single action (`onnxjson_tui.workbench`).
 
 Read first: `difference_view` (the base of diffs), `form` (the form of an edit), `saving` (questions when saving).
 """

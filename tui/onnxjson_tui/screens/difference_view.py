@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 from textual import events, getters
@@ -19,6 +19,8 @@ from onnxjson_tui.shell.keyed import OTHER_LIST, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
+
+_T = TypeVar("_T")
 
 _MOST_LINES: Final = 600  # of the places of an event
 
@@ -48,10 +50,35 @@ DIFFERENCE_KEYS: Final = (
 """Keys of every screen that shows a diff."""
 
 
-class DifferenceScreen(KeyedScreen[Any]):
-    """Shows the events of a diff, and details of the one under the cursor."""
+class RowsScreen(KeyedScreen[_T]):
+    """Rows, and below them details of the one under the cursor."""
 
     AUTO_FOCUS = "#rows"
+
+    def body(self) -> ComposeResult:
+        """The rows, and details of one."""
+        yield LineList(id="rows")
+        yield LineList(id="about", has_cursor=False)
+
+    rows = getters.query_one("#rows", LineList)  # the rows
+    about = getters.query_one("#about", LineList)  # details of the row under the cursor
+
+    def show_details(self) -> None:
+        """Show details of the row under the cursor."""
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Update the lower list when the cursor rests."""
+        if event.lines is self.rows:
+            self.after_rest(self.show_details)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the lines at the bottom to the new width."""
+        super().on_resize(event)
+        self.call_after_refresh(self.show_details)
+
+
+class DifferenceScreen(RowsScreen[Any]):
+    """Shows the events of a diff, and details of the one under the cursor."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__(terminal)
@@ -59,14 +86,6 @@ class DifferenceScreen(KeyedScreen[Any]):
         self.shown = Shown()
         self.can_prove = False  # whether the screen can run both sides of every rewrite
         self._shows_text = False
-
-    def body(self) -> ComposeResult:
-        """The rows, and details of one."""
-        yield LineList(id="rows")
-        yield LineList(id="about", has_cursor=False)
-
-    rows = getters.query_one("#rows", LineList)  # the list of events
-    about = getters.query_one("#about", LineList)  # details of the row under the cursor
 
     @property
     def difference(self) -> DifferenceRows | None:
@@ -116,11 +135,6 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     # Details of a row
 
-    def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Update the lower list when the cursor rests."""
-        if event.lines is self.rows:
-            self.after_rest(self.show_details)
-
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
         if event.lines is self.rows:
@@ -136,12 +150,6 @@ class DifferenceScreen(KeyedScreen[Any]):
         if row.kind != "event":
             return "go there"
         return "fold" if row.event in self.shown.opened else "unfold"
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Wrap the lines at the bottom to the new width."""
-        super().on_resize(event)
-        if self.compared is not None:
-            self.call_after_refresh(self.show_details)
 
     def show_details(self) -> None:
         """Show details of the row under the cursor."""

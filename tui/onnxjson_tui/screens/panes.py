@@ -5,9 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from textual import events, getters
-from textual.app import ComposeResult
-
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.taking import Taking
 from onnxjson.model.display import counted, visible
@@ -21,12 +18,13 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
 from onnxjson_tui.rows.difference import Compared, Side
 from onnxjson_tui.rows.panes import PaneRow, PaneRows, Panes
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
+from onnxjson_tui.screens.difference_view import RowsScreen
 from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, screen_key
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
 from onnxjson_tui.shell.terminal import Terminal, program
 from onnxjson_tui.widgets.actions import Arguments
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.lines import TextRows
 
 
 class Result(NamedTuple):
@@ -38,10 +36,9 @@ class Result(NamedTuple):
     side: int = 0
 
 
-class PanesScreen(KeyedScreen[Result]):
+class PanesScreen(RowsScreen[Result]):
     """Shows two models locked by their structure; changes are taken from one into the other."""
 
-    AUTO_FOCUS = "#rows"
     KEYS = (
         screen_key(("d o",), "take the change of the other model", "_take", "take"),
         screen_key(("d p",), "put the change into the other", "_put", "put"),
@@ -79,14 +76,6 @@ class PanesScreen(KeyedScreen[Result]):
         self._steps: list[int] = []  # the side of each step that was made here
         self._undone: list[int] = []
         self._changed: dict[int, Changed] = {}
-
-    def body(self) -> ComposeResult:
-        """The rows of both models, and the text of one."""
-        yield LineList(id="rows")
-        yield LineList(id="about", has_cursor=False)
-
-    rows = getters.query_one("#rows", LineList)  # both models
-    about = getters.query_one("#about", LineList)  # the row under the cursor
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -157,17 +146,6 @@ class PanesScreen(KeyedScreen[Result]):
             if not number:
                 spans.append(Span(" " * max(half + 3 - cells(text + mark), 1)))
         return tuple(spans), ""
-
-    def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Show another row when the cursor rests."""
-        if event.lines is self.rows:
-            self.after_rest(self.show_details)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Wrap the lines at the bottom to the new width."""
-        super().on_resize(event)
-        if self.panes is not None:
-            self.call_after_refresh(self.show_details)
 
     def show_details(self) -> None:
         """Show the changes of the row under the cursor, and its lines that differ."""

@@ -1,7 +1,9 @@
-"""The program, and the ways into it from the command line.
+"""The program, the ways into it from the command line, and its actions, which a key, a word or the palette runs.
 
 Here: `start` turns arguments into the first screen, `app` is the Textual program and puts actions and pages into the
-workbench. Not here: anything that can be used without them.
+workbench; each other module has one kind of action, and at its end their part of the table. Not here: the declaration
+of an action (`onnxjson_tui.widgets.actions`), what actions may use (`onnxjson_tui.shell.bench`), screens that an action
+opens (`onnxjson_tui.screens`).
 
-Read first: `start` (the entry), `app` (the program, the table of all actions).
+Read first: `app` (the program, the table of actions), `moving` (short actions), `editing` (changes of the model).
 """

@@ -12,7 +12,17 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
 from onnxjson.storage.remote import is_url
-from onnxjson_tui.actions import (
+from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
+from onnxjson_tui.pages.problems import ProblemsPage
+from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.screens.saving import offer_recovery
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import Jobs
+from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
+from onnxjson_tui.widgets.actions import Action
+from onnxjson_tui.workbench import (
     editing,
     editor,
     finding,
@@ -25,16 +35,6 @@ from onnxjson_tui.actions import (
     moving,
     persistence,
 )
-from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
-from onnxjson_tui.pages.problems import ProblemsPage
-from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.screens.saving import offer_recovery
-from onnxjson_tui.session.opening import Unreadable
-from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
-from onnxjson_tui.widgets.actions import Action
 
 
 def _families(*colors: str) -> dict[str, str]:

@@ -12,8 +12,6 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.model.index import NodeRef
 from onnxjson.running.worker import Worker
-from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.actions.graph import inner_graph
 from onnxjson_tui.rows.beside_nodes import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.difference import Side, opened_side
@@ -22,6 +20,8 @@ from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.actions import Action, Arguments
+from onnxjson_tui.workbench.editing import require_here
+from onnxjson_tui.workbench.graph import inner_graph
 
 if TYPE_CHECKING:
     from onnxjson.checking.cost import Cost

@@ -7,13 +7,13 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key, operator_key, operator_name
 from onnxjson.model.types import format_type
-from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.actions import Action, Arguments
+from onnxjson_tui.workbench.editing import require_here
 
 _LONGEST: Final = 300
 

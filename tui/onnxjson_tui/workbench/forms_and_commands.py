@@ -19,8 +19,6 @@ from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.model.renaming import fresh_name
 from onnxjson.rendering.node import opset_of
-from onnxjson_tui.actions.editing import ready, require_here
-from onnxjson_tui.actions.finding import pattern_in
 from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
 from onnxjson_tui.names.editable_names import (
     is_plain,
@@ -38,6 +36,8 @@ from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.actions import Action, Arguments
+from onnxjson_tui.workbench.editing import ready, require_here
+from onnxjson_tui.workbench.finding import pattern_in
 
 _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("nodes", ("add-node", "delete-node", "replace-node", "replace-pattern", "rewire", "swap-inputs", "name-nodes",

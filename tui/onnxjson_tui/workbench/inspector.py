@@ -11,7 +11,15 @@ from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson_tui.actions.editing import (
+from onnxjson_tui.names.editable_names import model_value_selector, node_selector
+from onnxjson_tui.names.form_filling import can_be_typed, expected, value_mistake, written
+from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.rows.choices import Choice, Searchable
+from onnxjson_tui.rows.inspector import Entry, InspectorRows, port_choices
+from onnxjson_tui.session.edited_model import READ_ONLY
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.actions import Action, Arguments
+from onnxjson_tui.workbench.editing import (
     ask,
     ask_text,
     ask_value_name,
@@ -21,15 +29,7 @@ from onnxjson_tui.actions.editing import (
     require_here,
     rewire_input,
 )
-from onnxjson_tui.actions.forms_and_commands import fill_in
-from onnxjson_tui.names.editable_names import model_value_selector, node_selector
-from onnxjson_tui.names.form_filling import can_be_typed, expected, value_mistake, written
-from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.rows.choices import Choice, Searchable
-from onnxjson_tui.rows.inspector import Entry, InspectorRows, port_choices
-from onnxjson_tui.session.edited_model import READ_ONLY
-from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.widgets.actions import Action, Arguments
+from onnxjson_tui.workbench.forms_and_commands import fill_in
 
 
 def entry_here(bench: Bench) -> Entry | None:

@@ -16,7 +16,6 @@ from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.rendering.tables import size
-from onnxjson_tui.actions.editing import make, previewed, ready, require_here
 from onnxjson_tui.names.editable_names import node_selector
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
@@ -26,6 +25,7 @@ from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.graph_screen import PANES
 from onnxjson_tui.shell.keyed import MOTIONS
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
+from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
 
 def _last(bench: Bench) -> int:

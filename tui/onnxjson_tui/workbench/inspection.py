@@ -21,8 +21,6 @@ from onnxjson.rendering.node import documentation_fields, documentation_lines, o
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson.storage.constant_reading import from_json
-from onnxjson_tui.actions.editing import ask, make, require_here
-from onnxjson_tui.actions.helping import text_width
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
@@ -34,6 +32,8 @@ from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
+from onnxjson_tui.workbench.editing import ask, make, require_here
+from onnxjson_tui.workbench.helping import text_width
 
 _NO_TENSOR: Final = "this needs a tensor; t on a node shows one"
 

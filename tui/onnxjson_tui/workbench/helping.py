@@ -9,13 +9,13 @@ from onnxjson.editing.catalogue import NAMES
 from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.tables import Line, Span
-from onnxjson_tui.actions.forms_and_commands import MARK, ask, run_line
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.workbench.forms_and_commands import MARK, ask, run_line
 
 
 class PaletteScreen(PickerScreen):
