@@ -72,9 +72,10 @@ class RowsScreen(KeyedScreen[_T]):
             self.after_rest(self.show_details)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the lines at the bottom to the new width."""
+        """Wrap the lines at the bottom to the new width, unless there is only a message above."""
         super().on_resize(event)
-        self.call_after_refresh(self.show_details)
+        if not isinstance(self.rows.rows, TextRows):
+            self.call_after_refresh(self.show_details)
 
 
 class DifferenceScreen(RowsScreen[Any]):
