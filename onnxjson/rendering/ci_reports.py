@@ -10,6 +10,7 @@ import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
@@ -78,7 +79,8 @@ def sarif(found: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}
+    uri = quote(finding.file.encode("utf-8", "surrogateescape"), safe="/")
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": max(finding.column, 1)}
     location: dict[str, Any] = {"physicalLocation": place}
@@ -92,12 +94,6 @@ def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {"onnxjson/v1": _fingerprint(finding)},
     }
-
-
-def _uri(file: str) -> str:
-    from urllib.parse import quote
-
-    return quote(file.encode("utf-8", "surrogateescape"), safe="/")
 
 
 def _fingerprint(finding: Finding) -> str:
@@ -174,9 +170,7 @@ def headline(result: GateResult) -> str:
 def gate_markdown(result: GateResult, diffs: Mapping[str, str]) -> str:
     """Return the comment, at most `LARGEST` characters: the verdict first, then as many details as fit.
 
-    Args:
-        result: the verdict.
-        diffs: the difference of each model as Markdown, by its name.
+    `diffs` has the difference of each model as Markdown, by its name.
     """
     icon = _ICONS["ok" if result.passes else "error"]
     text = f"### {icon} {headline(result)}\n\n{code(result.base)} → {code(result.head)}\n"

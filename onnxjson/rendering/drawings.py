@@ -71,7 +71,7 @@ def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
 
 def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
     """Add the counterparts of what the other side shows."""
-    found = [(side.values_shown(), side.neighbours()) for side in (before, after)]
+    found = [(list(side._values), side.neighbours()) for side in (before, after)]
     for side, (values, positions), names, counterparts in (
         (after, found[0], pair.values, pair.target_of),
         (before, found[1], backwards, pair.base_of),
@@ -156,9 +156,6 @@ class _Side:
         for position, constant in enumerate(graph.initializer if isinstance(graph, Graph) else ()):
             if f"{self._scope.address}/initializer/{position}" in addresses:
                 self.add_values([constant.name or ""])
-
-    def values_shown(self) -> list[str]:
-        return list(self._values)
 
     def add_values(self, names: Iterable[str]) -> None:
         """Show values while there is room."""

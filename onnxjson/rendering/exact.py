@@ -2,12 +2,14 @@
 
 import json
 import math
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pybase64
 
 from onnxjson.model.scalars import LARGEST_PLAIN
+
+_NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 class Json(msgspec.Struct, frozen=True):
@@ -32,7 +34,7 @@ def _plain(value: object) -> Any:
         case int():
             return value if -LARGEST_PLAIN <= value <= LARGEST_PLAIN else str(value)
         case float():
-            return value if math.isfinite(value) else _special(value)
+            return value if math.isfinite(value) else _NAMES.get(value, "NaN")
         case str():
             return _text(value)
         case Json():
@@ -53,12 +55,6 @@ def picked(record: object, names: str) -> dict[str, Any]:
     """Return some properties of a record by name, in this order; ``key=name`` gives a property another key."""
     pairs = [name.partition("=") for name in names.split()]
     return {key: getattr(record, name or key) for key, _, name in pairs}
-
-
-def _special(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _text(value: str) -> Any:

@@ -103,9 +103,8 @@ class _Page:
 
     def _about(self, scope: Scope, name: str) -> str:
         constant = find_constant(scope, name)
-        stated = None if constant is not None else self._index.type_of(scope, name)
         if constant is None:
-            return "" if stated is None else shown_type(stated)
+            return _type(self._index, scope, name)
         tensor = constant.value
         if not isinstance(tensor, Tensor):
             return "constant, sparse" if isinstance(tensor, SparseTensor) else "constant"
@@ -119,15 +118,12 @@ class _Page:
             found = statistics(replace(tensor, raw_data=stored[0]), bins=0)
         except (OnnxJsonError, ValueError, TypeError):
             return text
-        return f"{text} {_figures(found)}"
+        figures: list[tuple[str, object]] = [("min", found.minimum), ("mean", found.mean), ("max", found.maximum)]
+        shown = [f"{name} {value:.4g}" for name, value in figures if isinstance(value, Real)]
+        return f"{text} {', '.join(shown)}"
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(visible(text, _LONGEST), len(self._texts))
-
-
-def _figures(found: Any) -> str:
-    figures = [("min", found.minimum), ("mean", found.mean), ("max", found.maximum)]
-    return ", ".join([f"{name} {value:.4g}" for name, value in figures if isinstance(value, Real)])
 
 
 def _attribute(attribute: Attribute) -> str:
@@ -138,12 +134,8 @@ def _attribute(attribute: Attribute) -> str:
 def overlays_of(path: Path, index: Index, model: str) -> Overlays:
     """Return what a report in JSON states about nodes.
 
-    Times and execution providers are from ``run``, errors from ``verify --locate``, differences from ``diff``.
-
-    Args:
-        path: the report.
-        index: the index of the model.
-        model: the name of its file.
+    Times and execution providers are from ``run``, errors from ``verify --locate``, differences from ``diff``. `model`
+    is the name of the file of the model.
 
     Raises:
         DecodeError: the file is no such report.

@@ -14,7 +14,6 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.patterns.selector_terms import Value, parse, spelled
 from onnxjson_tui.session.history import selector_of
-from onnxjson_tui.session.session import Session
 
 
 def is_plain(text: str) -> bool:
@@ -128,7 +127,7 @@ def value_mistake(index: Index, text: str, old: str) -> str:
     return ""
 
 
-def selector_of_value(session: Session, ref: NodeRef, name: str) -> str:
+def selector_of_value(ref: NodeRef, name: str) -> str:
     """Return the selector of an input or output of a node."""
     defining_scope = Index.defining_scope(ref.scope, name)
     if defining_scope is None or is_plain(name):

@@ -10,7 +10,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.walking import stored_tensors
-from onnxjson.rendering.tables import Line, Span, cells, padded, shortened, wrapped
+from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened, wrapped
 from onnxjson.rendering.values import weights
 from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker
@@ -283,13 +283,10 @@ class ProblemRows:
         place = shortened(place, max(room // 3, 8)) if place else ""
         text = finding.message + (f"; {finding.hint}" if finding.hint else "")
         text = shortened(visible(text, 2000), max(room - cells(place) - (2 if place else 0), 8))
-        severity = Span(padded(f" {finding.severity}", 10), "quiet" if is_stale else _tone(finding))
+        tone: Style = "quiet" if is_stale else "bad" if finding.severity == "error" else "changed"
+        severity = Span(padded(f" {finding.severity}", 10), tone)
         message = Span(text, "quiet" if is_stale else "plain")
         return (severity, Span(old, "quiet"), Span(f"{place}  " if place else "", "quiet"), message)
-
-
-def _tone(finding: Finding) -> Literal["bad", "changed"]:
-    return "bad" if finding.severity == "error" else "changed"
 
 
 def _onnx_findings(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:

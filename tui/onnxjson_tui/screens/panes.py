@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.taking import Taking
@@ -40,13 +40,17 @@ class PanesScreen(RowsScreen[Result]):
     """Shows two models locked by their structure; changes are taken from one into the other."""
 
     KEYS = (
-        screen_key(("d o",), "take the change of the other model", "_take", "take"),
-        screen_key(("d p",), "put the change into the other", "_put", "put"),
+        screen_key(
+            ("d o",), "take the change of the other model", lambda screen, _: screen.change(screen.active), "take"
+        ),
+        screen_key(
+            ("d p",), "put the change into the other", lambda screen, _: screen.change(1 - screen.active), "put"
+        ),
         screen_key(("] c", "}"), "next change", lambda screen, given: screen.to_change(given.number or 1), "next"),
         screen_key(("[ c", "{"), "previous change", lambda screen, given: screen.to_change(-(given.number or 1))),
         screen_key(("tab", "h", "l", "left", "right"), "the other model", "_turn", "other side"),
-        screen_key(("u",), "undo the last step", "_undo", "undo"),
-        screen_key(("ctrl+r", "U"), "redo a step", "_redo"),
+        screen_key(("u",), "undo the last step", lambda screen, _: screen.repeat("undone"), "undo"),
+        screen_key(("ctrl+r", "U"), "redo a step", lambda screen, _: screen.repeat("redone")),
         screen_key(("ctrl+s",), "save the changed models", "_save", "save"),
         screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False), "equal rows"),
         screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
@@ -192,13 +196,7 @@ class PanesScreen(RowsScreen[Result]):
 
     # Changes
 
-    def _take(self, arguments: Arguments) -> None:
-        self._change(self.active)
-
-    def _put(self, arguments: Arguments) -> None:
-        self._change(1 - self.active)
-
-    def _change(self, into: int) -> None:
+    def change(self, into: int) -> None:
         """Take the change under the cursor into the model of a side."""
         found, row, side, other = self.panes, self.row, self.sides[into], self.sides[1 - into]
         if found is None or row is None or not row.places:
@@ -253,13 +251,9 @@ class PanesScreen(RowsScreen[Result]):
 
         self.jobs.start("compare", "comparing again", lambda: self._compare(base, target), found, holds_keys=True)
 
-    def _undo(self, arguments: Arguments) -> None:
-        self._repeat(self._steps, self._undone, "undone")
-
-    def _redo(self, arguments: Arguments) -> None:
-        self._repeat(self._undone, self._steps, "redone")
-
-    def _repeat(self, done: list[int], others: list[int], word: str) -> None:
+    def repeat(self, word: Literal["undone", "redone"]) -> None:
+        """Undo or redo a step that was made here."""
+        done, others = (self._steps, self._undone) if word == "undone" else (self._undone, self._steps)
         if not done:
             self.say("there is no step of these panes left")
             return

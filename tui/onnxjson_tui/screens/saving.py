@@ -13,7 +13,7 @@ from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
 from onnxjson.rendering.tables import Line, Span, size, wrapped
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.saving import require_savable, save_file
-from onnxjson_tui.session.history import Preview, SaveAnswer
+from onnxjson_tui.session.history import SaveAnswer
 from onnxjson_tui.session.opening import complete_path, expanded
 from onnxjson_tui.session.recovery import Abandoned
 from onnxjson_tui.shell.bench import Bench
@@ -159,7 +159,12 @@ async def _merge(bench: Bench) -> bool:
     else:
         lines += [(Span("No conflicts.", "good"),)]
     lines += [(Span(""),), (Span("Changes from the file to your model:", "title"),)]
-    lines += await bench.jobs.awaited("save", "computing the changes", lambda: _merged_lines(answer.preview))
+
+    def merged() -> list[Line]:
+        preview = answer.preview
+        return preview_lines(preview, "yours", "merged", _WIDTH) if preview.patch else [(Span("  nothing", "quiet"),)]
+
+    lines += await bench.jobs.awaited("save", "computing the changes", merged)
     answers = [("b", "back, change nothing", "back"), ("t", "use it", "take"), ("s", "use it and save", "save")]
     wanted = await bench.confirm("Use the merged model?", answers, lines=lines)
     if wanted == "back":
@@ -175,10 +180,6 @@ async def _merge(bench: Bench) -> bool:
     bench.say(f"merged with {visible(session.opened.name, 200)}; not saved yet", "good")
     bench.draw_bars()
     return await save(bench) if wanted == "save" else False
-
-
-def _merged_lines(preview: Preview) -> list[Line]:
-    return preview_lines(preview, "yours", "merged", _WIDTH) if preview.patch else [(Span("  nothing", "quiet"),)]
 
 
 async def report_no_script(bench: Bench, left_out: Sequence[str]) -> None:

@@ -278,13 +278,10 @@ def _replaced(nodes: Members) -> list[int]:
     found = _replacements(nodes)
     if not keeps_order(nodes.sequence or ()) or not _are_all_replaced(nodes, found):
         raise _MovedError
-    if any(map(_has_graphs, [*nodes.removed.values(), *[new for _, new in found.values()]])):
-        raise _MovedError
+    for node in (*nodes.removed.values(), *[new for _, new in found.values()]):
+        if isinstance(node, Node) and any([each.g is not None or each.graphs for each in node.attribute]):
+            raise _MovedError
     return list(found)
-
-
-def _has_graphs(node: Record) -> bool:
-    return isinstance(node, Node) and any([each.g is not None or each.graphs for each in node.attribute])
 
 
 def _attributes(change: Change, place: str, scopes: dict[str, Scope], *, owns: bool) -> Iterator[_ChangedGraph]:

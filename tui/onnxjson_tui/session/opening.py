@@ -47,11 +47,9 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 def open_model(name: str | Path, resources: ExitStack) -> Opened | Unreadable:
-    """Open a file or a revision; a file with exactly this name takes precedence.
+    """Open a file or ``REV:path``; a file with exactly this name takes precedence.
 
-    Args:
-        name: the file, or ``REV:path``.
-        resources: receives the resources that the model needs while it is in use.
+    `resources` receives what the model needs while it is in use.
 
     Raises:
         MissingInputError: there is neither such a file nor such a revision.

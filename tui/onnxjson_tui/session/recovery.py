@@ -16,7 +16,7 @@ from onnxjson.editing.script import Script, parse_edit
 from onnxjson.editing.spelling import spell_line
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import DecodeError, OnnxJsonError
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, Digest
 from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import parse_patch
@@ -251,7 +251,7 @@ def _edits_of(step: StepLine) -> tuple[tuple[Edit, ...], bool]:
     for text in step.edits:
         try:
             edits.append(parse_edit(text))
-        except (DecodeError, OnnxJsonError):
+        except OnnxJsonError:
             unknown = True
     return tuple(edits), unknown
 

@@ -24,7 +24,6 @@ import msgspec
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.editing.applying import Result
 from onnxjson.model.display import counted
-from onnxjson.model.document import Tensor
 from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError
 from onnxjson.patching.patch import Patch
 from onnxjson.storage import files
@@ -146,7 +145,8 @@ class Session(EditedModel):
             if is_same:
                 self._recorder.saving()
             try:
-                with files_written(Result(self._model, (), self._pending_files()).new_files(), target):
+                pending = {path: tensor for step in self.history.made for path, tensor in step.files.items()}
+                with files_written(Result(self._model, (), pending).new_files(), target):
                     files.save(
                         self._model, target, form,
                         weights=weights, expect=expect, replace=replace, backup=True
@@ -232,9 +232,6 @@ class Session(EditedModel):
         self.history.saved = self.history.position
         self._saved_model, self.to_saved = self._model, Patch()
         self._recorder.finish(Base(self.opened.key, self.opened.name, self._model, self.opened.identity))
-
-    def _pending_files(self) -> dict[Path, Tensor]:
-        return {path: tensor for step in self.history.made for path, tensor in step.files.items()}
 
     def sync(self) -> None:
         """Sync the journal to the disk before the process may end, as on SIGHUP and SIGTERM."""

@@ -201,7 +201,8 @@ class KeyOrder:
     async def _wait_for_release(self) -> None:
         """Wait until no running work may ask a question, or the question is on the screen."""
         while self._is_held():
-            cancel = next((place for place, event in enumerate(self._waiting) if _is_cancel(event)), None)
+            keys = [getattr(event, "key", "") for event in self._waiting]
+            cancel = next((place for place, key in enumerate(keys) if key in _CANCEL_KEYS), None)
             if cancel is not None or not self._waiting:
                 # The keys before it were meant for the question that is now cancelled.
                 for _ in range(cancel or 0):
@@ -233,10 +234,6 @@ class KeyOrder:
             if node.is_running and node.call_later(done.set):
                 await _wait(done, node)
             node = parent
-
-
-def _is_cancel(event: "Event") -> bool:
-    return getattr(event, "key", "") in _CANCEL_KEYS
 
 
 async def _wait(done: asyncio.Event, node: "MessagePump") -> None:

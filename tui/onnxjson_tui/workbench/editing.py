@@ -41,15 +41,9 @@ async def ask(
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
-    Args:
-        bench: the workbench with the prompt.
-        mark: the text before the field; must be visible.
-        text: the initial text.
-        hint: the expected text, for the footer, or a function of the typed text that returns it.
-        mistake: returns the mistake in a text, or "".
-        complete: returns the completions for the tab key.
-        edit: returns the edit of a valid text, whose effect on types is shown while the user types.
-        is_selected: whether typing replaces the initial text.
+    `mark` is the visible text before the field, `hint` the expected text, for the footer, or a function of the typed
+    text. `mistake` returns the mistake in a text, or ""; `edit` the edit of a valid text, whose effect on types is
+    shown while the user types. With `is_selected`, typing replaces the initial `text`.
     """
 
     def changed(typed: str) -> None:
@@ -287,7 +281,9 @@ async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_lea
                 previews[key] = session.preview(*changes)
                 choices.append(Choice(key, label, detail))
             except OnnxJsonError as error:
-                choices.append(Choice(key, label, detail, _reason(error)))
+                # The title states the name and place of the edit.
+                reason = re.sub(r"^edit [\d,]+ of [\d,]+ \([a-z-]+\): (/\S+: )?", "", str(error))
+                choices.append(Choice(key, label, detail, visible(reason, 500)))
         return sorted(choices, key=lambda choice: bool(choice.refused)), previews
 
     choices, previews = await bench.jobs.run("edit", "looking for replacements", look)
@@ -297,11 +293,6 @@ async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_lea
     chosen = await bench.choose(title, choices, is_wide=True)
     if chosen is not None:
         bench.accept(previews[chosen])
-
-
-def _reason(error: OnnxJsonError) -> str:
-    """Return why a replacement is impossible, without the name and place of the edit, which the title states."""
-    return visible(re.sub(r"^edit [\d,]+ of [\d,]+ \([a-z-]+\): (/\S+: )?", "", str(error)), 500)
 
 
 ACTIONS: Final = (

@@ -157,7 +157,7 @@ def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, s
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
     index = bench.session.index
     found = operator_signature("", operator, opset_of(bench.session.model, ref))
-    lines = [item_line(selector_of_value(bench.session, ref, value))]
+    lines = [item_line(selector_of_value(ref, value))]
     lines += [""] * (found.least_inputs - 1 if found is not None else 0)
     base = value if is_plain(value) else operator.lower()
     outputs = max(found.least_outputs, 1) if found is not None else 1

@@ -28,10 +28,6 @@ from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
 
-def _last(bench: Bench) -> int:
-    return len(bench.lines.rows) - 1
-
-
 def _leap(bench: Bench, number: int) -> None:
     if bench.lines is bench.nodes and bench.here is not None:
         bench.session.places.jumps.leave(bench.here.address)
@@ -141,7 +137,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
         "last", "last row; 120G goes to node 120", ("G", "end"),
-        lambda bench, arguments: _leap(bench, _last(bench) if arguments.number is None else arguments.number), "Move",
+        lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
     ),
     Action("to-top", "scroll the row to the top", ("z t",), lambda bench, _: bench.lines.centre(0.0), "Move"),
     Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, _: bench.lines.centre(1.0), "Move"),
