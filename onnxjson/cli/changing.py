@@ -19,7 +19,7 @@ from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, Weigh
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
-from onnxjson.rendering.exact import Json, as_json
+from onnxjson.rendering.values import Json, as_json
 from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded

@@ -298,7 +298,7 @@ def fmt_command(
     onnxjson fmt --check models/*.onnx.json
     onnxjson fmt --sort m.onnx.json
     """
-    from onnxjson.rendering.exact import as_json
+    from onnxjson.rendering.values import as_json
     from onnxjson.storage.pruning import prune_blobs
 
     only_check = given["only_check"]

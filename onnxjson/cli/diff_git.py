@@ -20,7 +20,7 @@ from onnxjson.model.display import listed
 from onnxjson.model.document import Node
 from onnxjson.model.errors import OnnxJsonError, OtherJsonError
 from onnxjson.model.walking import walk
-from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.values import as_json
 
 _FOR_ONE: Final = ("patch", "script")
 """Forms with only one comparison."""

@@ -24,7 +24,7 @@ from onnxjson.fleet.results import Results, Row, check_form
 from onnxjson.fleet.summary import Summary, summarise, summary_html, summary_lines, summary_markdown
 from onnxjson.model.display import counted
 from onnxjson.model.errors import OutputError
-from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.values import as_json
 
 _SUMMARIES: Final = {
     "show": "Show a summary of each model.",

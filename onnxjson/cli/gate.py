@@ -24,8 +24,8 @@ from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError, Sev
 from onnxjson.rendering.ci_reports import findings_text, gate_data, gate_html, gate_markdown, headline, summary_line
 from onnxjson.rendering.diff_html import diff_section
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.markdown_reports import diff_markdown
+from onnxjson.rendering.values import as_json
 from onnxjson.running import checking
 from onnxjson.running.verification import verify
 from onnxjson.storage.saving import make_folder

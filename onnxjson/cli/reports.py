@@ -81,7 +81,7 @@ class View(NamedTuple):
             with whole_texts(is_whole() or self.destination is not None):
                 self.show(text())
         elif self.form == "json":
-            from onnxjson.rendering.exact import as_json
+            from onnxjson.rendering.values import as_json
 
             self.write([as_json(json()) + "\n"])
         else:

@@ -202,7 +202,7 @@ def _page(opened: _Opened, form: str, dims: dict[str, int], files_of_overlays: S
     """Return the whole model as a page, or as a graph for Model Explorer."""
     from onnxjson.checking.cost import assumed_dims, cost_of
     from onnxjson.rendering import model_page
-    from onnxjson.rendering.exact import as_json
+    from onnxjson.rendering.values import as_json
 
     if form == "explorer":
         return [as_json(model_page.explorer_data(opened.path.name, opened.index), indent=None) + "\n"]

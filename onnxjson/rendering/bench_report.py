@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.variants import BenchReport, BenchRow
 from onnxjson.rendering.cost_text import amount
-from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import GAP, Line, Span, Style, cells, cut, limited, paragraph, size, wide_table, wrapped
+from onnxjson.rendering.values import picked
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16

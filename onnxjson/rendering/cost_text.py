@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from onnxjson.checking.cost import Cost, GroupCost, Number
 from onnxjson.model.display import counted
-from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import size, table, wrapped
+from onnxjson.rendering.values import picked
 
 _MOST_ROWS: Final = 15  # maximum number of listed operators, scopes and nodes
 _UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))

@@ -25,8 +25,8 @@ from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.patterns.selector_terms import scopes_of
 from onnxjson.rendering import values
-from onnxjson.rendering.exact import Json, picked
 from onnxjson.rendering.tables import first_lines, table, wrapped
+from onnxjson.rendering.values import Json, picked
 
 _MOST_VALUES: Final = 8
 _MOST_CONSUMERS: Final = 12

@@ -9,9 +9,9 @@ from onnxjson.model.document import Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.catalogue import Entry, Option
 from onnxjson.optimizing.passes.pipeline import PassResult
-from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import padded, wrapped
 from onnxjson.rendering.trace_text import bytes_change, growth, nodes_change
+from onnxjson.rendering.values import picked
 
 
 def overview(entries: Sequence[Entry], width: int) -> list[str]:

@@ -21,8 +21,8 @@ from onnxjson.optimizing.trace_records import Trace
 from onnxjson.optimizing.trace_storing import tree
 from onnxjson.rendering.cost_text import cost_totals
 from onnxjson.rendering.diff_report import Report, places_of, report
-from onnxjson.rendering.exact import as_json, picked
 from onnxjson.rendering.trace_text import Subject
+from onnxjson.rendering.values import as_json, picked
 
 FORMAT: Final = "onnxjson-diff/1"
 DIFFS_FORMAT: Final = "onnxjson-diffs/1"

@@ -11,8 +11,8 @@ from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, STRING
 from onnxjson.model.tensor_statistics import statistics, string_statistics
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import format_tensor_type
-from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import Line, Span, number, paragraph, shortened, table
+from onnxjson.rendering.values import picked
 from onnxjson.running.model_run import Case, Placement, RunResult
 from onnxjson.running.values import Value, dtype_of, leaves
 

@@ -12,7 +12,7 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import shown_type
 from onnxjson.model.walking import stored_tensors
 from onnxjson.rendering import values
-from onnxjson.rendering.exact import picked
+from onnxjson.rendering.values import picked
 from onnxjson.storage.external import Resolver
 
 

@@ -29,9 +29,9 @@ from onnxjson.model.types import format_data_type
 from onnxjson.model.walking import stored_bytes
 from onnxjson.patterns.names import TensorRef
 from onnxjson.rendering import values
-from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped
+from onnxjson.rendering.values import Json
 from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
 

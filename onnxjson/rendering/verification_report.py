@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from onnxjson.model.display import counted, visible
-from onnxjson.rendering.exact import picked
 from onnxjson.rendering.tables import Line, Span, paragraph, table
+from onnxjson.rendering.values import picked
 from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.values import EXACT, Comparison, Tolerance
 from onnxjson.running.verification import OutputResult, Verification

@@ -6,12 +6,12 @@ from onnxjson.codecs.serde import parse
 from onnxjson.model.index import Index
 from onnxjson.model.operators import operator_signature
 from onnxjson.patterns.selectors import select_nodes, select_tensor
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import documentation_fields, node_lines, opset_of, view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import summary_lines
 from onnxjson.rendering.tables import cells
 from onnxjson.rendering.tensor import tensor_lines, view_tensor
+from onnxjson.rendering.values import as_json
 from tests.corpus.collection import CorpusModel, file_models, node_models
 
 EIGHTHS = 8

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from onnxjson.rendering.exact import Json, as_json
+from onnxjson.rendering.values import Json, as_json
 
 
 class _Pair(NamedTuple):

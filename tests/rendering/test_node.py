@@ -10,7 +10,6 @@ from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Attribute, Graph, Model, Node
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import (
     NodeView,
     attribute_value_text,
@@ -21,7 +20,7 @@ from onnxjson.rendering.node import (
     view_attribute,
     view_node,
 )
-from onnxjson.rendering.values import node_name
+from onnxjson.rendering.values import as_json, node_name
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import FUNCTION, MODEL
 

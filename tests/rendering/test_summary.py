@@ -9,10 +9,10 @@ from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Tensor
 from onnxjson.model.elements import MOST_ELEMENTS
 from onnxjson.model.index import Index
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.summary import Place, Summary, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tables import cells
+from onnxjson.rendering.values import as_json
 from onnxjson.storage.external import Resolver
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import MODEL

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from onnxjson.patterns.tensor_refs import TensorRef
 
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Model, Tensor
@@ -15,8 +16,8 @@ from onnxjson.model.tensor_statistics import Statistics
 from onnxjson.model.walking import tensors_of
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select_tensor
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
+from onnxjson.rendering.values import as_json
 from onnxjson.storage.external import Resolver
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import MODEL
