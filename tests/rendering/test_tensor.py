@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from onnxjson.patterns.tensor_refs import TensorRef
 
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Model, Tensor
