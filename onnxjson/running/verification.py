@@ -22,7 +22,7 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
-from onnxjson.running.value_types import SIZES
+from onnxjson.running.value_types import ALL_SIZES
 from onnxjson.running.values import (
     EXACT,
     TOLERANCES,
@@ -213,9 +213,8 @@ class Verifier:
         if not pairs and not self.models.interface.missing:
             raise EvaluationError("the base has no outputs, so there is nothing to compare", 0)
         until = time.monotonic() + self.plan.timeout
-        for attempt in range(len(SIZES) + 1):
-            # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
-            cycle = SIZES[max(attempt - 1, 0)]
+        # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
+        for attempt, cycle in enumerate((ALL_SIZES[0], *ALL_SIZES)):
             self.trials = list(self._trials(cycle, turned=attempt == 0, until=until))
             outcome = self.compare([trial.feeds for trial in self.trials], pairs)
             _require_open(outcome)
@@ -225,8 +224,8 @@ class Verifier:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
             raise EvaluationError(
-                f"the base fails on all values that were tried: {base_failed[0].problem}; choose others with "
-                "--input or --dim"
+                f"the base fails on all values that were tried: {base_failed[0].problem}; `onnxjson verify` "
+                "compares on others, with --input or --dim"
             )
         if (
             outcome.problem

@@ -192,6 +192,18 @@ def test_every_seed_has_sizes_of_its_own(worker: Worker) -> None:
     assert [(run.sizes["N"], run.verdict) for run in found.runs] == [(2, "equal"), (3, "failed"), (5, "failed")]
 
 
+@pytest.mark.parametrize("kernel", [(32, 32), (256,)], ids=["image", "sound"])
+def test_images_and_sound_get_the_sizes_that_they_need(worker: Worker, kernel: tuple[int, ...]) -> None:
+    shape: list[int | str | None] = ["batch", 1, "height", "width"]
+    subject = model(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        {"x": (TensorProto.FLOAT, shape[: len(kernel) + 2])},
+        ["y"],
+        {"w": np.ones((1, 1, *kernel), np.float32)},
+    )
+    assert compared(subject, subject, worker).equal
+
+
 def test_a_base_that_does_not_run_is_an_error_and_not_a_difference(worker: Worker) -> None:
     wrong = model([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 3])}, ["y"])
     unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])

@@ -26,7 +26,7 @@ from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR
 from onnxjson.running.tasks import Settings, Subject
-from onnxjson.running.value_types import SIZES
+from onnxjson.running.value_types import ALL_SIZES
 from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, Value, compare_values, dtype_of, furthest, leaves
 from onnxjson.running.worker import Worker
 
@@ -133,7 +133,7 @@ def samples(
     sets = given or [{} for _ in range(subject.samples)]
     model = _opened(before)
     problem: Exception | None = None
-    for cycle in SIZES:
+    for cycle in ALL_SIZES:
         found = []
         is_open = False
         with _InThisProcess() as worker:
