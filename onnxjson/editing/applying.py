@@ -14,7 +14,7 @@ from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Model, Tensor
+from onnxjson.model.document import Model, Tensor, Type
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.structure import check_structure
@@ -204,7 +204,23 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise EditError(f"{what}; {hint}", next(iter(found)))
-    return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()])
+    return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()], *_shapeless_outputs(workspace))
+
+
+def _lacks_shape(stated: Type | None) -> bool:
+    return stated is not None and stated.tensor_type is not None and stated.tensor_type.shape is None
+
+
+def _shapeless_outputs(workspace: Workspace) -> tuple[str, ...]:
+    """Return a remark about outputs that have no shape, if there are more of them than before the edits."""
+    before, now = (
+        [each.name or "" for each in (model.graph.output if model.graph else ()) if _lacks_shape(each.type)]
+        for model in (workspace.before, workspace.model)
+    )
+    if len(now) <= len(before):
+        return ()
+    names = ", ".join([f'"{visible(name)}"' for name in now if name not in before])
+    return (f"the checker of onnx requires shapes of outputs, but that of {names} is not known; set-shape states it",)
 
 
 def new_findings(before: Model, after: Model, check: Check = check_structure) -> list[Finding]:

@@ -77,7 +77,7 @@ def _producer(summary: Summary) -> str:
 def _labelled(label: str, text: str, width: int) -> list[str]:
     """Return a label followed by a wrapped text, shortened if very long."""
     shown = first_lines(wrapped(text, width, indent=12), _MOST_DOC_LINES)
-    return [padded(label, 12) + shown[0].lstrip(), *shown[1:]] if shown else []
+    return [padded(f"{label} ", 12) + shown[0].lstrip(), *shown[1:]] if shown else []
 
 
 def opsets_text(summary: Summary) -> str:

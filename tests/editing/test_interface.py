@@ -7,6 +7,7 @@ from msgspec.structs import replace
 import onnxjson
 from onnxjson.editing.applying import apply, run
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
+from onnxjson.editing.shapes import SetShape
 from onnxjson.model.document import Graph, Model, TrainingInfo, ValueInfo
 from onnxjson.model.errors import EditError, ParameterError, SelectorError
 from onnxjson.model.types import format_type, parse_type
@@ -62,6 +63,15 @@ def test_values_become_outputs_beside_an_input_of_size_minus_one() -> None:
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     model = apply(onnxjson.from_proto(proto), AddOutput(tensor="a"))
     assert len(computed(model, {"x": numpy.ones((2, 4), numpy.float32)})) == 2
+
+
+def test_outputs_without_a_shape_are_remarked() -> None:
+    before = model_of("g (float[N,4] x, int64[K] s) => (float[N,4] y) { r = Reshape(x, s) y = Relu(x) }")
+    result = run(before, AddOutput(tensor="r"))
+    (note,) = result.outcomes[0].notes
+    assert 'that of "r" is not known; set-shape states it' in note
+    require_valid(apply(result.model, SetShape(tensor="r", shape=("N", 4))))
+    assert not run(result.model, RemoveOutput(tensor="y")).outcomes[0].notes
 
 
 def test_soa4onnx_unknown_and_double_outputs_are_refused() -> None:

@@ -105,6 +105,11 @@ def test_biggest_tensors_come_first(summary: Summary) -> None:
     assert summary.biggest[1].location == "weights.bin"
 
 
+def test_label_as_wide_as_its_column_is_apart_from_its_text() -> None:
+    summary = _summary(Model(graph=Graph(), model_version=1))
+    assert "model_version 1" in summary_lines(summary, 80)
+
+
 def test_lines_say_what_the_summary_holds(summary: Summary) -> None:
     text = "\n".join(summary_lines(summary, 80))
     for part in (
