@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 import pybase64
 
+from onnxjson.model.constants import own_constant
 from onnxjson.model.document import SparseTensor, StringStringEntry, Tensor
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
@@ -218,8 +219,8 @@ def value_type(scope: Scope, name: str) -> str | None:
     if declared is not None:
         return shown_type(declared)
     defining = Index.defining_scope(scope, name)
-    constant = defining.initializer(name) if defining is not None else None
-    return None if constant is None else constant_type_text(constant)
+    constant = own_constant(defining, name) if defining is not None else None
+    return None if constant is None or constant.value is None else constant_type_text(constant.value)
 
 
 # JSON

@@ -43,6 +43,14 @@ def test_inputs_say_who_makes_them() -> None:
     assert (weight.produced_by, weight.type, weight.address) == ("initializer", "float32", "/graph/initializer/0")
 
 
+def test_values_of_nodes_constant_have_the_type_of_their_constant() -> None:
+    constant = Node(op_type="Constant", output=("w",), attribute=(Attribute(name="value_ints", type=7, ints=(1, 2)),))
+    whole = Model(graph=Graph(node=(constant, Node(op_type="Abs", input=("w",), output=("y",)))))
+    index = Index(whole)
+    views = [view_node(whole, index, NodeRef(index.scopes[0], position), "m.onnx") for position in (0, 1)]
+    assert views[0].outputs[0].type == views[1].inputs[0].type == "int64[2]"
+
+
 def test_outputs_say_who_takes_them_through_subgraphs() -> None:
     index = Index(
         Model(
