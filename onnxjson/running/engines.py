@@ -109,6 +109,8 @@ class Onnxruntime:
         _require_providers(names, self.providers, "could open only")
         self._binds = settings.binding
         self._names = [output.name for output in self._session.get_outputs()]
+        # Python has one type of floats; the elements of tensors in sequences keep theirs.
+        self._float32 = {output.name for output in self._session.get_outputs() if "tensor(float)" in output.type}
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
@@ -117,8 +119,10 @@ class Onnxruntime:
             return {}  # onnxruntime would return all outputs
         names = self._names if names is None else list(names)
         call, is_plain = self._call(values, names)
-        convert = from_ort_value if is_plain else _value
-        return {name: convert(name, value) for name, value in zip(names, call(), strict=True)}
+        results = zip(names, call(), strict=True)
+        if is_plain:
+            return {name: from_ort_value(name, value) for name, value in results}
+        return {name: _value(name, value, is_float32=name in self._float32) for name, value in results}
 
     def repeated(self, values: Values) -> Callable[[], object]:
         """Return a function that runs the model on these values without any overhead, for timing."""
@@ -280,7 +284,7 @@ def _to_python(value: Value) -> Any:
     return as_array(value)
 
 
-def _value(name: str, found: Any) -> Value:
+def _value(name: str, found: Any, *, is_float32: bool = False) -> Value:
     """Convert a result of an engine to a value; raise UnsupportedError if ONNX has no such type."""
     import numpy
 
@@ -289,9 +293,10 @@ def _value(name: str, found: Any) -> Value:
     if isinstance(found, Mapping):
         keys, values = list(found), list(found.values())
         kinds = [object if any(isinstance(item, str) for item in each) else None for each in (keys, values)]
+        kinds[1] = numpy.float32 if is_float32 else kinds[1]
         return Dictionary(from_numpy(numpy.array(keys, kinds[0])), from_numpy(numpy.array(values, kinds[1])))
     if isinstance(found, list | tuple):
-        return tuple([_value(name, item) for item in found])
+        return tuple([_value(name, item, is_float32=is_float32) for item in found])
     if isinstance(found, numpy.ndarray | numpy.generic | int | float | bool | str):
         return from_numpy(numpy.asarray(found))
     raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is not a type of ONNX")

@@ -57,6 +57,17 @@ def test_a_model_equals_itself_bit_by_bit(worker: Worker) -> None:
     assert found.outputs[0].worst.largest_absolute == 0
 
 
+def test_maps_of_float32_are_compared_as_float32(worker: Worker) -> None:
+    def zipped(times: float) -> Model:
+        nodes = [
+            helper.make_node("Mul", ["x", "f"], ["m"]),
+            helper.make_node("ZipMap", ["m"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[0, 1]),
+        ]
+        return model(nodes, {"x": (TensorProto.FLOAT, ["N", 2])}, ["y"], {"f": np.float32(times)})
+
+    assert compared(zipped(1), zipped(1 + 2e-7), worker).equal
+
+
 def test_figures_of_the_worst_run_are_told(worker: Worker) -> None:
     found = compared(scaled(2), scaled(2 * (1 + 1e-6)), worker)
     assert found.equal
