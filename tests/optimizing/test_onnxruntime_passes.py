@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
@@ -50,6 +51,18 @@ def named(*dims: str | int) -> Model:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
     )
     return serde.from_proto(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]))
+
+
+def test_functions_that_onnxruntime_inlines_wrongly_are_an_error() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "my" : 1]>
+        g (float[N] x, bool c) => (float[N] y) { y = my.outer(x, c) }
+        <domain: "my", opset_import: ["" : 18]> inner (x) => (y) { t = Tanh(x) y = Neg(t) }
+        <domain: "my", opset_import: ["" : 18, "my" : 1]> outer (x, c) => (z) {
+          a = my.inner(x)
+          z = If (c) <then_branch = one () => (b) { b = my.inner(a) }, else_branch = two () => (d) { d = Neg(a) }>
+        }"""
+    with pytest.raises(PassError, match="run inline-functions first"):
+        made_by(serde.from_proto(onnx.parser.parse_model(text)), "onnxruntime")
 
 
 def adapted() -> Model:

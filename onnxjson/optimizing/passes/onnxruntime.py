@@ -212,6 +212,11 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
             require([self.until], [each.name for each in stages], "transformer or rule that changes this model")
             return stages[-1].model
         made = self._sessions(model, folder, self.disable).optimized()
+        if proto_of(model).functions:
+            try:
+                Sessions(made, folder, "basic").optimized()
+            except Exception as error:  # one name twice, where functions call each other in branches (seen in 1.32)
+                raise ValueError(f"{error}; onnxruntime rejects its own result: run inline-functions first") from None
         if self.level in ("layout", "all") and any(node.domain == _LAYOUT_DOMAIN for node in proto_of(made).graph.node):
             remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
         return made
