@@ -20,6 +20,9 @@ from onnxjson.model.scalars import LARGEST_PLAIN
 encode_string = msgspec.json.Encoder().encode
 """Encode a UTF-8 string, fast; `escape` later replaces the characters that must not appear raw."""
 
+_LONGER: Final = len(f"[{LARGEST_PLAIN + 1}]")
+"""Bytes of the shortest list of integers on one line that has a number beyond `LARGEST_PLAIN`."""
+
 INDENTS: Final = tuple(b"\n" + b" " * width for width in range(400))
 """A line break and the start of the next line, by indentation."""
 
@@ -112,9 +115,9 @@ def integer(value: int) -> bytes:
 
 def integers(values: Sequence[int]) -> bytes:
     """Encode a list of integers on one line."""
-    if not values or (max(values) <= LARGEST_PLAIN and min(values) >= -LARGEST_PLAIN):
-        # The text has the format in which Python prints a list of integers.
-        return str(list(values)).encode()
+    text = encode_string(values)
+    if len(text) < _LONGER or (max(values) <= LARGEST_PLAIN and min(values) >= -LARGEST_PLAIN):
+        return text.replace(b",", b", ")
     return b"[" + b", ".join([integer(value) for value in values]) + b"]"
 
 
