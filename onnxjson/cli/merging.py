@@ -11,6 +11,7 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
+from onnxjson.codecs.wire_runs import sharing_graphs
 from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
@@ -44,7 +45,8 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
     onnxjson merge main~3:m.onnx main:m.onnx topic:m.onnx -o m.onnx
     """
     with ExitStack() as stack:
-        sides = [stack.enter_context(open_side(path, bind=True)).model for path in (base, ours, theirs)]
+        with sharing_graphs():
+            sides = [stack.enter_context(open_side(path, bind=True)).model for path in (base, ours, theirs)]
         with output.working("merging"):
             merged = merge(*sides)
         with output.writing(destination, merged.model):

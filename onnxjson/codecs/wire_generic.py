@@ -67,6 +67,7 @@ class GenericReader:
         self._buffer = buffer
         self._source = source
         self._names = _Names()
+        self._payloads = 0  # that stay in `source`
         self._frequent: dict[type[d.Record], ReadFrequent] = {}
         """The methods of messages with special readers."""
         self._runs: dict[type[d.Record], ReadRun] = {}
@@ -190,6 +191,7 @@ class GenericReader:
         if stop - position >= LAZY_FROM and self._source is not None:
             if stop > len(self._buffer):
                 raise WireError("the bytes end within a tensor: the file is cut off", len(self._buffer))
+            self._payloads += 1
             return FileSlice(self._source, position, stop - position)
         return self._buffer[position:stop]
 

@@ -6,14 +6,12 @@ same object.
 """
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from onnxjson.codecs.wire_format import Buffer, read_run, read_varint, signed
 from onnxjson.codecs.wire_generic import GenericReader
+from onnxjson.codecs.wire_runs import MOST_SHARED, SHARED, Run
 from onnxjson.model import document as d
 from onnxjson.model.errors import WireError
 from onnxjson.model.limits import MESSAGE_DEPTH
@@ -34,22 +32,6 @@ _LONG_RUN: Final = 1024
 _SIGN: Final = 1 << 63
 """The smallest varint that stands for a negative number."""
 
-_MOST_SHARED: Final = 1 << 26
-"""Maximum bytes of a main graph that is compared with others; computing the digest of a bigger one costs too much."""
-
-_shared_graphs: ContextVar[dict[bytes, d.Graph] | None] = ContextVar("shared_graphs", default=None)
-"""Main graphs by their digests, within `sharing_graphs`."""
-
-
-@contextmanager
-def sharing_graphs() -> Iterator[None]:
-    """Read main graphs with the same bytes as one object; its weights are read from the first file."""
-    token = _shared_graphs.set({})
-    try:
-        yield
-    finally:
-        _shared_graphs.reset(token)
-
 
 class WireReader(GenericReader):
     """Reads messages from a buffer; payloads of `LAZY_FROM` bytes and more stay in `source`, if it is given."""
@@ -69,13 +51,14 @@ class WireReader(GenericReader):
             d.StringStringEntry: self.entry,
         }
         self._runs = {d.Node: self._nodes, d.ValueInfo: self._value_infos}
-        graphs = _shared_graphs.get()
-        if graphs is not None and (source is None or type(source) is SourceFile):  # others may not have all bytes yet
-            self._frequent[d.Graph] = partial(self._graph, graphs)
+        shared = SHARED.get() if source is None or type(source) is SourceFile else None  # others may not have all yet
+        self._former = shared
+        if shared is not None:
+            self._frequent[d.Graph] = partial(self._graph, shared.graphs)
 
     def _graph(self, known: dict[bytes, d.Graph], position: int, end: int, depth: int) -> d.Graph:
         """Read a graph; main graphs with the same bytes become one object."""
-        if depth > 1 or end - position > _MOST_SHARED:
+        if depth > 1 or end - position > MOST_SHARED:
             graph: d.Graph = self.message(d.Graph, position, end, depth)
             return graph
         with memoryview(self._buffer) as whole, whole[position:end] as own:
@@ -83,6 +66,19 @@ class WireReader(GenericReader):
         if digest not in known:
             known[digest] = self.message(d.Graph, position, end, depth)
         return known[digest]
+
+    def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
+        read, former = super()._run, self._former
+        if former is None or depth != 1:
+            return read(record, tag, position, end, depth)
+        run = former.runs.get((record, tag))
+        if run is None:
+            payloads = self._payloads
+            found, stop = read(record, tag, position, end, depth)
+            if payloads == self._payloads and stop - position <= MOST_SHARED:  # payloads would be read from this file
+                former.runs[record, tag] = Run(self._buffer[position - 1 : stop], found)
+            return found, stop
+        return run.follow(partial(read, record, tag), tag, self._buffer, position - 1, end, depth)
 
     def _nodes(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.Node], int]:
         """Read consecutive NodeProtos: names by hand, the rest from the remembered parts."""

@@ -100,9 +100,8 @@ class GraphMatch:
                 self._add(name, name)
 
     def _pair_constants(self) -> None:
-        for name, (position, _) in self.base.producers.items():
-            if not is_constant_node(self.base.graph.node[position]):
-                continue
+        for name in constant_outputs(self.base):
+            position, _ = self.base.producers[name]
             producer = self.target.producers.get(self.values.get(name, ""))
             there = UNMATCHED if producer is None else producer[0]
             if there >= 0 and self.base_of[there] < 0 and is_constant_node(self.target.graph.node[there]):

@@ -100,13 +100,9 @@ def constant_nodes(scope: Scope) -> set[int]:
 
 def constant_outputs(scope: Scope) -> Iterator[str]:
     """Yield the outputs of the nodes Constant of a graph, in the order of the file."""
-    constants = [position for position, node in enumerate(scope.graph.node) if is_constant_node(node)]
-    return (
-        name
-        for position in constants
-        for name in scope.graph.node[position].output
-        if name and scope.producers[name][0] == position
-    )
+    nodes = scope.graph.node
+    constants = [at for at, node in enumerate(nodes) if node.op_type == "Constant" and is_constant_node(node)]
+    return (name for at in constants for name in nodes[at].output if name and scope.producers[name][0] == at)
 
 
 def is_constant_node(node: Node) -> bool:

@@ -5,6 +5,7 @@ A node consumes its inputs and what the subgraphs in its attributes capture: nam
 
 import heapq
 from collections.abc import Iterable, Sequence
+from itertools import filterfalse
 
 from onnxjson.model.document import Function, Graph, Node
 
@@ -105,9 +106,9 @@ def sort_nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
 
 def is_ordered(nodes: Sequence[Node]) -> bool:
     """Whether every producer already comes before its consumers."""
-    made, missing = set[str](), set[str]()
+    made, missing = {""}, set[str]()
     for node in nodes:
-        missing.update([name for name in consumed_names(node) if name not in made])
+        missing.update(filterfalse(made.__contains__, consumed_names(node) if node.attribute else node.input))
         if not missing.isdisjoint(node.output):
             return False
         made.update(node.output)

@@ -93,6 +93,8 @@ class NodePairing:
     def namesakes(self) -> dict[int, tuple[int, int]]:
         """Base node -> the target node and its output that has the name of the first output of the base node."""
         names = [node.output[0] if node.output else "" for node in self.base.columns.nodes]
+        if self.target.columns.sources.keys().isdisjoint(filter(None, names)):
+            return {}  # without a table of all producers
         found = map(self.target.columns.scope.producers.get, names)
         return {here: place for here, place in enumerate(found) if place}
 
