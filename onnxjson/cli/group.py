@@ -1,75 +1,16 @@
-"""The table of all commands; the module of a command is imported when the command is called."""
+"""The program as a command of click; the module of each of its commands is imported when that is called."""
 
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import click
 
 from onnxjson.cli import output
+from onnxjson.cli.overview import COMMANDS, ENTRIES, help_text
 from onnxjson.model.display import whole_texts
-
-
-class Entry(NamedTuple):
-    """One command."""
-
-    name: str
-    summary: str
-    """One line for the list of commands, also the first line of the command's own help."""
-    module: str = ""
-    """The module that declares it as, for example, ``undo_save_command``; by default the one with its name."""
-
-
-SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
-    "Start here": (
-        Entry("demo", "Run a tour: convert a model to text and back, diff, optimize.", "program"),
-        Entry("new", "Create a model of one operator, or a ready-made component."),
-    ),
-    "Models": (
-        Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
-        Entry("find", "Find what matches a pattern of operators."),
-        Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
-        Entry("edit", "Edit a model in your text editor."),
-        Entry("tui", "Browse and edit a model in the terminal.", "edit"),
-        Entry("fmt", "Convert model texts to their canonical form.", "convert"),
-        Entry("check", "Check models for errors, by rules and by budgets."),
-        Entry("diff", "Show what changed between two models."),
-        Entry("gate", "Check every model that changed between two revisions of git."),
-        Entry("run", "Run a model; report outputs, timing and a profile."),
-        Entry("verify", "Compare the outputs of two models on the same inputs.", "run"),
-        Entry("bench", "Compare variants of models: size, outputs, time."),
-        Entry("rewrite", "Apply one edit to one or many models."),
-        Entry("apply", "Apply a patch or a script of edits to one or many models."),
-        Entry("optimize", "Run optimizers on models; report what each one changed."),
-        Entry("passes", "List the passes, or show the options of one.", "program"),
-        Entry("trace", "Show what each pass of a recorded run changed."),
-        Entry("split", "Split a model into pieces that run one after the other.", "new"),
-        Entry("undo-save", "Restore a file as it was before its last changes in place.", "edit"),
-    ),
-    "Fleets": (Entry("fleet", "Run a command over thousands of models."),),
-    "Git": (Entry("git", "Set up git to diff and merge models."),),
-    "Merging": (
-        Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
-        Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
-        Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
-        Entry("mergetool", "Resolve the conflicts of a merge one by one, in the terminal.", "merging"),
-    ),
-    "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
-    "Tools": (
-        Entry("lsp", "Serve model texts to editors (Language Server Protocol).", "serving"),
-        Entry("mcp", "Serve models to coding agents (Model Context Protocol).", "serving"),
-        Entry("doctor", "Check the protections of this machine against native code.", "program"),
-        Entry("schema", "Print the JSON Schema of a kind of document.", "program"),
-        Entry("completion", "Print the completion script for a shell.", "program"),
-    ),
-}
-"""The commands in the order of the help."""
-
-_ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
-
-COMMANDS: Final = tuple(_ENTRIES)
 
 
 class LazyGroup(click.Group):
@@ -81,7 +22,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now."""
-        entry = _ENTRIES.get(cmd_name)
+        entry = ENTRIES.get(cmd_name)
         if entry is None:
             return None
         attribute = cmd_name.replace("-", "_")
@@ -103,11 +44,9 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands by section, without importing one."""
-        for section, entries in SECTIONS.items():
-            with formatter.section(section):
-                formatter.write_dl([(entry.name.ljust(len("completion")), entry.summary) for entry in entries])
+    def get_help(self, ctx: click.Context) -> str:
+        """The list of commands by section, without importing one."""
+        return help_text()
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that closes standard output early ends it quietly.
@@ -155,9 +94,8 @@ def _report_reading(ctx: click.Context) -> None:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure.",
 )
-@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.option("--version", is_flag=True)
 @click.pass_context
 def onnxjson(ctx: click.Context, *, version: bool) -> None:
     """Read, edit, diff and merge ONNX models as text, without loss."""

@@ -27,11 +27,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, Pointer, lfs_file, lfs_pointer, lfs_storage
-from onnxjson.model.display import visible
-from onnxjson.model.errors import FileError, OnnxJsonError
+if TYPE_CHECKING:  # loaded where it is needed: a text in the cache does without, which is most of the start
+    from onnxjson.git.commands import Pointer
 
 SECONDS: Final = 120
 """Time limit for one file."""
@@ -68,11 +67,12 @@ def convert(path: Path) -> Pieces:
     Raises:
         OnnxJsonError: the file is neither a model nor a text.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        from onnxjson.model.errors import FileError
+
         raise FileError("it is not a regular file")
-    with path.open("rb") as file:
-        wanted = lfs_pointer(file.read(POINTER_BYTES))
-    if wanted is not None:
+    if status.st_size < _CACHED_FROM and (wanted := _pointer(path)) is not None:
         stored = _from_local_store(wanted)
         if stored is None:
             what = f"Git LFS pointer: {wanted.size:,} bytes, sha256 {wanted.sha256}"
@@ -87,7 +87,7 @@ def _model_text(path: Path) -> Pieces:
     sha256 = _sha256(path) if is_big else ""
     if is_big and (text := read_cached(sha256)) is not None:
         return [text]
-    from onnxjson.git import shown_text  # half of the start, which a text in the cache does not need
+    from onnxjson.git import shown_text
 
     pieces, is_complete = shown_text.text_of(path, partial(_reason, path))
     if is_complete and is_big and time.monotonic() - started > _WORTH_KEEPING:
@@ -95,7 +95,17 @@ def _model_text(path: Path) -> Pieces:
     return pieces
 
 
-def _from_local_store(wanted: Pointer) -> Path | None:
+def _pointer(path: Path) -> "Pointer | None":
+    from onnxjson.git.commands import POINTER_BYTES, lfs_pointer
+
+    with path.open("rb") as file:
+        return lfs_pointer(file.read(POINTER_BYTES))
+
+
+def _from_local_store(wanted: "Pointer") -> Path | None:
+    from onnxjson.git.commands import CommandError, Git, lfs_file, lfs_storage
+    from onnxjson.model.errors import OnnxJsonError
+
     try:
         return lfs_file(lfs_storage(Git(Path.cwd())), wanted)
     except (CommandError, OnnxJsonError):
@@ -119,6 +129,9 @@ def _line_for(path: Path, error: BaseException) -> Pieces:
 
 def _reason(path: Path, error: BaseException) -> bytes:
     """Explain why a model is not shown, without the name of git's temporary file, which differs each time."""
+    from onnxjson.model.display import visible
+    from onnxjson.model.errors import OnnxJsonError
+
     if isinstance(error, _OutOfTimeError):
         reason = f"not shown: it takes longer than {SECONDS} s"
     elif isinstance(error, OnnxJsonError):
@@ -218,3 +231,4 @@ def _remove_oldest(place: Path) -> None:
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # without taking everything apart, a tenth of the time of a small model

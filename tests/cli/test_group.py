@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import group, output
+from onnxjson.cli import group, output, overview
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
@@ -20,7 +20,7 @@ from tests.schemas import text_of
 def test_help_lists_every_command_once_in_its_section() -> None:
     result = run("--help")
     assert result.exit_code == 0
-    for section, entries in group.SECTIONS.items():
+    for section, entries in overview.SECTIONS.items():
         assert f"{section}:" in result.stdout
         for entry in entries:
             assert result.stdout.count(entry.summary) == 1
@@ -28,8 +28,20 @@ def test_help_lists_every_command_once_in_its_section() -> None:
 
 
 def test_help_fits_80_columns() -> None:
-    for arguments in ([], *([name] for name in group.COMMANDS)):
+    for arguments in ([], *([name] for name in overview.COMMANDS)):
         assert max(map(len, run(*arguments, "--help").stdout.splitlines())) <= 80, arguments
+
+
+@pytest.mark.parametrize("columns", ["1", "60", "80", "101"])
+def test_help_is_as_wide_as_that_of_click(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    context = click.Context(onnxjson, info_name="onnxjson", max_content_width=100)
+    formatter = context.make_formatter()
+    for section, entries in overview.SECTIONS.items():
+        with formatter.section(section):
+            formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in entries])
+    assert formatter.getvalue() in onnxjson.get_help(context)
+    assert all(option in onnxjson.get_help(context) for each in onnxjson.params for option in each.opts)
 
 
 def test_no_command_prints_the_help() -> None:
@@ -63,7 +75,7 @@ def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
 
 
 def test_command_like_no_other_lists_all() -> None:
-    assert ", ".join(group.COMMANDS) in run("xyzzy").stderr
+    assert ", ".join(overview.COMMANDS) in run("xyzzy").stderr
 
 
 @pytest.mark.parametrize("arguments", [["convert"], ["convert", "--nope"], ["check"], ["schema", "--x"], ["--nope"]])

@@ -10,14 +10,14 @@ import click
 import pytest
 
 from onnxjson import cli
-from onnxjson.cli import group, options
+from onnxjson.cli import group, options, overview
 from onnxjson.cli.rewrite import EditCommand
 
 ROOT = Path(__file__).parent.parent.parent
 
 PARTS = {
     "changing", "diff_git", "diff_output", "feeding", "fleet_job", "group",
-    "options", "output", "paths", "processes", "reports",
+    "options", "output", "overview", "paths", "processes", "reports",
 }  # fmt: skip
 """Modules of the command line that declare no command."""
 
@@ -39,7 +39,7 @@ SEVERAL_MEANINGS = {"--base", "--input", "--to"}
 `resolve` takes a side, `check` and `gate` compare with a revision;
 `undo-save` goes to a version of a file, the others write a form."""
 
-ENTRIES = [entry for entries in group.SECTIONS.values() for entry in entries]
+ENTRIES = [entry for entries in overview.SECTIONS.values() for entry in entries]
 
 
 def _command(name: str) -> click.Command:
@@ -50,7 +50,7 @@ def _command(name: str) -> click.Command:
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
     """All commands and those of groups, but for the edits, whose help comes from their declarations."""
-    for name in group.COMMANDS:
+    for name in overview.COMMANDS:
         command = _command(name)
         yield name, command
         if isinstance(command, click.Group) and name != "rewrite":
@@ -70,7 +70,7 @@ def test_every_module_declares_commands_of_the_table_or_is_a_part() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_first_line_of_the_help_is_the_summary_of_the_table(entry: group.Entry) -> None:
+def test_first_line_of_the_help_is_the_summary_of_the_table(entry: overview.Entry) -> None:
     command = _command(entry.name)
     assert command.name == entry.name
     assert (command.help or "").splitlines()[0] == entry.summary
@@ -152,7 +152,7 @@ def test_every_command_can_be_quiet() -> None:
     assert any("--quiet" in option.opts for option in _options(relu))
 
 
-@pytest.mark.parametrize("name", group.COMMANDS)
+@pytest.mark.parametrize("name", overview.COMMANDS)
 def test_a_page_of_tasks_names_the_command(name: str) -> None:
     pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").glob("*.md") if page.name != "commands.md")]
     assert any(f"onnxjson {name}" in page.read_text(encoding="utf-8") for page in pages)

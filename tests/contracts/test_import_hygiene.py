@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.cli.group import COMMANDS
+from onnxjson.cli.overview import COMMANDS
 
 HEAVY = {"numpy", "onnx", "onnxruntime", "textual", "ml_dtypes", "deepdiff", "rich", "google"}
 
@@ -50,6 +50,14 @@ def test_help_imports_no_codec(arguments: list[str]) -> None:
     )
     # The help is printed without the records too; other lines may be errors, which are records.
     assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson", *(["msgspec"] if "--help" in arguments else [])})
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_of_the_program_is_printed_without_click(option: str) -> None:
+    statement = (
+        f"import sys, onnxjson.cli as cli\nsys.argv[1:] = [{option!r}]\ntry: cli.main()\nexcept SystemExit: pass"
+    )
+    assert "click" not in _loaded_by(statement)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from onnxjson.cli.group import SECTIONS, onnxjson
+from onnxjson.cli.group import onnxjson
+from onnxjson.cli.overview import SECTIONS
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "commands.md"

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli.group import SECTIONS, onnxjson
+from onnxjson.cli.group import onnxjson
+from onnxjson.cli.overview import SECTIONS
 from tests.docs.sessions import PAGES, ROOT
 
 OTHERS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.cli import group
+from onnxjson.cli import overview
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.git import installation
 from onnxjson.model import document
@@ -34,7 +34,7 @@ def test_every_hook_is_a_command_and_finds_its_files() -> None:
         f"onnxjson-{name}" for name in ("fmt", "check", "sync", "no-large-inline")
     ]
     for entry in entries:
-        assert entry.split()[0] in group.COMMANDS
+        assert entry.split()[0] in overview.COMMANDS
         assert run(*entry.split(), "--help").exit_code == 0
     patterns = re.findall(r"^  files: (.+)$", HOOKS, re.MULTILINE)
     assert len(patterns) == len(entries) == 4
