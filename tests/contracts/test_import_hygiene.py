@@ -67,6 +67,18 @@ def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
     assert not _loaded_by(statement) & HEAVY
 
 
+def test_a_binary_that_replaces_another_is_proven_without_numpy_and_onnx(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.onnx")
+    statement = (
+        "import onnxjson\nfrom onnxjson.codecs import serde\nserde._READ_BY_PROTOBUF = range(1, 1 << 30)\n"
+        'model = onnxjson.loads(\'{"format": "onnxjson/1", "ir_version": 8, "graph": {"name": "g"}}\')\n'
+        f"for _ in range(2): onnxjson.save(model, {path!r})"
+    )
+    loaded = _loaded_by(statement)
+    assert "google" in loaded
+    assert not loaded & {"numpy", "onnx"}
+
+
 def test_text_to_binary_and_back_needs_neither_numpy_nor_onnx(tmp_path: Path) -> None:
     text = tmp_path / "m.onnx.json"
     small = [{"name": f"w{each}", "type": "float32[16]", "values": [each / 7] * 16} for each in range(50)]
