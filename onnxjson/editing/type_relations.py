@@ -242,10 +242,13 @@ class Difference:
                 self._add(scope, position)
         if isinstance(scope.graph, Function):
             return
-        known = {id(shape) for each in (there.types.values() if there else ()) if (shape := _shape(each)) is not None}
-        for name, each in scope.types.items():
-            if (shape := _shape(each)) is not None and id(shape) not in known:
-                self.stated[scope].add(name)
+        fields = ("input", "output", "value_info")
+        if there is None or any([getattr(there.graph, each) is not getattr(scope.graph, each) for each in fields]):
+            types = there.types.values() if there is not None else ()
+            known = {id(shape) for each in types if (shape := _shape(each)) is not None}
+            for name, each in scope.types.items():
+                if (shape := _shape(each)) is not None and id(shape) not in known:
+                    self.stated[scope].add(name)
         for name in _changed_values(scope, there):
             producer = scope.producer(name)
             if producer is not None:
@@ -274,7 +277,8 @@ class Difference:
         there, node = self.twins.get(scope), scope.graph.node[position]
         if there is None:
             return None
-        if position < len(there.graph.node) and there.graph.node[position] is node:
+        old = there.graph.node[position] if position < len(there.graph.node) else None
+        if old is node or (old is not None and node.output and old.output == node.output):
             return NodeRef(there, position)
         place = next((there.producers[name][0] for name in node.output if name in there.producers), None)
         if place is None and node.name:
@@ -353,9 +357,9 @@ def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
     graph, before = scope.graph, there.graph if there is not None else None
     assert isinstance(graph, Graph)
     if there is None or not isinstance(before, Graph):
-        before, constants, types = Graph(), {}, {}
+        there, before, constants = None, Graph(), {}
     else:
-        constants, types = {**there.initializers, **there.sparse_initializers}, there.types
+        constants = {**there.initializers, **there.sparse_initializers}
     if graph.initializer is not before.initializer or graph.sparse_initializer is not before.sparse_initializer:
         for name in {**scope.initializers, **scope.sparse_initializers, **constants}:
             if not _is_same_constant(there, scope, name):
@@ -366,7 +370,7 @@ def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:
         (graph.value_info, before.value_info),
     ):
         if values is not others:
-            known = {id(each) for each in others}
+            known, types = {id(each) for each in others}, {} if there is None else there.types
             yield from [
                 each.name
                 for each in values

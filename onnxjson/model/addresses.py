@@ -58,9 +58,9 @@ def parse_address(address: str) -> tuple[str, ...]:
 def attribute_segments(attributes: Sequence[Attribute]) -> list[str]:
     """Return the segments of attributes, not escaped: the name, or ``#position`` if it is not unique."""
     names = [attribute.name for attribute in attributes]
-    counts = Counter(names)
+    counts = Counter(names) if len({*names}) < len(names) else {}
     return [
-        f"#{position}" if name is None or name.startswith("#") or counts[name] > 1 else name
+        f"#{position}" if name is None or name.startswith("#") or counts.get(name, 1) > 1 else name
         for position, name in enumerate(names)
     ]
 

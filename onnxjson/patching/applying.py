@@ -21,7 +21,7 @@ from onnxjson.model.errors import PatchError
 from onnxjson.model.messages import FIELDS, Kind
 from onnxjson.model.payloads import Payload
 from onnxjson.patching import changes as c
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, is_identity, plans, sequence_of
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans, sequence_of
 from onnxjson.patching.factors import computed_from
 
 Pairs = Mapping[str, Listing[tuple[int, int]]]
@@ -32,8 +32,11 @@ _NO_PAIRS: Final[Pairs] = {}
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
     """Return the changes that turn one record into another of the same message; None if they are equal."""
-    if base is target or base == target:
-        return None
+    return None if base is target or base == target else _difference(base, target, address, pairs)
+
+
+def _difference(base: d.Record, target: d.Record, address: str, pairs: Pairs) -> Fields | None:
+    """`difference` of records that are not equal."""
     if isinstance(base, d.Type) and isinstance(target, d.Type) and not pairs:
         return _difference_of_types(base, target)
     return _changed_fields(base, target, address, pairs)
@@ -60,7 +63,7 @@ def _changed_fields(base: d.Record, target: d.Record, address: str, pairs: Pairs
         elif old is None or new is None:
             change = Replace(old, new)
         else:
-            change = difference(old, new, below, pairs)
+            change = _difference(old, new, below, pairs)
         if change is not None:
             changes[name] = change
     return Fields(changes) if changes else None
@@ -88,15 +91,14 @@ def _list_difference(
         if old is new or old == new:
             continue
         below = names[position] if names is not None else str(position)
-        change = difference(old, new, f"{address}/{escape(below) if names is not None else below}", pairs)
+        change = _difference(old, new, f"{address}/{escape(below) if names is not None else below}", pairs)
         if change is not None:
             changes[position if names is None or below.startswith("#") else below] = change
-    sequence = sequence_of(origins, target)
+    if origins == list(range(len(base))):
+        return Members(None, {}, changes) if changes else None
     kept = set(origins)
     removed = {position: base[position] for position in range(len(base)) if position not in kept}
-    if is_identity(sequence, removed):
-        return Members(None, {}, changes) if changes else None
-    return Members(sequence, removed, changes)
+    return Members(sequence_of(origins, target), removed, changes)
 
 
 def _origins_by_pairs(given: Listing[tuple[int, int]], base: int, target: int, address: str) -> list[int]:
@@ -113,6 +115,8 @@ def _origins_by_pairs(given: Listing[tuple[int, int]], base: int, target: int, a
 
 def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...]) -> list[int]:
     """Return the origins of the attributes of a node: if the number of attributes of one name differs, none stays."""
+    if [each.name for each in base] == [each.name for each in target]:
+        return list(range(len(base)))  # as the general search below finds, but faster
     old = _by_key(zip(range(len(base)), base, strict=True), _name)
     new = _by_key(zip(range(len(target)), target, strict=True), _name)
     origins = [-1] * len(target)
