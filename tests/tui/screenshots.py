@@ -82,7 +82,7 @@ async def picture(story: Story) -> str:
             for key in most:
                 send(found.app, key)
             await found.press(last)
-        await found.settle()
+            await found.settle()
         text = found.app.export_screenshot(title="onnxjson tui")
         found.session.discard()
     return re.sub(r"\s*@font-face \{.*?\}", "", text, flags=re.S)
