@@ -180,13 +180,15 @@ def _lfs_storage() -> Path:
 
 def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> str:
     """Write the merge of three models; describe its conflicts, "" for none."""
+    from onnxjson.codecs.wire_runs import sharing_graphs
     from onnxjson.merging.conflicted_files import save
     from onnxjson.merging.merge import Merged, merge_uncertain
 
     for side in sides:
         _require_fetched(side)
     # When ancestors are merged, a side may be the result of another merge, with its conflicts; the base always may.
-    loaded = [_loaded(side, name, conflicted=is_virtual or side is sides[0]) for side in sides]
+    with sharing_graphs():
+        loaded = [_loaded(side, name, conflicted=is_virtual or side is sides[0]) for side in sides]
     base, ours, theirs = [None if each is None else Merged(each.model, each.conflicts) for each in loaded]
     if ours is None or theirs is None:
         raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, not a model")
