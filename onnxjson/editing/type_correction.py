@@ -126,7 +126,7 @@ class _Correction(_Decisions):
         pending, size = list(around), _FIRST_PART
         complaints: dict[str, str] = {}
         while pending:
-            positions, pending = first_followers(self.new, pending, size)
+            positions, pending = first_followers(self.new, pending, size, done)
             complaints.update(self.settle(main, positions - done))
             done |= positions
             nodes, live = main.graph.node, self.live[main]

@@ -250,9 +250,9 @@ class Difference:
                 if (shape := _shape(each)) is not None and id(shape) not in known:
                     self.stated[scope].add(name)
         for name in _changed_values(scope, there):
-            producer = scope.producer(name)
+            producer = scope.producer_position(name)
             if producer is not None:
-                self._add(*producer)
+                self._add(scope, producer)
                 continue
             for use in self.new.consumers(scope, name):
                 if use.position is not None:
@@ -312,11 +312,18 @@ class Difference:
                             changed.add(function_key(graph))
 
 
-def first_followers(index: Index, pending: Iterable[int], size: int) -> tuple[set[int], list[int]]:
-    """Return the first `size` of some nodes of the main graph and their descendants, and the nodes to continue with."""
+def first_followers(
+    index: Index, pending: Iterable[int], size: int, done: Collection[int] = ()
+) -> tuple[set[int], list[int]]:
+    """Return the first `size` of some nodes of the main graph and their descendants, and the nodes to continue with.
+
+    `done` are other nodes, of which it does not matter whether they are among the descendants.
+    """
     main = index.main
     assert main is not None
     heap = sorted(pending)
+    if len(heap) + len(done) == len(main.graph.node):
+        return set(heap[:size]), heap[size:]
     seen, found = set(heap), set[int]()
     while heap and len(found) < size:
         position = heapq.heappop(heap)
