@@ -246,11 +246,18 @@ def test_ten_thousand_objects_are_listed_page_by_page(s3: Any, monkeypatch: pyte
     for number in range(10_000):
         backend.put_object("zoo", f"many/{number % 100}/{number}.onnx", b"x")
     requests = list[Any]()
-    for name in ("_bucket_response", "_key_response"):
+
+    def count(name: str) -> None:
         answer = getattr(S3Response, name)
-        monkeypatch.setattr(
-            S3Response, name, lambda *given, _answer=answer: [requests.append(given), _answer(*given)][1]
-        )
+
+        def counted(*given: Any) -> Any:
+            requests.append(given)
+            return answer(*given)
+
+        monkeypatch.setattr(S3Response, name, counted)
+
+    count("_bucket_response")
+    count("_key_response")
     found = list_models(["s3://zoo/many/**/*.onnx"])
     for number in range(10_000):
         backend.delete_object("zoo", f"many/{number % 100}/{number}.onnx")
