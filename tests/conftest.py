@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.load_profile("ci")  # fixed seeds, and no limits of time, which a busy machine would break
 
 INHERITED = re.compile(r"PATH|LD_LIBRARY_PATH|(?:PYTEST|COVERAGE)_\w+")
 """Environment variables that reach the tests; all others are those of whoever runs them."""
