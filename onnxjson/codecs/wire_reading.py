@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from onnxjson.codecs.wire_format import Buffer, read_run, read_varint, signed
 from onnxjson.codecs.wire_generic import GenericReader
-from onnxjson.codecs.wire_runs import MOST_SHARED, SHARED, Run
+from onnxjson.codecs.wire_runs import MOST_SHARED, SHARED, Run, Shared
 from onnxjson.model import document as d
 from onnxjson.model.errors import WireError
 from onnxjson.model.limits import MESSAGE_DEPTH
@@ -51,20 +51,24 @@ class WireReader(GenericReader):
             d.StringStringEntry: self.entry,
         }
         self._runs = {d.Node: self._nodes, d.ValueInfo: self._value_infos}
+        self._former: Shared | None = None
         shared = SHARED.get() if source is None or type(source) is SourceFile else None  # others may not have all yet
-        self._former = shared
         if shared is not None:
-            self._frequent[d.Graph] = partial(self._graph, shared.graphs)
+            self._frequent[d.Graph] = partial(self._graph, shared)
 
-    def _graph(self, known: dict[bytes, d.Graph], position: int, end: int, depth: int) -> d.Graph:
+    def _graph(self, shared: Shared, position: int, end: int, depth: int) -> d.Graph:
         """Read a graph; main graphs with the same bytes become one object."""
-        if depth > 1 or end - position > MOST_SHARED:
+        if depth > 1:
             graph: d.Graph = self.message(d.Graph, position, end, depth)
             return graph
-        with memoryview(self._buffer) as whole, whole[position:end] as own:
-            digest = hashlib.sha256(own).digest()
-        if digest not in known:
+        known, digest = shared.graphs, b""
+        if end - position <= MOST_SHARED:
+            with memoryview(self._buffer) as whole, whole[position:end] as own:
+                digest = hashlib.sha256(own).digest()
+        if not digest or digest not in known:
+            self._former = shared
             known[digest] = self.message(d.Graph, position, end, depth)
+            self._former = None  # to compare functions, which rarely have runs in common, costs more than to read them
         return known[digest]
 
     def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:

@@ -77,7 +77,7 @@ class Shared:
         self.graphs: dict[bytes, d.Graph] = {}
         """Main graphs by their digests."""
         self.runs: dict[tuple[type[d.Record], int], Run] = {}
-        """The first run of each repeated field of main graphs and functions, by the class of its records and tag."""
+        """The first run of each repeated field of main graphs, by the class of its records and its tag."""
 
 
 SHARED: Final = ContextVar[Shared | None]("shared", default=None)

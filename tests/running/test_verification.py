@@ -215,6 +215,17 @@ def test_images_and_sound_get_the_sizes_that_they_need(worker: Worker, kernel: t
     assert compared(subject, subject, worker).equal
 
 
+def test_sizes_that_are_too_big_together_do_not_hide_why_the_base_fails(worker: Worker) -> None:
+    wrong = model(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+        {"x": (TensorProto.FLOAT, [*"NTCHW"])},
+        ["y"],
+        {"shape": np.array([7, 11], np.int64)},
+    )
+    with pytest.raises(EvaluationError, match="the base fails on all values"):
+        compared(wrong, wrong, worker)
+
+
 def test_a_base_that_does_not_run_is_an_error_and_not_a_difference(worker: Worker) -> None:
     wrong = model([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 3])}, ["y"])
     unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])

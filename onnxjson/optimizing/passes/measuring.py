@@ -136,14 +136,14 @@ def samples(
     for cycle in ALL_SIZES:
         found = []
         is_open = False
-        with _InThisProcess() as worker:
-            for number, values in enumerate(sets):
-                inputs = models.inputs(InputOptions(dims=subject.dims), worker)
-                spread = NEAR[number % len(NEAR)]
-                first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=cycle)
-                is_open = is_open or bool(inputs.shapes.open_dimensions())
-                found.append((first, second))
         try:
+            with _InThisProcess() as worker:
+                for number, values in enumerate(sets):
+                    inputs = models.inputs(InputOptions(dims=subject.dims), worker)
+                    spread = NEAR[number % len(NEAR)]
+                    first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=cycle)
+                    is_open = is_open or bool(inputs.shapes.open_dimensions())
+                    found.append((first, second))
             return found, [model.run(feed) for feed, _ in found]
         except MemoryError:
             raise
