@@ -35,6 +35,12 @@ EVERY: Final = ""
 
 _ITEMS: Final = 2
 
+_TRIED_SIZE: Final = 64
+"""Sizes of open dimensions from this one on are only tried; see `onnxjson.running.value_types.ALL_SIZES`."""
+
+_LARGEST_TRIED: Final = 1 << 27
+"""Maximum bytes of a value of such sizes, for each set: a batch of images, but not all dimensions of a video."""
+
 _BYTES: Final = {DATA_TYPES["uint8"]: (0, 255), DATA_TYPES["int8"]: (-128, 127)}
 """Ranges of integers that represent images and quantized numbers, which use all values."""
 _SMALL: Final = (0, 4)
@@ -174,7 +180,8 @@ class Inputs:
         for number, each in enumerate(self.inputs):
             if time.monotonic() > until:
                 raise LimitError(f"random values for {len(self.inputs):,} inputs exceed the time limit (--timeout)")
-            draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]))
+            largest = RANDOM_INPUT_BYTES if max(cycle) < _TRIED_SIZE else _LARGEST_TRIED
+            draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]), largest)
             value = next((given[name] for name in each.names if name is not None and name in given), None)
             if value is None:
                 value = self._random_value(each, draw)
@@ -208,9 +215,9 @@ class Inputs:
             name = visible(name)
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
         dims = self.shapes.dimensions.sized(shape, draw.sizes)
-        if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > RANDOM_INPUT_BYTES:
+        if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > draw.largest:
             raise FeedError(
-                f'"{visible(name)}" would have the shape {list(dims)}, more than {RANDOM_INPUT_BYTES >> 30} GiB; '
+                f'"{visible(name)}" would have the shape {list(dims)}, more than {draw.largest / (1 << 30):g} GiB; '
                 "choose smaller sizes with --dim, or a value with --input"
             )
         try:
@@ -284,6 +291,8 @@ class _Draw(NamedTuple):
     sizes: Mapping[Hashable, int]
     spread: random_values.Spread
     generator: "Generator"
+    largest: int
+    """Maximum bytes of a value."""
 
 
 def _bits(declared: Type) -> float:

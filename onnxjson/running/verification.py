@@ -14,7 +14,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import EvaluationError, FeedError
+from onnxjson.model.errors import EvaluationError, FeedError, LimitError
 from onnxjson.model.methods import Reported
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
@@ -217,7 +217,7 @@ class Verifier:
         for attempt, cycle in enumerate((ALL_SIZES[0], *ALL_SIZES)):
             try:
                 self.trials = list(self._trials(cycle, turned=attempt == 0, until=until))
-            except FeedError:  # such as sizes that are too big together: what the base said before tells more
+            except (FeedError, LimitError):  # such as sizes that are too big together: what the base said tells more
                 if attempt == 0:
                     raise
                 break

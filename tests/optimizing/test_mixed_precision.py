@@ -5,7 +5,7 @@ import re
 
 import numpy
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
@@ -107,6 +107,20 @@ def test_a_tolerance_that_nothing_meets_is_told() -> None:
     model = with_overflow((1,))
     with pytest.raises(PassError, match="even with all nodes in float32 the outputs are too far off"):
         made_by(model, "mixed-precision{relative=0,of_scale=0,keep_io_types=false}")
+
+
+def test_sizes_that_are_too_big_together_do_not_hide_why_the_model_fails() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+        "wrong",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [*"NTCHW"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 11])],
+        [numpy_helper.from_array(numpy.array([7, 11]), "shape")],
+    )
+    model = api.from_proto(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]))
+    with pytest.raises(PassError, match="running Reshape node"):
+        made_by(model, "mixed-precision")
+    assert "running Reshape node" in made_by(model, "float16").notes[-1]
 
 
 def test_float16_tells_what_is_not_finite_any_more() -> None:
