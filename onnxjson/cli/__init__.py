@@ -29,7 +29,8 @@ def main() -> None:
         codes.append(130)
         sys.exit(130)
     except SystemExit as end:
-        codes.append(int(end.code or 0))
+        if isinstance(end.code, int):  # a text is printed by Python itself
+            codes.append(end.code)
         raise
 
 

@@ -197,6 +197,18 @@ def test_control_c_is_code_130(tmp_path: Path) -> None:
     assert b"Traceback" not in stderr
 
 
+def test_an_exit_with_a_text_prints_it() -> None:
+    code = (
+        "import sys, onnxjson.cli as cli, onnxjson.cli.group as group\n"
+        "sys.argv = ['onnxjson', 'check']\n"
+        "group.onnxjson.main = lambda **_: sys.exit('no such thing')\n"
+        "cli.main()"
+    )
+    words = [command_line()[0], "-I", "-c", code]
+    result = subprocess.run(words, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert (result.returncode, result.stderr) == (1, b"no such thing\n")
+
+
 def test_terminal_without_the_characters_gets_escapes(tmp_path: Path) -> None:
     words = [command_line()[0], "-m", "onnxjson", "check", str(tmp_path / "é€.onnx")]
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
