@@ -95,3 +95,16 @@ def test_strict_and_tolerated_texts_have_the_same_places(beginning: bytes) -> No
     lines, column = beginning.count(b"\n"), len(beginning) - beginning.rfind(b"\n") - 1
     found = locate(beginning + text, strict)
     assert found == {address: (1 + lines, place + column) for address, (_, place) in strict.items()}
+
+
+def test_an_address_has_the_same_place_after_others() -> None:
+    metadata = [["node", "y", {"a": "1"}], ["node", "z", {"b": "2"}]]
+    nodes = [{"attribute": [{"name": "k", "s": "text", "t": 1}]}, {"output": ["z"]}]
+    text = json.dumps({"graph": {"node": nodes, "element_metadata": metadata}}).encode()
+    addresses = [
+        "/graph/node/0/attribute/k/t",
+        "/graph/node/0/attribute/k/s",
+        "/graph/element_metadata/0",
+        "/graph/node/1/metadata_props/0",
+    ]
+    assert locate(text, addresses) == {each: locate(text, [each])[each] for each in addresses}

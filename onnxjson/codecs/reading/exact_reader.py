@@ -281,12 +281,11 @@ class _Walk:
     def _into_side_table(self) -> bool:
         if self.holder is None or not isinstance(self.holder[0], dict):
             return False
-        lines = self.holder[0].get("element_metadata")
-        if isinstance(lines, msgspec.Raw):
-            lines = self.holder[0]["element_metadata"] = _plain(lines)
+        lines = _plain(self.holder[0].get("element_metadata"))
         owner = _owner_name(self.kind, self.element)
         if not isinstance(lines, list) or owner is None:
             return False
+        lines = self.holder[0]["element_metadata"] = [_plain(line) for line in lines]
         own = [at for at, line in enumerate(lines) if isinstance(line, list) and line[:2] == [self.kind, owner]]
         if not own:
             return False
@@ -308,7 +307,7 @@ def _owner_name(kind: str, element: Tree) -> str | None:
 
 def _is_named(item: Tree, name: str) -> bool:
     tree = _plain(item)
-    return isinstance(tree, dict) and tree.get("name") == name
+    return isinstance(tree, dict) and _plain(tree.get("name")) == name
 
 
 def _index(segment: str) -> int | None:
