@@ -6,6 +6,7 @@ import re
 import numpy
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.shape_inference import infer_shapes
 
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
@@ -214,3 +215,40 @@ def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
 def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         parse_step(spelled)
+
+
+def quantized(opset: int) -> Model:
+    """A perceptron of one layer whose weight is int8 with a scale, and whose input is quantized while it runs."""
+    nodes, weights = perceptron(1)
+    scale = numpy.float32(3e-7)
+    weights |= {"w0": numpy.full((4, 4), 0.5, numpy.float32), "q": numpy.full((4, 4), 100, numpy.int8)}
+    constant = helper.make_node("Constant", [], ["scale"], value=numpy_helper.from_array(numpy.array(scale)))
+    made = [
+        constant,
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
+        helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["q", "scale"], ["w"]),
+        helper.make_node("MatMul", ["xd", "w"], ["tiny"]),
+        *nodes,
+        helper.make_node("Add", ["t0", "tiny"], ["y"]),
+    ]
+    model = api.to_proto(model_of(made, weights))
+    model.opset_import[0].version = opset
+    return api.from_proto(model)
+
+
+@pytest.mark.parametrize(("opset", "wide"), [(17, 3), (19, 1)])
+@pytest.mark.parametrize("spelled", ["float16", "mixed-precision"])
+def test_operators_without_float16_at_the_operator_set_stay_float32(spelled: str, opset: int, wide: int) -> None:
+    made = made_by(quantized(opset), spelled)
+    x = numpy.ones((2, 4), numpy.float32)
+    assert numpy.isfinite(evaluated(made.after.data, x)).all()  # onnxruntime loads it
+    proto = api.to_proto(made.after.model)
+    types = {each.name: each.type.tensor_type.elem_type for each in infer_shapes(proto).graph.value_info}
+    places = {"DynamicQuantizeLinear": 0, "DequantizeLinear": 1}
+    inputs = [node.input[places[node.op_type]] for node in proto.graph.node if node.op_type in places]
+    assert [types.get(name, TensorProto.FLOAT) for name in inputs].count(TensorProto.FLOAT) == wide
+    (scale,) = [node for node in proto.graph.node if node.op_type == "Constant"]
+    kept = numpy_helper.to_array(scale.attribute[0].t)
+    assert (kept.dtype == numpy.float32 and kept == numpy.float32(3e-7)) == (opset == 17)
+    assert [node.name for node in proto.graph.node if node.op_type == "DynamicQuantizeLinear"] == [""]

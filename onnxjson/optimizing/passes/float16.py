@@ -20,6 +20,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, remark, require, subgraphs
+from onnxjson.optimizing.passes.float32_nodes import constants_for, operators_without_float16
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
 from onnxjson.running.values import TOLERANCES, Tolerance
 
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 
-def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> bytes:
-    """Convert a serialized model to float16."""
+def convert(
+    model: bytes, block_nodes: Collection[str] = (), block_operators: Collection[str] = (), **options: Any
+) -> bytes:
+    """Convert a serialized model to float16.
+
+    Args:
+        block_nodes: names of nodes that stay float32.
+        block_operators: operators that stay float32, instead of the list of onnxruntime; those that cannot be float16
+            at the operator set of the model always do.
+        options: further options of the converter.
+    """
     from onnx import helper
     from onnxruntime.transformers import float16
 
@@ -38,7 +48,16 @@ def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> 
     )
     proto = proto_of(model)
     known = {name for node in proto.graph.node for name in node.output}
-    made = float16.convert_float_to_float16(proto, node_block_list=list(block_nodes), **options)
+    operators = {*(block_operators or float16.DEFAULT_OP_BLOCK_LIST), *operators_without_float16(proto)}
+    names = named(proto)
+    blocked = {*block_nodes, *[fresh for fresh, name in names.items() if name in block_nodes]}
+    # A constant that becomes float16 on its way to a float32 node would lose precision, or all that is above 65504.
+    blocked.update(constants_for(proto, lambda node: node.op_type in operators or node.name in blocked))
+    made = float16.convert_float_to_float16(
+        proto, node_block_list=list(blocked), op_block_list=list(operators), **options
+    )
+    for node in made.graph.node:
+        node.name = names.get(node.name, node.name)
     _remove_duplicates(made.graph, known)
     _remove_round_trips(made, known)
     _sort(made)
@@ -162,11 +181,11 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         return convert(
             model,
             self.block_nodes,
+            self.block_operators,
             min_positive_val=self.min_positive,
             max_finite_val=self.max_finite,
             keep_io_types=list(self.keep_io) or self.keep_io_types,
             disable_shape_infer=not self.infer_shapes,
-            op_block_list=list(self.block_operators) or None,
             force_fp16_initializers=self.force_initializers,
             use_bfloat16_as_blocked_nodes_dtype=self.bfloat16,
         )
@@ -293,9 +312,9 @@ class _Search:
 
         self._subject = subject
         proto = proto_of(model)
-        self._names = _named(proto)
+        self._names = named(proto)
         self._model = bytes(proto.SerializeToString())
-        blocked = set(subject.block_operators or DEFAULT_OP_BLOCK_LIST)
+        blocked = {*(subject.block_operators or DEFAULT_OP_BLOCK_LIST), *operators_without_float16(proto)}
         self.nodes = [node for node in proto.graph.node if node.op_type not in blocked and node.op_type != "Constant"]
         self.names = [node.name for node in self.nodes]
         tolerance = Tolerance(relative=subject.relative, of_scale=subject.of_scale, absolute=subject.absolute)
@@ -307,8 +326,8 @@ class _Search:
         return convert(
             self._model,
             [self.names[place] for place in kept],
+            self._subject.block_operators,
             keep_io_types=self._subject.keep_io_types,
-            op_block_list=list(self._subject.block_operators) or None,
         )
 
     def is_close(self, kept: frozenset[int]) -> bool:
@@ -334,7 +353,7 @@ class _Search:
         return visible(f"{node.op_type} ({name})", 100)
 
 
-def _named(model: "ModelProto") -> dict[str, str]:
+def named(model: "ModelProto") -> dict[str, str]:
     """Give every node of the graph a unique name; return the new names with the original ones."""
     seen: set[str] = set()
     taken = {node.name for node in model.graph.node}
