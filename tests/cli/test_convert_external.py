@@ -339,7 +339,7 @@ def test_a_result_without_its_weights_is_not_written(split: Path, binary: Path, 
     folder.mkdir()
     line = [words[0], *words[1:], split] if words[0] == "rewrite" else [words[0], split, *words[1:]]
     error = refused(run(*line, "-o", folder / "m.onnx"), 73)
-    assert f"nothing was written: the result needs the weights in 'w.bin' next to" in error
+    assert "nothing was written: the result needs the weights in 'w.bin' next to" in error
     assert "--with-external" in error
     assert names(folder) == []
     assert run(*line, "--with-external", "-o", folder / "m.onnx").exit_code == 0
