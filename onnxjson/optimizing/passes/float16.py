@@ -17,7 +17,15 @@ from onnxjson.codecs import serde
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
-from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, remark, require, subgraphs
+from onnxjson.optimizing.passes.declaration import (
+    consumed_names,
+    proto_of,
+    refill,
+    remark,
+    require,
+    sorted_model,
+    subgraphs,
+)
 from onnxjson.optimizing.passes.float16_range import GREATEST, described, large_constants, large_values
 from onnxjson.optimizing.passes.float32_nodes import constants_for, operators_without_float16
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
@@ -60,8 +68,7 @@ def convert(
         node.name = names.get(node.name, node.name)
     _remove_duplicates(made.graph, known)
     _remove_round_trips(made, known)
-    _sort(made)
-    return bytes(made.SerializeToString())
+    return sorted_model(bytes(made.SerializeToString()))
 
 
 def _remove_duplicates(graph: "GraphProto", known: Collection[str]) -> None:
@@ -131,17 +138,6 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
             _rename(inner, names)
             for value in inner.output:
                 value.name = names.get(value.name, value.name)
-
-
-def _sort(model: "ModelProto") -> None:
-    from onnxruntime.transformers.onnx_model import OnnxModel
-
-    made = {name for node in model.graph.node for name in node.output}
-    for node in model.graph.node:
-        if any([name in made for name in node.input]):
-            OnnxModel(model).topological_sort()
-            return
-        made.difference_update(node.output)
 
 
 _SMALLEST: Final = 5.96e-08
