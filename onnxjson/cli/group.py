@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from onnxjson.cli import output
-from onnxjson.cli.overview import COMMANDS, ENTRIES, help_text
+from onnxjson.cli.overview import COMMANDS, ENTRIES, SECTIONS
 from onnxjson.model.display import whole_texts
 
 
@@ -44,9 +44,11 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
-    def get_help(self, ctx: click.Context) -> str:
-        """The list of commands by section, without importing one."""
-        return help_text()
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section, without importing one."""
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in entries])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that closes standard output early ends it quietly.
@@ -94,8 +96,9 @@ def _report_reading(ctx: click.Context) -> None:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure.",
 )
-@click.option("--version", is_flag=True)
+@click.option("--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def onnxjson(ctx: click.Context, *, version: bool) -> None:
     """Read, edit, diff and merge ONNX models as text, without loss."""

@@ -32,18 +32,6 @@ def test_help_fits_80_columns() -> None:
         assert max(map(len, run(*arguments, "--help").stdout.splitlines())) <= 80, arguments
 
 
-@pytest.mark.parametrize("columns", ["1", "60", "80", "101"])
-def test_help_is_as_wide_as_that_of_click(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    context = click.Context(onnxjson, info_name="onnxjson", max_content_width=100)
-    formatter = context.make_formatter()
-    for section, entries in overview.SECTIONS.items():
-        with formatter.section(section):
-            formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in entries])
-    assert formatter.getvalue() in onnxjson.get_help(context)
-    assert all(option in onnxjson.get_help(context) for each in onnxjson.params for option in each.opts)
-
-
 def test_no_command_prints_the_help() -> None:
     assert run() == run("--help")
 
