@@ -59,8 +59,7 @@ class _WithPathsAfter(options.Command):
     *get_args(Form),
     to_file=True,
     about=" unified: line diff, weights as sha256. json: onnxjson-diff/1. markdown: for a pull request. html: page "
-    "with drawings. patch: for `onnxjson apply`. script: edits, which fit other models too, or a "
-    "patch if edits cannot express the change.",
+    "with drawings. patch: for `onnxjson apply`.",
 )
 @click.pass_context
 def diff_command(
@@ -116,7 +115,7 @@ def diff_command(
 
 def _check_usage(wanted: Options) -> None:
     """Raise unless every option has an effect."""
-    is_structural = wanted.form not in ("unified", "patch", "script")
+    is_structural = wanted.form not in ("unified", "patch")
     for name, is_given in (
         ("--ignore", wanted.ignore), ("--nodes-only", wanted.nodes_only), ("--test-rewrites", wanted.tests_rewrites),
         ("--compare-weights", wanted.weights != "exact"), ("--cost", wanted.with_cost),

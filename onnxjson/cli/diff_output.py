@@ -19,7 +19,7 @@ from onnxjson.rendering.tables import Line
 if TYPE_CHECKING:
     from onnxjson.diffing.matching.columns import Integers
 
-Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
+Form = Literal["text", "unified", "json", "markdown", "html", "patch"]
 
 INCOMPLETE: Final = MissingInputError.exit_code
 """The exit code if something could not be compared."""
@@ -97,9 +97,8 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
         with output.working("running both sides of the rewrites"):
             diff = prove(diff)
     problems = [*one.problems, *other.problems, *diff.incomplete]
-    if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
+    if options.form == "patch":
         _write_patch(one, other, diff, options)
-    if options.form in ("patch", "script"):
         # A patch contains records: weights in other files may differ although all records are the same.
         return bool(diff.patch) or bool(diff.events), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
@@ -146,22 +145,6 @@ def _lines(report: Report, options: Options) -> Iterator[Line]:
     yield from diff_lines(report, reports.width(), details=options.verbose)
     if options.matches:
         yield from match_lines(report)
-
-
-def _write_script(diff: Diff, options: Options) -> bool:
-    """Write the change as a rewrite script; return False, and report why, if edits cannot express it."""
-    from onnxjson.editing.expressing import express
-    from onnxjson.editing.script import write_script
-
-    with output.working("finding edits"):
-        found = express(diff.base, diff.target, diff.alignment)
-    if found.reason:
-        output.talk(f"edits cannot express this change ({found.reason}), so this is a patch")
-        return False
-    for what in found.left_out:
-        output.talk(f"not in the script, since no node consumes it: {what}")
-    options.view.write([write_script(found.edits)])
-    return True
 
 
 def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
