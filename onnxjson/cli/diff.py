@@ -45,7 +45,6 @@ class _WithPathsAfter(options.Command):
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
 )
-@options.option("--factors", "patch: store changed weights as low-rank factors (merged LoRA).")
 @options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.", "tests_rewrites")
 @options.option("--matches", "text, json: also list each matched node with its address in OLD and in NEW.")
 @options.option(
@@ -124,8 +123,6 @@ def _check_usage(wanted: Options) -> None:
             raise click.UsageError(f"{name} has no effect on --format {wanted.form}, which shows every difference")
     if wanted.dims and not wanted.with_cost:
         raise click.UsageError("--dim is for --cost")
-    if wanted.factors and wanted.form != "patch":
-        raise click.UsageError("--factors is for --format patch")
     if wanted.matches and wanted.form not in ("text", "json"):
         raise click.UsageError("--matches is for --format text and json")
     if wanted.verbose and wanted.form != "text":

@@ -38,8 +38,6 @@ class Options:
     weights: WeightsComparison
     tests_rewrites: bool
     trust_links: bool
-    factors: bool = False
-    """Whether a patch stores changed weights as factors."""
     with_cost: bool = False
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of dimensions for the cost."""
@@ -151,10 +149,8 @@ def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
     from onnxjson.patching.patch_text import write_patch
     from onnxjson.storage.saving import save_file
 
-    times = 7 if options.factors else 1
-    with output.working("creating the patch", lambda: times * output.weight_bytes(one.model, other.model)):
+    with output.working("creating the patch", lambda: output.weight_bytes(one.model, other.model)):
         patch = diff.patch.with_hashes(one.model, other.model)
-        patch = patch.with_factors(one.model) if options.factors and patch else patch
         patch = patch.with_external(one.model, one.path, other.model, other.path)
     destination = options.view.destination
     if destination is None:

@@ -147,7 +147,6 @@ nodes-only: onnxjson diff a.onnx b.onnx --nodes-only
 skip-weights: onnxjson diff a.onnx b.onnx --weights skip
 tolerance: onnxjson diff a.onnx b.onnx --weights tolerance --exit-zero
 prove: onnxjson diff m.onnx b.onnx --prove
-factors-refused: onnxjson diff m.onnx b.onnx --format patch --factors
 other-text: onnxjson diff m.onnx o.onnx
 other-details: onnxjson diff m.onnx o.onnx --details
 other-json: onnxjson diff m.onnx o.onnx --format json --matches
