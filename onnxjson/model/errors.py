@@ -144,6 +144,10 @@ class EditError(OnnxJsonError):
         """Position among several edits, from 0."""
 
 
+class UnloadableError(EditError):
+    """onnxruntime loads a model before a change, and not after it."""
+
+
 class ParameterError(EditError):
     """A parameter of an edit is missing, unknown, or has a value that does not fit."""
 

@@ -18,8 +18,7 @@ from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Node
+from onnxjson.model.document import Model
 from onnxjson.model.errors import (
     DecodeError,
     EncodeError,
@@ -33,7 +32,6 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.types import contradict
-from onnxjson.model.walking import replace_records
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
@@ -253,21 +251,10 @@ def _with_nodes(
     worker: "Worker", model: Model, folder: Path | None, reads: Sequence[Path] | None
 ) -> tuple[Finding, ...]:
     """Return the findings of onnx with the addresses of the nodes that they name."""
-    mark = f"node-{os.urandom(4).hex()}-"
-    names: list[str] = []
-
-    def number(node: Node) -> Node:
-        names.append(node.name or "")
-        return msgspec.structs.replace(node, name=f"{mark}{len(names) - 1}")
-
-    numbered = replace_records(model, Node, number, shared=False)
-    addresses = {ref.node.name: ref.address for ref in Index(numbered).nodes()}
-    marked = re.compile(f"{mark}([0-9]+)")
+    marked = MarkedNodes(model)
     found = []
-    for each in worker.check(message_bytes(numbered), full=True, folder=folder, reads=reads):
-        first = marked.search(each.message)
-        message = marked.sub(lambda match: visible(names[int(match[1])]), each.message)
-        address = "" if first is None else addresses.get(first[0], "")
+    for each in worker.check(message_bytes(marked.model), full=True, folder=folder, reads=reads):
+        message, address = marked.read(each.message)
         found.append(msgspec.structs.replace(each, message=message, address=address))
     shells = [each for each in found if each.message.endswith(_SHELL)]
     return tuple(found if len(shells) == len(found) else [each for each in found if each not in shells])
