@@ -147,6 +147,9 @@ class EditError(OnnxJsonError):
 class UnloadableError(EditError):
     """onnxruntime loads a model before a change, and not after it."""
 
+    option: ClassVar[str] = "--unloadable"
+    """The option of commands that write such a model anyway."""
+
 
 class ParameterError(EditError):
     """A parameter of an edit is missing, unknown, or has a value that does not fit."""

@@ -5,7 +5,6 @@ it is asked again about a copy of the model in which each node has a name of its
 is only counted there.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,6 +25,7 @@ from onnxjson.model.errors import (
     LimitError,
     OnnxJsonError,
     OtherJsonError,
+    Severity,
     WorkerError,
 )
 from onnxjson.model.index import Index, Scope
@@ -41,6 +41,9 @@ from onnxjson.storage.weights import check_blobs, missing
 
 if TYPE_CHECKING:
     from onnxjson.running.worker import Worker
+
+LOAD: Final = "check-load"
+"""Code of findings about loading a model in onnxruntime."""
 
 UNFINISHED: Final = "check-unfinished"
 """Code of the finding that native analysis did not finish."""
@@ -62,7 +65,8 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
 
     Args:
         model: the model, or its file; findings of a text have line and column.
-        deep: whether to run the checker and the shape inference of onnx too, in a guarded process.
+        deep: whether to run the checker and the shape inference of onnx too, and to load the model in onnxruntime, in
+            a guarded process.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
@@ -78,7 +82,8 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
             return Findings(found)
         file = file_of(model)
         folder = None if file is None else file.parent
-        return Findings(onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder)))
+        found = onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder))
+        return Findings((*found, *load_findings(worker, model, found, folder)))
 
 
 def new_worker() -> "Worker":
@@ -203,7 +208,29 @@ def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: 
         model = files.bind_digests(model, folder=files.real_folder(path), weights_from=None)
     reads = _files_of(model, path.parent)
     found = onnx_findings(worker, model, others, path=path if is_binary else None, folder=path.parent, reads=reads)
-    return located(path, loaded, list(found))
+    return located(path, loaded, [*found, *load_findings(worker, model, found, path.parent)])
+
+
+def load_findings(
+    worker: "Worker", model: Model, others: Sequence[Finding], folder: Path | None
+) -> tuple[Finding, ...]:
+    """Return the findings of loading a model in onnxruntime and of running it; none if there are errors already."""
+    if any(each.severity == "error" for each in others):
+        return ()
+    from onnxjson.running.loading import try_loading
+
+    tried = try_loading(model, folder, worker)
+    found: list[tuple[Severity, str]] = []
+    if tried.state == "not-tried":
+        found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
+    elif tried.state == "fails":
+        found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
+    elif tried.run_fails and not tried.has_open_sizes:
+        found.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
+    if model.training_info:
+        found.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
+    address = tried.address or "/graph"
+    return tuple([Finding(severity=how, code=LOAD, message=text, address=address) for how, text in found])
 
 
 def _files_of(model: Model, folder: Path | None) -> list[Path]:
@@ -251,6 +278,8 @@ def _with_nodes(
     worker: "Worker", model: Model, folder: Path | None, reads: Sequence[Path] | None
 ) -> tuple[Finding, ...]:
     """Return the findings of onnx with the addresses of the nodes that they name."""
+    from onnxjson.running.loading import MarkedNodes
+
     marked = MarkedNodes(model)
     found = []
     for each in worker.check(message_bytes(marked.model), full=True, folder=folder, reads=reads):

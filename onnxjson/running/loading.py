@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
-from onnxjson.codecs.wire_writing import message_size
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import FeedError, LimitError, OnnxJsonError, UnloadableError
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from onnxjson.running.values import Values
 
 ENGINE: Final = "onnxruntime"
-
-WRITE_ANYWAY: Final = "--unloadable"
-"""The option of commands that writes a model that does not load any more."""
 
 _WHOLE: Final = 128 << 20
 """Bytes up to which a model is loaded with its weights and run; the weights of bigger ones become inputs."""
@@ -141,12 +137,12 @@ def require_loadable(
     was = try_loading(before, folder, worker, runs=found.run_fails)
     if was.state != "loads" or (found.run_fails and was.ran != "runs"):
         return ()
-    does = "runs it" if found.run_fails else "loads it"
+    does = f"{'runs' if found.run_fails else 'loads'} the model"
     reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
     where = f"{found.address}: " if found.address else ""
     raise UnloadableError(
         f"onnxruntime {does} before the change, but not {what}: {where}{reason}; nothing was written; "
-        f"{WRITE_ANYWAY} writes it anyway",
+        f"{UnloadableError.option} writes it anyway",
         found.address,
     )
 

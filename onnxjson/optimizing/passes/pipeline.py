@@ -259,7 +259,7 @@ class Pipeline:
             except UnloadableError as error:
                 at_fault, reason = each, error
                 break
-        failure = PassError(f"{_label(at_fault.name)} made a model that does not load: {reason}", at_fault.name)
+        failure = PassError(f"{_label(at_fault.name)}: {reason}", at_fault.name)
         return made._replace(after=made.before, files=(), failure=failure)
 
     def _run_step(self, before: Stage, step: Step) -> PassResult:
