@@ -31,6 +31,8 @@ def prepare(request: Request) -> None:
     import onnx.shape_inference
     import onnx.version_converter  # noqa: F401
 
+    if request.job in ("infer_shapes", "infer_types"):
+        import onnx.reference  # noqa: F401
     if request.job == "text":
         import onnxjson.codecs.reading.exact_reader
         import onnxjson.codecs.reading.fast
@@ -118,7 +120,8 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     answer, inferred = _strictly_inferred(model)
     easier = ModelProto.FromString(model)
     for _ in range(_ROUNDS):
-        if _all_known(inferred.graph) or not _simplify(easier, _sizes((*easier.graph.input, *inferred.graph.value_info))):
+        sizes = _sizes((*easier.graph.input, *inferred.graph.value_info))
+        if not (_has_computable_shape(easier.graph, sizes, _known(inferred.graph)) and _simplify(easier, sizes)):
             break
         again, better = _strictly_inferred(easier.SerializeToString())
         _add_types(inferred.graph, better.graph)
@@ -166,6 +169,12 @@ _SAME_SHAPE: Final = frozenset((
 ))  # fmt: skip
 """Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
 
+_SHAPED: Final = {
+    "CenterCropPad": 1, "ConstantOfShape": 0, "Expand": 1, "OneHot": 1, "Pad": 1, "Range": 0, "Reshape": 1, "Resize": 1,
+    "Slice": 1, "Split": 1, "Squeeze": 1, "Tile": 1, "TopK": 1, "Unsqueeze": 1, "Upsample": 1,
+}  # fmt: skip
+"""Operators whose inputs from this one on decide the shape of the output."""
+
 _ROUNDS: Final = 4
 """Maximum number of times that types are inferred with more constants."""
 
@@ -179,7 +188,7 @@ def _with_shapes(model: bytes) -> "ModelProto":
 
     inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
     graph = inferred.graph
-    if _all_known(graph):
+    if _known(graph).issuperset([name for node in graph.node for name in node.output]):
         return inferred
     easier = ModelProto.FromString(model)
     _simplify(easier, _sizes((*graph.input, *graph.value_info)))
@@ -188,9 +197,26 @@ def _with_shapes(model: bytes) -> "ModelProto":
     return inferred
 
 
-def _all_known(graph: "GraphProto") -> bool:
-    known = {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
-    return known.issuperset([name for node in graph.node for name in node.output])
+def _known(graph: "GraphProto") -> set[str]:
+    return {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
+
+
+def _has_computable_shape(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
+    """Whether a node has an output of unknown shape, but inputs that decide it and are computed from constants."""
+    constants = {each.name for each in graph.initializer}
+    computed: set[str] = set()
+    for node in graph.node:
+        names = [name for name in node.input if name]
+        slots = node.input[_SHAPED.get(node.op_type, len(node.input)) :]
+        if not computed.isdisjoint(slots) and not known.issuperset(node.output):
+            return True
+        if node.op_type == "Constant":
+            constants.update(node.output)
+        elif (node.op_type == "Shape" and names[:1] and names[0] in sizes) or (
+            names and all([name in computed or name in constants for name in names])
+        ):
+            computed.update(node.output)
+    return False
 
 
 def _sizes(values: "Iterable[ValueInfoProto]") -> dict[str, list[int]]:
