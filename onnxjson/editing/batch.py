@@ -47,6 +47,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     mixed, nothing is changed and every such node is named.
     """
 
+    is_tried = True
     words: ClassVar = ("size",)
     examples: ClassVar = (
         '{"edit": "set-batch-size", "size": "N"}',

@@ -298,6 +298,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     changes. ir_version stays.
     """
 
+    is_tried = True
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 

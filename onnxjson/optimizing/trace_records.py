@@ -213,6 +213,7 @@ def optimize(
     *passes: str,
     parts: bool = False,
     keep_going: bool = False,
+    unloadable: bool = False,
     trust: bool = False,
     timeout: float = 300.0,
 ) -> Trace:
@@ -224,6 +225,7 @@ def optimize(
             path of a script.
         parts: whether to run each optimizer once more, part by part, so that the trace distinguishes its rules.
         keep_going: whether to skip passes that fail; their steps have the reason.
+        unloadable: whether to accept a result that onnxruntime no longer loads, which otherwise is a failure.
         trust: whether your own Python code runs outside of the box.
         timeout: time limit of one pass, in seconds.
 
@@ -237,7 +239,7 @@ def optimize(
     steps = [parse_step(each) for each in passes]
     folder = Path() if file is None else file.parent
     first = InternalizedModel(loaded, folder).model
-    with Pipeline(seconds=timeout, keep_going=keep_going, trust=trust) as pipeline:
+    with Pipeline(seconds=timeout, keep_going=keep_going, unloadable=unloadable, trust=trust) as pipeline:
         recorder = Recorder("model" if file is None else str(file), stage_of(first), pipeline if parts else None)
         for made in pipeline.run(first, steps, folder):
             recorder.add(made)
