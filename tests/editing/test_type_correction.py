@@ -56,7 +56,7 @@ def types(model: Model) -> dict[str | None, str | None]:
         (CHAIN, edits.Rewire(node="op:Neg", input=0, tensor="x"), {"b": "3,2,4", "y": "2,3,4"}),
         (CHAIN, edits.Rewire(node="output:y", input=0, tensor="x"), {"b": "3,2,4", "y": "2,3,4"}),
         (RESHAPE, edits.SetTensor(tensor="s", value=[4, 3]), {"a": "4,3", "y": "4,3"}),
-        (CONV, edits.SetAttribute(node="c", attribute="strides", value=[2, 2]), {"a": "N,4,?,?", "z": "N,4,1,1"}),
+        (CONV, edits.SetAttribute(node="c", attribute="strides", value=[2, 2]), {"a": "N,4,H2,W2", "z": "N,4,1,1"}),
         (
             CONV,
             edits.SetAttribute(node="c", attribute="pads", value=[2, 2, 0, 0]),
