@@ -74,7 +74,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         if old == size:
             return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
         if not isinstance(old, int):
-            notes = _rename(workspace, places, old, size, partial=self.partial)
+            unsure = [name for name in others if None in (dims_of(workspace.main.types[name]) or ())]
+            unsure = [] if self.partial or self.inputs is not None else unsure
+            notes = _rename(workspace, places, old, size, unsure, partial=self.partial)
         else:
             notes = resize(workspace, places, old, size, partial=self.partial)
         left = [f'"{visible(name)}" is assumed to have no batch' for name in others]
@@ -152,11 +154,18 @@ def _problems(workspace: Workspace, reasons: Mapping[str, str], noun: str = "bat
 
 
 def _rename(
-    workspace: Workspace, places: Mapping[str, int], old: str | None, size: int | str, *, partial: bool
+    workspace: Workspace,
+    places: Mapping[str, int],
+    old: str | None,
+    size: int | str,
+    unsure: Sequence[str],
+    *,
+    partial: bool,
 ) -> list[str]:
     """Set a batch that has a name, or whose size is unknown. No constant contains it, so only types change.
 
-    The batch is followed with a size in its place, which no constant contains either.
+    The batch is followed with a size in its place, which no constant contains either. `unsure` are inputs that may have
+    the batch, too, unless it can be followed everywhere.
 
     Raises:
         EditError: a node mixes samples, or needs the batch in another input; all such nodes are named.
@@ -181,14 +190,17 @@ def _rename(
     wrong = _problems(workspace, tracer.mixed)
     if wrong and not partial:
         raise EditError(f"the batch cannot change: {listed(wrong, _SHOWN, '; ')}; `partial` changes the sizes anyway")
+    left = _problems(workspace, {at: text for at, text in tracer.problems.items() if at not in tracer.mixed})
+    if left and unsure:
+        inputs = _listed([f'"{visible(name)}"' for name in unsure])
+        text = f"it is not known whether {inputs} has the batch; name all inputs that have it in `inputs`"
+        raise EditError(f"{text}, since the batch cannot be followed through {listed(left, _SHOWN, '; ')}")
     assert index.main is not None
     starts |= {name: axes for name, axes in tracer.found[index.main].items() if axes is not None}
     workspace.replace_model(sized(size))
     remarks = propagate_types(workspace)
-    left = [f"not followed: {text}" for text in wrong]
-    if open_ := _problems(workspace, {at: text for at, text in tracer.problems.items() if at not in tracer.mixed}):
-        left.append(f"whether samples stay apart is not known from {listed(open_, 1, '; ')}")
-    return [*remarks, *left]
+    doubts = [f"not followed, so whether samples stay apart is not known: {listed(left, 1, '; ')}"] if left else []
+    return [*remarks, *[f"not followed: {text}" for text in wrong], *doubts]
 
 
 def _places(

@@ -113,6 +113,8 @@ def _groups(factors: Iterable[Factor], sizes: Sequence[int | str | None], batch:
     groups: list[list[Factor]] = []
     for position, wanted in enumerate(sizes):
         if isinstance(wanted, int):
+            if wanted > 1 and not rest and None in sizes:
+                raise BlockedError(_SIZES_UNKNOWN)
             groups.append(_taken(rest, wanted, batch))
         elif position == len(sizes) - 1:
             groups.append(rest)

@@ -60,16 +60,24 @@ def _softmax(call: Call) -> Outputs:
     return (joined if call.opset < 13 else _kept(at_axis=-1))(call)
 
 
-def _along_axis(default: int, reason: str = MIXED) -> NodeRule:
-    """Build the rule of operators whose outputs have another size along one axis."""
+def _top(call: Call) -> Outputs:
+    axes, count = call.needed(0), [each.value for each in call.elements(1) or ()]
+    along = axes[call.number("axis", -1)]
+    if has_batch(along) and count == [along]:
+        raise BlockedError("it sorts the samples, and their order is not followed")
+    call.refuse_mixing([along], "it selects among all samples")
+    return _other_size(call, axes, call.number("axis", -1))
 
-    def rule(call: Call) -> Outputs:
-        axes = call.needed(0)
-        axis = call.number("axis", default) % len(axes)
-        call.refuse_mixing([axes[axis]], reason)
-        return [[None if place == axis else each for place, each in enumerate(axes)] for _ in call.node.output]
 
-    return rule
+def _split(call: Call) -> Outputs:
+    axes, axis = call.needed(0), call.number("axis", 0)
+    call.refuse_mixing([axes[axis]], "it splits the batch")
+    return _other_size(call, axes, axis)
+
+
+def _other_size(call: Call, axes: Axes, axis: int) -> Outputs:
+    """Return the axes of outputs that have another size along one axis."""
+    return [[None if place == axis % len(axes) else each for place, each in enumerate(axes)] for _ in call.node.output]
 
 
 def _normalized(call: Call) -> Outputs:
@@ -369,8 +377,8 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _reduce: "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
     "ReduceSumSquare",
     _arg: "ArgMax ArgMin",
-    _along_axis(-1): "TopK",
-    _along_axis(0, "it splits the batch"): "Split",
+    _top: "TopK",
+    _split: "Split",
     _recurrent: "LSTM GRU RNN",
     _einsum: "Einsum",
     _independent: "Shape Size",
