@@ -232,9 +232,9 @@ def _places(
         first = next(iter(inputs.values()))[0]
         sizes = {name: dims[0] for name, dims in inputs.items() if dims[0] == first}
         places = dict.fromkeys(sizes, 0)
-    if isinstance(name := next(iter(sizes.values())), str):
+    if isinstance(shared := next(iter(sizes.values())), str):
         # A name represents one size, so these inputs have the batch, too.
-        places = {**{each: dims.index(name) for each, dims in inputs.items() if name in dims}, **places}
+        places = {**{each: dims.index(shared) for each, dims in inputs.items() if shared in dims}, **places}
     different = set(sizes.values())
     old = next(iter(sizes.values()))
     if len(different) > 1:

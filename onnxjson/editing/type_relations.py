@@ -179,7 +179,7 @@ def is_same_type(one: Type, other: Type) -> bool:
     return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
 
 
-def with_names(stated: Type | None, found: Type, claimed: Collection[str]) -> Type:
+def with_names(stated: Type | None, found: Type, claimed: set[str]) -> Type:
     """Return an inferred type with the stated names of dimensions that it leaves open.
 
     Names in `claimed`, which other values have, must not be stated without knowing that the sizes are equal.

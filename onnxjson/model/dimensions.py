@@ -151,8 +151,8 @@ def _value(tree: ast.expr, numbers: list[tuple[int, int, int]]) -> Fraction | No
         case _:
             raise ValueError("not an expression of a size")
     inner: list[tuple[int, int, int]] = []
-    values = [_value(part, inner) for part in parts]
-    if None in values:
+    values = [value for part in parts if (value := _value(part, inner)) is not None]
+    if len(values) < len(parts):
         numbers += inner
         return None
     value = Fraction(combine(*values))

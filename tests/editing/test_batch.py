@@ -647,7 +647,7 @@ def test_an_input_that_may_have_the_batch_must_be_named_where_it_cannot_be_follo
         """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
         g (float[?,4] x, float[2,?] h) => (float y) { y = local.Op(x, h) }"""
     )
-    with pytest.raises(EditError, match='not known whether "h" has the batch.*local:Op on the batch is not known'):
+    with pytest.raises(EditError, match=r'not known whether "h" has the batch.*local:Op on the batch is not known'):
         apply(model, SetBatchSize(size="N"))
     after = run(model, SetBatchSize(size="N", inputs={"x": 0, "h": 1}))
     assert _types(after.model)[:2] == ["float32[N,4]", "float32[2,N]"]

@@ -119,7 +119,7 @@ def _difference(together: NDArray[Any], alone: list[NDArray[Any]], old: int) -> 
             return ""
     worst = [
         numpy.abs(a.astype(float) - b[0].astype(float)).max()
-        for a, b in zip(_parts(together, axis, 1, SAMPLES), [_parts(each, axis, 1, old) for each in alone])
+        for a, b in zip(_parts(together, axis, 1, SAMPLES), [_parts(each, axis, 1, old) for each in alone], strict=True)
     ]
     return f"differs in a batch by up to {max(worst):g}"
 
