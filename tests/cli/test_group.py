@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import group, output, overview
+from onnxjson.cli import output, overview
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from onnxjson.diffing.difference import diff_models
 from onnxjson.editing.declaration import name_of
 from onnxjson.optimizing.passes import PASSES
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
@@ -99,15 +100,13 @@ def test_a_comparison_that_fails_never_costs_the_result(
 def test_a_dry_run_of_several_models_goes_on_after_a_comparison_that_fails(
     binary: Path, rename: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onnxjson.cli import changing
-
-    compare = changing.diff_models
+    compare = diff_models
 
     def fails_once(*models: object, **options: object) -> object:
-        monkeypatch.setattr(changing, "diff_models", compare)
+        monkeypatch.setattr("onnxjson.cli.changing.diff_models", compare)
         raise IndexError
 
-    monkeypatch.setattr(changing, "diff_models", fails_once)
+    monkeypatch.setattr("onnxjson.cli.changing.diff_models", fails_once)
     other = binary.with_name("other.onnx")
     other.write_bytes(binary.read_bytes())
     result = run("optimize", binary, other, "-p", rename, "--dry-run")

@@ -30,7 +30,11 @@ SKIPPED: Final = {
 }
 """Passes that make no pairs, and why."""
 
-Pair = NamedTuple("Pair", [("name", str), ("before", Model), ("after", Model)])
+
+class Pair(NamedTuple):
+    name: str
+    before: Model
+    after: Model
 
 
 class DiffResult(NamedTuple):
