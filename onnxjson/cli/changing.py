@@ -143,8 +143,8 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
     for path in output.numbered(request.paths):
         try:
             found.append(_one(request, path, change, after))
-        except OnnxJsonError as error:
-            if len(request.paths) == 1:
+        except Exception as error:
+            if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
                 raise
             named = error
             if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):

@@ -1,7 +1,6 @@
 """The program as a command of click; the module of each of its commands is imported when that is called."""
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -72,13 +71,10 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run the command line `args` and exit."""
-        debugging = os.environ.get("ONNXJSON_DEBUG") == "1"
         try:
             output.make_robust()
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
-            if debugging and output.is_internal(error):
-                raise
             sys.exit(output.report_failure(error))
         sys.exit(result if isinstance(result, int) else 0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import group, output, overview
+from onnxjson.cli import output, overview
 from onnxjson.cli.group import onnxjson
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
@@ -119,8 +119,9 @@ def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeyp
 def test_debugging_shows_the_traceback_of_a_mistake_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxjson.cli.program.output.stdout", None)
     monkeypatch.setenv("ONNXJSON_DEBUG", "1")
-    with pytest.raises(TypeError):
-        group.onnxjson.main(["schema"])
+    result = run("schema")
+    assert result.exit_code == 70
+    assert "TypeError" in result.stderr.partition("Traceback")[2].partition("error[70]")[0]
 
 
 def test_hostile_file_name_cannot_move_the_cursor(tmp_path: Path) -> None:
