@@ -39,6 +39,7 @@ from onnxjson.rendering.trace_text import part_text, stages, subjects_named, sum
 from onnxjson.rendering.verification_report import verification_data
 from onnxjson.running.checking import check
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.loading import require_loadable
 from onnxjson.running.locating import locate
 from onnxjson.running.verification import Plan, Verifier, verify
 from onnxjson.storage import files
@@ -291,8 +292,10 @@ def _steps(trace: Trace) -> list[dict[str, Any]]:
 def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list[str]]:
     before = files.load(Path(model)).model
     script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
-    result = run(before, script, model_folder=Path(model).parent)
-    return before, result.model, [note for outcome in result.outcomes for note in outcome.notes]
+    folder = Path(model).parent
+    result = run(before, script, model_folder=folder)
+    tried = require_loadable(before, result.model, folder) if script.is_tried else ()
+    return before, result.model, [*[note for outcome in result.outcomes for note in outcome.notes], *tried]
 
 
 def server(writable: Path | None = None) -> "MCPServer":

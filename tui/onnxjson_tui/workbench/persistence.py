@@ -125,13 +125,10 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
     if not session.history.made:
         bench.say("there are no edits to export")
         return
-    exported = await bench.jobs.awaited("export", "converting the steps to edits", session.export_script)
-    if not exported.script.edits:
-        await saving.report_no_script(bench, exported.left_out)
-        return
+    changes = await bench.jobs.awaited("export", "converting the steps", session.export)
     path = await saving.ask_path(bench, "export edits to (.json)", "edits.json", given=arguments.text)
     if path is not None:
-        await saving.write_edits(bench, path, exported.script, exported.left_out)
+        await saving.write_changes(bench, path, changes)
 
 
 async def _export_rule(bench: Bench, arguments: Arguments) -> None:
