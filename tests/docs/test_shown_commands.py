@@ -28,7 +28,7 @@ for name in after ours mine new b; do onnxjson rewrite set-attribute m.onnx act 
 for name in theirs other; do onnxjson rewrite set-doc m.onnx text -q -o $name.onnx; done
 onnxjson optimize -q m.onnx -p float16 -o m16.onnx
 onnxjson diff m.onnx after.onnx --format patch -o change.json --exit-zero -q
-onnxjson diff m.onnx after.onnx --format script -o rewrite.json --exit-zero -q
+echo '{"format": "onnxjson-rewrite/1", "edits": [{"edit": "set-doc", "text": "new"}]}' > rewrite.json
 onnxjson optimize -q m.onnx -p onnxoptimizer -p prune -o z.onnx --trace steps && rm z.onnx
 onnxjson split -q m.onnx --at features -o pieces
 onnxjson run -q m.onnx -o test_data_set_0

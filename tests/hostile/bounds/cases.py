@@ -199,18 +199,9 @@ def filled(folder: Path, n: int) -> None:
     _save(folder / "a.onnx", made)
 
 
-def chain(folder: Path, n: int) -> None:
-    """Two chains of n nodes; all operators differ."""
-    for file, operator in (("a", "Relu"), ("b", "Abs")):
-        values = ["x", *(f"v{i}" for i in range(n - 1)), "y"]
-        nodes = [helper.make_node(operator, [values[i]], [values[i + 1]], name=f"n{i}") for i in range(n)]
-        _save(folder / f"{file}.onnx", model(nodes))
-
-
 _OUT = ("-q", "-o", "out.onnx")
 _PASS = ("optimize", *_OUT, "-p")
 _MERGE = ("merge", "-q", "base.onnx", "ours.onnx", "theirs.onnx", "-o", "merged.onnx.json")
-_SCRIPT = ("--format", "script")
 _REFUSED = (65, 71, 76)
 
 CASES = (
@@ -225,9 +216,6 @@ CASES = (
     Case("diff: n unnamed Identities", identities, ("diff", "a.onnx", "b.onnx"), 30_000, 100, (1,)),
     Case("diff: n attributes", attributes, ("diff", "a.onnx", "b.onnx"), 50_000, 100, (1,)),
     Case("diff: a tree of n Ifs", ifs, ("diff", "a.onnx", "b.onnx"), 4_096, 8, (1,)),
-    Case("diff as script: a tree of n Ifs", ifs, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 4_096, 8, (1,)),
-    Case("diff as script: a chain of n nodes", chain, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 25_000, 0, (1,)),
-    Case("diff as script: n Identities", identities, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 25_000, 100, (1,)),
     Case("run: n inputs", inputs, ("run", "a.onnx"), 25_000, 20),
     Case("verify: n inputs", inputs, ("verify", "a.onnx", "b.onnx"), 25_000, 20),
     Case("bench: n inputs", inputs, ("bench", "a.onnx", "-n", "1"), 25_000, 10),

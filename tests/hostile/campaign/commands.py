@@ -44,7 +44,6 @@ COMMANDS = tuple(
     fmt --check A
     diff A B
     diff A B --json
-    diff A B --format script
     diff A B --format patch
     diff A B --format html -o out.html
     diff A B --format markdown
