@@ -29,7 +29,7 @@ def prepare(request: Request) -> None:
     import onnx.checker
     import onnx.inliner
     import onnx.shape_inference
-    import onnx.version_converter  # noqa: F401
+    import onnx.version_converter
 
     if request.job in ("infer_shapes", "infer_types"):
         import onnx.reference  # noqa: F401

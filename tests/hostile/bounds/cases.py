@@ -199,6 +199,14 @@ def filled(folder: Path, n: int) -> None:
     _save(folder / "a.onnx", made)
 
 
+def chain(folder: Path, n: int) -> None:
+    """Two chains of n nodes; all operators differ."""
+    for file, operator in (("a", "Relu"), ("b", "Abs")):
+        values = ["x", *(f"v{i}" for i in range(n - 1)), "y"]
+        nodes = [helper.make_node(operator, [values[i]], [values[i + 1]], name=f"n{i}") for i in range(n)]
+        _save(folder / f"{file}.onnx", model(nodes))
+
+
 _OUT = ("-q", "-o", "out.onnx")
 _PASS = ("optimize", *_OUT, "-p")
 _MERGE = ("merge", "-q", "base.onnx", "ours.onnx", "theirs.onnx", "-o", "merged.onnx.json")
