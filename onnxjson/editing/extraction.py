@@ -99,7 +99,8 @@ class Extraction:
             input_values += [self._value(scope, name, "input") for name in named if name in scope.inputs]
         output_values = [self._value(scope, name, "output") for name in outputs]
         stated = cut | set(outputs)
-        if flat := [each.name or "" for each in (*input_values, *output_values) if not _has_rank(each)]:
+        # Outputs of a result are checked for all edits together.
+        if flat := [each.name or "" for each in input_values if not _has_rank(each)]:
             notes.append(f"the rank of {_names(flat)} is not known; the checker of onnx requires it, runtimes do not")
         names = made | found.keys()
         new = Graph(

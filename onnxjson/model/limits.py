@@ -26,6 +26,9 @@ TYPE_DEPTH: Final = 50
 LARGEST_DIM: Final = 2**63 - 1
 """The largest size of a dimension (int64)."""
 
+EDITOR_MESSAGE_BYTES: Final = 1 << 30
+"""Bytes of one message of an editor to the language server."""
+
 # Patterns of names
 
 PATTERN_CHARACTERS: Final = 500

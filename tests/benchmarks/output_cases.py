@@ -305,7 +305,6 @@ bench-wrong: onnxjson bench m.onnx -n 0 --variant plain=stirp
     "passes-own": """
 edits: onnxjson optimize m.onnx -p strip -p name-nodes -p prune -o 1.onnx --trace 1.steps
 edits-json: onnxjson trace 1.steps --format json
-rules: onnxjson optimize m.onnx -p rules -o 5.onnx
 find: onnxjson find m.onnx "$OP(...)" --json
 find-why: onnxjson find m.onnx "Tanh($OP(...))" --why
 dry: onnxjson optimize m.onnx -p 'constants-to-initializers' --dry-run

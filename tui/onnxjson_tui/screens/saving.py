@@ -221,7 +221,7 @@ async def write_rule(bench: Bench, path: Path, rule: Rule) -> None:
         except (OnnxJsonError, OSError) as error:
             bench.say(f"nothing was written: {error_text(error)}", "bad")
             return
-        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules and the pass rules:FILE use it")
+        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules uses it")
 
 
 async def write_changes(

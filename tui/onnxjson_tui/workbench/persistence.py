@@ -171,7 +171,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action(
         "export-rule", "export the last replaced pattern as a rule", (), _export_rule, "Keep", argument="[PATH]",
-        help="onnxjson find --rules searches for it in other models, the pass rules:FILE replaces it there.",
+        help="onnxjson find --rules searches for it in other models, replace-pattern replaces it there.",
     ),
     Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
     Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),
