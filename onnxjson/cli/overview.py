@@ -36,7 +36,6 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("optimize", "Run optimizers on models; report what each one changed."),
         Entry("passes", "List the passes, or show the options of one.", "program"),
         Entry("trace", "Show what each pass of a recorded run changed."),
-        Entry("split", "Split a model into pieces that run one after the other.", "new"),
         Entry("undo-save", "Restore a file as it was before its last changes in place.", "edit"),
     ),
     "Fleets": (Entry("fleet", "Run a command over thousands of models."),),

@@ -16,7 +16,6 @@ SPELLINGS: Final[dict[str, str]] = {
     "diff --weights": "diff --compare-weights",
     "diff --prove": "diff --test-rewrites",
     "new --format": "new --to",
-    "split --format": "split --to",
     "tensor --proto-json": "tensor --format protojson",
     "tensor --dtype float16 --shape 2,2": "tensor --type 'float16[2,2]'",
     "tensor --input": "tensor --from",
@@ -278,14 +277,6 @@ check: onnxjson check --json c.onnx
 diff: onnxjson diff m.onnx c.onnx --format json
 extract: onnxjson rewrite extract c.onnx --outputs "$OUTPUT" -o m2.onnx
 extract-diff: onnxjson diff m.onnx m2.onnx
-""",
-    "split": """
-at: onnxjson split m.onnx --at "$VALUE" -o pieces
-join: onnxjson apply pieces/m.join.json pieces/m.part1.onnx -o again.onnx
-join-diff: onnxjson diff m.onnx again.onnx
-size: onnxjson split m.onnx --size 20k -o small
-size-text: onnxjson split m.onnx --size 30k --format json -o texts
-wrong: onnxjson split m.onnx --at "${VALUE}x" -o none
 """,
     "numbers": f"""
 {CHANGED}

@@ -337,7 +337,7 @@ def test_a_data_file_with_holes_is_read_only_when_that_is_allowed(tmp_path: Path
 def test_a_result_without_its_weights_is_not_written(split: Path, binary: Path, words: tuple[str, ...]) -> None:
     folder = binary.with_name("elsewhere")
     folder.mkdir()
-    line = [words[0], *words[1:], split] if words[0] == "rewrite" else [words[0], split, *words[1:]]
+    line: list[str | Path] = [words[0], *words[1:], split] if words[0] == "rewrite" else [words[0], split, *words[1:]]
     error = refused(run(*line, "-o", folder / "m.onnx"), 73)
     assert "nothing was written: the result needs the weights in 'w.bin' next to" in error
     assert "--with-external" in error

@@ -1,4 +1,4 @@
-"""Law of set-batch-size on real models: a sample comes out of a batch as it does alone, or nodes are named that prevent it."""
+"""Law of set-batch-size on real models: a sample in a batch gives what it gives alone, or the node is named."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -573,7 +574,7 @@ def test_steps_that_are_no_edits_are_patches_in_files_of_their_own(path: Path, t
         await found.type(f"export {tmp_path / 'e.json'}")
         assert "apply with each of them, in this order" in said(found)
         assert not (tmp_path / "e.json").exists()
-        exported = [onnxjson.Patch.load(tmp_path / "e-1.json"), Script.load(tmp_path / "e-2.json")]
+        exported: list[Any] = [onnxjson.Patch.load(tmp_path / "e-1.json"), Script.load(tmp_path / "e-2.json")]
         assert onnxjson.apply(onnxjson.load(path), exported) == session.model
 
     run(path, flow)

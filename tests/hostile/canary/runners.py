@@ -140,7 +140,7 @@ def with_other_texts(model: ModelProto, watch: Watch) -> ModelProto:
 
 
 def analyses(watch: Watch) -> None:
-    """Commands that evaluate a model: run, verify, bench and split."""
+    """Commands that evaluate a model: run, verify and bench."""
     watched = valid_model(watch.planter, 2)
     path = write(watch.folder, "m.onnx", watched)
     for more in ((), ("--profile", "1"), ("--engine", "reference"), ("--json", "--level", "off")):
@@ -152,8 +152,6 @@ def analyses(watch: Watch) -> None:
     watch.command("bench", "bench", path, "-n", "1", "--warm-up", "0", "--samples", "1", *more_outs)
     marks = [*acting_markdown(outs[2].read_text()), *acting_markup(outs[3].read_text())]
     watch.look("bench", ["bench"], marks=marks)
-    pieces = watch.folder / "pieces"
-    watch.command("split", "split", path, "--at", watched.graph.node[1].output[0], "-o", pieces)
 
 
 def every_edit_kind(watch: Watch) -> None:
