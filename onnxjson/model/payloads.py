@@ -157,20 +157,35 @@ class Digest(Payload):
 class FileSlice(Payload):
     """Bytes that are stored in a file as they are."""
 
-    __slots__ = ("_offset", "_source")
+    __slots__ = ("_source", "offset")
 
     def __init__(self, source: SourceFile, offset: int, length: int) -> None:
         super().__init__(length)
         self._source = source
-        self._offset = offset
+        self.offset = offset
+        """Where they begin in the file."""
+
+    def __repr__(self) -> str:
+        return f"<{self.length:,} bytes from {self.offset:,} of file {id(self._source)}>"
+
+    @property
+    def path(self) -> Path | None:
+        """The file, without links; None if another one has its name by now, or it was changed."""
+        try:
+            path = self._source.path.resolve()
+            now, opened = path.stat(), self._source.status
+        except OSError:
+            return None
+        same = os.path.samestat(now, opened) and (now.st_size, now.st_mtime_ns) == (opened.st_size, opened.st_mtime_ns)
+        return path if same else None
 
     def chunks(self) -> Iterator[bytes]:
         for start in range(0, self.length, CHUNK):
-            yield self._source.read_at(self._offset + start, min(CHUNK, self.length - start))
+            yield self._source.read_at(self.offset + start, min(CHUNK, self.length - start))
 
     def part(self, start: int, length: int) -> bytes:
         length = min(length, self.length - start)
-        return self._source.read_at(self._offset + start, length) if length > 0 else b""
+        return self._source.read_at(self.offset + start, length) if length > 0 else b""
 
 
 class Base64Slice(Payload):

@@ -9,17 +9,17 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from onnxjson.codecs.wire_writing import message_bytes, message_size
-from onnxjson.model.document import Model
+from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import LimitError, WorkerError
 from onnxjson.model.tensors import is_external
-from onnxjson.model.walking import tensors_of
+from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running import tasks
 from onnxjson.running.box import readable_by_script
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.values import Values, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
-from onnxjson.storage.external_files import external_paths, internalize
+from onnxjson.storage.external_files import external_paths, in_own_file, internalize
 from onnxjson.storage.remote import fetch_for
 
 TIMEOUT: Final = 600.0
@@ -252,18 +252,18 @@ def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) 
     Raises:
         MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
     """
-    outside = any(is_external(tensor) for tensor in tensors_of(model))
-    if not outside or folder is None:
-        data = message_bytes(model)
-        return PackedModel(tasks.Subject(model=data), model, len(data))
-    whole = internalize(model, folder, trust_links=trust_links)
+    light = whole = model
+    if folder is not None and any(is_external(tensor) for tensor in tensors_of(model)):
+        whole = internalize(model, folder, trust_links=trust_links)
     size = message_size(whole)
-    if size <= MAX_INLINE_BYTES:
+    if whole is model and folder is not None:
+        light = replace_records(model, Tensor, lambda tensor: in_own_file(tensor, folder))
+    if folder is None or (light is whole) or (whole is not model and size <= MAX_INLINE_BYTES):
         return PackedModel(tasks.Subject(model=message_bytes(whole)), whole, size)
     # The files were resolved above; onnxruntime maps them into memory, which costs less than sending them.
     fetch_for(folder)
-    files = tuple(map(str, external_paths(model, folder.absolute())))
-    subject = tasks.Subject(model=message_bytes(model), data_folder=str(folder.absolute()), data_files=files)
+    files = tuple(map(str, external_paths(light, folder.absolute())))
+    subject = tasks.Subject(model=message_bytes(light), data_folder=str(folder.absolute()), data_files=files)
     return PackedModel(subject, model, size)
 
 

@@ -21,7 +21,7 @@ from onnxjson.model.document import Function, Graph, Model, Node, StringStringEn
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.model.messages import DATA_LOCATIONS
-from onnxjson.model.payloads import LAZY_FROM, Data, pieces
+from onnxjson.model.payloads import LAZY_FROM, Data, FileSlice, pieces
 from onnxjson.model.tensors import is_external, needed_bytes, typed_fields
 from onnxjson.model.walking import replace_records, tensors_of, walk
 from onnxjson.storage import safetensors
@@ -92,6 +92,29 @@ def refuse_left_behind(model: Model, source: Path, place: Path, advice: str = ""
             f"{visible(str(source), None)}, which {visible(str(place), None)} would not find; {advice}"
             "write the result next to it"
         )
+
+
+APART: Final = 64 << 20
+"""Bytes from which an inline tensor is left in the file of its model, see `in_own_file`."""
+
+
+def in_own_file(tensor: Tensor, folder: Path) -> Tensor:
+    """Return a big tensor as a reference to its bytes in the file of its model, in `folder`; others unchanged.
+
+    So native code can map them into memory instead of getting copies.
+    """
+    raw = tensor.raw_data
+    path = raw.path if isinstance(raw, FileSlice) and len(raw) >= APART and needed_bytes(tensor) == len(raw) else None
+    if path is None or path.parent != folder.resolve():
+        return tensor
+    assert isinstance(raw, FileSlice)
+    entries = _range_entries(path.name, raw.offset, len(raw))
+    return msgspec.structs.replace(tensor, raw_data=None, external_data=entries, data_location=_EXTERNAL)
+
+
+def _range_entries(location: str, offset: int, length: int) -> tuple[StringStringEntry, ...]:
+    pairs = {"location": location, "offset": str(offset), "length": str(length)}
+    return tuple([StringStringEntry(key=key, value=value) for key, value in pairs.items()])
 
 
 def is_data_of(path: Path, model: Model, folder: Path) -> bool:
@@ -196,8 +219,7 @@ def externalize(
                 stack.callback(path.unlink)
                 new_files.append(path)
             for (tensor, raw), (offset, _) in zip(shard, ranges[-len(shard) :], strict=True):
-                pairs = {"location": path.name, "offset": str(offset), "length": str(len(raw))}
-                entries[id(tensor)] = tuple([StringStringEntry(key=key, value=value) for key, value in pairs.items()])
+                entries[id(tensor)] = _range_entries(path.name, offset, len(raw))
         stack.pop_all()  # all files are complete
     if not movable and _check_data_file(model, data_file):
         raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")

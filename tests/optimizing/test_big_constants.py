@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+import onnxjson
 from onnxjson.cli import changing
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
@@ -13,16 +14,18 @@ from onnxjson.editing.applying import new_findings
 from onnxjson.model.document import Graph, Model, Tensor
 from onnxjson.model.errors import LimitError, PassError
 from onnxjson.model.payloads import whole
-from onnxjson.model.tensors import is_external
+from onnxjson.model.tensors import from_numpy, is_external
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.optimizing.passes import PassResult, Pipeline, big_constants, parse_step
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Substituted, stage_of
 from onnxjson.optimizing.passes.float16 import Float16
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
-from onnxjson.storage import api, files
+from onnxjson.running.sandbox import pack_model
+from onnxjson.storage import api, external_files, files
 from onnxjson.storage.external_files import externalize, internalize
 from tests.benchmarks.llama import Llama, small, write
 from tests.cli.running import run as cli
+from tests.editing.graphs import model_of
 
 MODELS = Path(__file__).parent.parent / "models"
 
@@ -241,3 +244,76 @@ def test_weights_that_a_pass_converted_are_not_in_memory_even_if_they_would_fit(
     assert made.after.size < made.before.size - converted + 5000
     with pytest.raises(PassError, match="run that pass last"), Pipeline() as pipeline:
         list(pipeline.run(made.before.model, [parse_step("float16"), parse_step("onnxscript")], tmp_path))
+
+
+def saved(folder: Path, limits: pytest.MonkeyPatch) -> Model:
+    """A model with two matrices and a long vector in its file, which count as big."""
+    limits.setattr(big_constants, "LIMIT", 1 << 31)
+    limits.setattr(big_constants, "APART", 4096)
+    limits.setattr(external_files, "APART", 4096)
+    random = np.random.default_rng(0)
+    constants = {"a": (64, 64), "b": (64, 64), "v": (4096,)}
+    tensors = [from_numpy(random.random(dims, np.float32), name) for name, dims in constants.items()]
+    graph = replace(
+        model_of(
+            """g (float[1,64] x, int64[1] at) => (float[1,64] y, float[1] z) {
+                same = Identity(x)
+                h = MatMul(same, a)
+                k = MatMul(h, b)
+                r = Relu(k)
+                y = Relu(r)
+                z = Gather(v, at)
+            }"""
+        ).graph,
+        initializer=tuple(tensors),
+    )
+    model = replace(model_of("g (float[1] x) => (float[1] y) { y = Relu(x) }"), graph=graph)
+    api.save(model, folder / "m.onnx")
+    return api.load(folder / "m.onnx")
+
+
+@pytest.mark.parametrize("spec", ["onnxoptimizer", "onnxslim", "onnxsim", "onnxruntime"])
+def test_exact_passes_do_not_get_the_big_constants_in_the_file_of_the_model(
+    spec: str, tmp_path: Path, limits: pytest.MonkeyPatch
+) -> None:
+    model = saved(tmp_path, limits)
+    given = Substituted(stage_of(model), parse_step(spec).subject, tmp_path)
+    assert len(given.data) < 2000
+    made = made_by(spec, model, tmp_path)
+    assert made.is_changed
+    assert made.after.model.graph is not None
+    # The constants are those of the file, which are not read before the result is written.
+    before = {each.name: each.raw_data for each in tensors_of(model)}
+    assert {each.name for each in made.after.model.graph.initializer} == {"a", "b", "v"}
+    assert all(each.raw_data is before[each.name] for each in made.after.model.graph.initializer)
+    whole_made = whole_result(spec, serde.parse(message_bytes(model)).model, limits)
+    assert sorted_constants(made.after.model, tmp_path) == sorted_constants(whole_made, tmp_path)
+
+
+def test_other_passes_get_all_constants(tmp_path: Path, limits: pytest.MonkeyPatch) -> None:
+    model = saved(tmp_path, limits)
+    for spec in ("float16", "quantize-dynamic"):
+        given = Substituted(stage_of(model), parse_step(spec).subject, tmp_path)
+        assert given.data == message_bytes(model)
+        assert not given.is_needed
+
+
+def test_file_that_another_one_replaced_is_not_referred_to(tmp_path: Path, limits: pytest.MonkeyPatch) -> None:
+    model = saved(tmp_path, limits)
+    (tmp_path / "m.onnx").rename(tmp_path / "old.onnx")
+    (tmp_path / "m.onnx").write_bytes(bytes(60_000))
+    given = Substituted(stage_of(model), parse_step("onnxslim").subject, tmp_path)
+    assert given.data == message_bytes(model)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(external_files, "APART", 4096)
+        assert pack_model(model, tmp_path).subject.data_folder is None
+
+
+def test_runs_map_the_big_constants_from_the_file_of_the_model(tmp_path: Path, limits: pytest.MonkeyPatch) -> None:
+    model = saved(tmp_path, limits)
+    sent = pack_model(model, tmp_path).subject
+    assert len(sent.model) < 2000
+    assert sent.data_files == (str(tmp_path / "m.onnx"),)
+    outcome = onnxjson.run(tmp_path / "m.onnx")
+    limits.setattr(external_files, "APART", 1 << 40)
+    assert outcome.cases[0].outputs == onnxjson.run(tmp_path / "m.onnx").cases[0].outputs

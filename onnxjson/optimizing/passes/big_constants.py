@@ -10,9 +10,13 @@ axes and scales. `Pass.constants` declares what it gets instead of the others:
   source was read: they compare constants and convert them one by one, but do not compute with them.
 * "none": the pass needs all of them, and is refused.
 
+Of a smaller model, exact passes get its constants of 64 MiB and more in the same way: they stay in the file of the
+model, so that it costs little memory. Other passes get them.
+
 The result has the constants again: unchanged, renamed, shared, or converted while they are written.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,16 +27,27 @@ from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.editing.initializers import input_for
 from onnxjson.model.constants import constant_values
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Tensor
+from onnxjson.model.document import (
+    Dimension,
+    Graph,
+    Model,
+    Node,
+    StringStringEntry,
+    Tensor,
+    TensorShape,
+    TensorType,
+    Type,
+    ValueInfo,
+)  # fmt: skip
 from onnxjson.model.dtypes import DATA_TYPES, DTYPES
 from onnxjson.model.errors import LimitError, PassError
 from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.model.payloads import Data, Payload, even_pieces, whole
+from onnxjson.model.payloads import Data, FileSlice, Payload, even_pieces, whole
 from onnxjson.model.scopes import find_scopes
 from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
 from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.storage.external_files import external_paths, internalize
+from onnxjson.storage.external_files import APART, external_paths, in_own_file, internalize
 from onnxjson.storage.weights import require_whole
 
 VISIBLE = 32 << 20
@@ -106,7 +121,12 @@ class Stage(NamedTuple):
     def size(self) -> int:
         """Bytes of the model, with those in other files."""
         outside = [stored_bytes(each) for each in tensors_of(self.model) if is_external(each)]
-        return (message_size(self.model) if self.is_big else len(self.data)) + sum(outside)
+        return (len(self.data) if self.is_whole else message_size(self.model)) + sum(outside)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `data` has all bytes of the model, except those in external data."""
+        return not any([isinstance(each.raw_data, _Converted) or _is_apart(each) for each in tensors_of(self.model)])
 
     @property
     def is_big(self) -> bool:
@@ -118,9 +138,10 @@ def stage_of(model: Model) -> Stage:
     """Serialize a model."""
     require_whole(model)
     size = message_size(model)
-    if size <= LIMIT and not any([isinstance(each.raw_data, _Converted) for each in tensors_of(model)]):
-        return Stage(message_bytes(model), model)
-    if not Stage(b"", model).is_big:
+    stage = Stage(b"", model)
+    if size <= LIMIT and stage.is_whole:
+        return stage._replace(data=message_bytes(model))
+    if size > LIMIT and not stage.is_big:
         raise LimitError(
             f"the model has {size:,} bytes; passes accept at most {LIMIT:,}, unless the weights are in other files: "
             "`onnxjson convert --externalize`"
@@ -128,11 +149,11 @@ def stage_of(model: Model) -> Stage:
 
     def shortened(tensor: Tensor) -> Tensor:
         data = tensor.raw_data
-        if not isinstance(data, Payload):
+        if not isinstance(data, _Converted) and not _is_apart(tensor):
             return tensor
-        return replace(tensor, raw_data=None, external_data=(StringStringEntry(key="converted", value=repr(data)),))
+        return replace(tensor, raw_data=None, external_data=(StringStringEntry(key="elsewhere", value=repr(data)),))
 
-    return Stage(message_bytes(replace_records(model, Tensor, shortened)), model)
+    return stage._replace(data=message_bytes(replace_records(model, Tensor, shortened)))
 
 
 class Substituted:
@@ -148,7 +169,11 @@ class Substituted:
         self.folder = (folder or Path()).absolute()
         self._tokens: dict[tuple[object, ...], Tensor] = {}
         self._inputs: dict[str, Tensor] = {}
-        self._files = {_range(tensor): tensor for tensor in tensors_of(before.model) if is_external(tensor)}
+        model, self._is_referenced = before.model, False
+        if not before.is_big and subject.constants != "none" and subject.is_exact and not subject.is_own_code:
+            model = self._with_references(before.model)
+        originals = zip(tensors_of(model), tensors_of(before.model), strict=True)
+        self._files = {_range(now): tensor for now, tensor in originals if is_external(now)}
         self.data = before.data
         self.files: tuple[str, ...] = ()
         """The files that the pass may read: those with the weights."""
@@ -157,16 +182,17 @@ class Substituted:
         self.mapped = 0
         """Bytes of the weights in these files."""
         self.remarks: tuple[str, ...] = ()
-        big = [tensor for tensor in tensors_of(before.model) if _is_big(tensor)]
+        big = [tensor for tensor in tensors_of(model) if _is_big(tensor)]
         self.is_needed = bool(big)
-        """Whether the model has big constants."""
+        """Whether the pass does not get all constants."""
         if not big:
+            self.data = before.data if before.is_whole else message_bytes(before.model)
             return
         if subject.constants == "none":
             size = sum(map(stored_bytes, big))
             raise PassError(f"needs all weights in memory, and those in other files have {size:,} bytes: "
                             f"{subject.needs_constants}")  # fmt: skip
-        light = self._light(before.model)
+        light = self._light(model)
         size = message_size(light)
         if size > MESSAGE_BYTES:
             raise PassError(f"gets at most {MESSAGE_BYTES:,} bytes, and the model has {size:,} without its big weights")
@@ -176,19 +202,30 @@ class Substituted:
             self.mapped = sum(map(stored_bytes, big))
             self.files = tuple(map(str, external_paths(light, self.folder)))
 
+    def _with_references(self, model: Model) -> Model:
+        """Return a model with references to ranges of its own file in place of its big initializers."""
+        graph = model.graph or Graph()
+        initializers = [in_own_file(each, self.folder) for each in graph.initializer]
+        self._is_referenced = any([is_external(each) for each in initializers])
+        return replace(model, graph=replace(graph, initializer=tuple(initializers))) if self._is_referenced else model
+
+    def data_of(self, model: Model) -> bytes:
+        """Serialize what `read` returned, as in `Stage`, but with the constants in the file of the model."""
+        return message_bytes(model) if self._is_referenced else stage_of(model).data
+
     def _light(self, model: Model) -> Model:
         if self._subject.constants == "tokens":
             return replace_records(model, Tensor, self._token)
         graph = model.graph or Graph()
         hidden = {each.name for each in graph.initializer if _is_big(each)}
         if self._subject.constants == "files":
-            hidden &= _foldable(model)
+            hidden &= _foldable(model) | (_comparable(graph) if self._is_referenced else set())
         self._inputs = {each.name or "": each for each in graph.initializer if each.name in hidden}
         stated = {value.name for value in graph.input}
         graph = replace(
             graph,
             initializer=tuple([each for each in graph.initializer if each.name not in hidden]),
-            input=(*graph.input, *[input_for(each) for name, each in self._inputs.items() if name not in stated]),
+            input=(*graph.input, *[_input(each) for name, each in self._inputs.items() if name not in stated]),
         )
         left = [tensor for tensor in tensors_of(graph) if _is_big(tensor)]
         wrong = [tensor for tensor in left if self._subject.constants == "inputs" or not is_external(tensor)]
@@ -220,7 +257,7 @@ class Substituted:
         """
         if self._tokens:
             made = replace_records(made, Tensor, self._untokened)
-        elif self._subject.constants == "files":
+        if self._subject.constants == "files" or self._is_referenced:
             made = replace_records(made, Tensor, self._located)
         if not self._inputs or made.graph is None:
             return made
@@ -229,7 +266,7 @@ class Substituted:
         used, was_used = (_used(each) for each in (graph, before))
         kept = {name for name in self._inputs if name in used or name not in was_used}
         places = {each.name: place for place, each in enumerate(before.initializer)}
-        constants = [*graph.initializer, *[each for name, each in self._inputs.items() if name in kept]]
+        constants = [*graph.initializer, *[self._located(each) for name, each in self._inputs.items() if name in kept]]
         return replace(made, graph=replace(
             graph,
             input=tuple([each for each in graph.input if each.name not in self._inputs or each.name in stated]),
@@ -279,6 +316,20 @@ class _Converted(Payload):
         return f"{self._data!r} {self._subject!r}"
 
 
+def _input(tensor: Tensor) -> ValueInfo:
+    """Return an input with the type of a constant; a vector has an open size, since onnx looks for a shape in it."""
+    value = input_for(tensor)
+    if len(tensor.dims) != 1:
+        return value
+    shape = TensorShape(dim=(Dimension(),))
+    return replace(value, type=Type(tensor_type=TensorType(elem_type=tensor.data_type, shape=shape)))
+
+
+def _is_apart(tensor: Tensor) -> bool:
+    """Whether a constant is big and in the file of its model."""
+    return isinstance(tensor.raw_data, FileSlice) and len(tensor.raw_data) >= APART
+
+
 def _is_big(tensor: Tensor) -> bool:
     return is_external(tensor) or isinstance(tensor.raw_data, _Converted)
 
@@ -319,6 +370,13 @@ def _foldable(model: Model) -> set[str]:
     constants = constant_values(scope)
     nodes = [node for node in scope.graph.node if node.op_type not in _NOT_FOLDED]
     return {name for node in nodes if any([name and name in constants for name in node.output]) for name in node.input}
+
+
+def _comparable(graph: Graph) -> set[str]:
+    """Return the names of big constants of equal type, which optimizers read to find those with equal elements."""
+    big = [each for each in graph.initializer if _is_big(each)]
+    count = Counter([(each.data_type, each.dims) for each in big])
+    return {each.name or "" for each in big if count[each.data_type, each.dims] > 1}
 
 
 def _used(graph: Graph) -> set[str]:

@@ -321,7 +321,7 @@ class Pipeline:
             raise PassError(f"{_label(made.name)} did not return its parts: {error}", made.name) from error
         if not given.is_needed:
             return parts
-        return [PartStage(each.name, stage_of(given.read(serde.parse(each.model).model)).data) for each in parts]
+        return [PartStage(each.name, given.data_of(given.read(serde.parse(each.model).model))) for each in parts]
 
     def _run_guarded(
         self, given: Substituted, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
