@@ -53,7 +53,7 @@ def serve(server: LanguageServer) -> None:
     except (BrokenPipeError, KeyboardInterrupt, SystemExit):
         pass
     finally:
-        server.shutdown()
+        server.shutdown()  # type: ignore[no-untyped-call]
         log.removeHandler(handler)
 
 

@@ -90,13 +90,15 @@ def test_nothing_of_the_checkout_is_run(repository: Path, tmp_path: Path) -> Non
     wheel, info = tmp_path / "empty-1-py3-none-any.whl", "empty-1.dist-info"
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: empty\nVersion: 1\n")
-        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         file.writestr(f"{info}/RECORD", "")
     runner = tmp_path / "installing"
     runner.mkdir()
     installed = _run_step(0, repository, runner, ACTION=str(wheel))
     assert (installed.returncode, installed.stderr) == (0, "")
-    assert next((runner / "onnxjson").glob("lib/*/site-packages/empty-1.dist-info"))
+    assert list((runner / "onnxjson").glob("lib/*/site-packages/empty-1.dist-info"))
     assert not mark.exists()
     code, _, outputs, _ = _run_gate(repository, base="main", policy="policy.toml")
     assert (code, outputs["verdict"]) == (1, "fail")
