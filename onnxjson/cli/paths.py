@@ -70,7 +70,7 @@ class DestinationPath(FilePath):
 
 
 class Revision(click.ParamType[str]):
-    """A revision of git; an empty one, such as an unset variable, is an error: git would read it as HEAD."""
+    """A revision of git; an empty one, such as an unset variable of a script, is an error: git reads it as HEAD."""
 
     name = "revision"
 

@@ -60,12 +60,6 @@ NAME_TABLE_BYTES: Final = 64 << 20
 BATCH_CONSTANT_BYTES: Final = 256 << 20
 """Bytes of a constant that a new batch size makes larger."""
 
-EXPRESSED_EDITS: Final = 1000
-"""Edits of a script that is derived from two models."""
-
-PATCH_RANK: Final = 64
-"""Maximum rank of the change of a weight that a patch stores as factors, and that `diff` reports."""
-
 CONFLICT_TEXT_BYTES: Final = 512 << 20
 """Bytes of a text that contains both sides of merge conflicts."""
 

@@ -151,13 +151,13 @@ class InferredTypes:
     def _inferred(self) -> dict[str, Scope]:
         """Graphs of the model after shape inference, by address; none if inference fails."""
         try:
-            inferred = self._worker.infer_shapes(message_bytes(_without_weights(self._index.model)))
+            inferred = self._worker.infer_shapes(message_bytes(without_weights(self._index.model)))
             return Index(serde.parse(inferred).model).by_address
         except OnnxJsonError:
             return {}
 
 
-def _without_weights(model: Model) -> Model:
+def without_weights(model: Model) -> Model:
     """Return the model with inputs instead of the large constants of its main graph."""
     graph = model.graph
     if graph is None:

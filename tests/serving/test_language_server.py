@@ -438,9 +438,8 @@ def test_no_port_is_opened_and_a_page_of_the_web_is_no_editor(tmp_path: Path) ->
     code, answers, error = talk(post, message(INITIALIZE.partition(b"\r\n\r\n")[2]), message(body))
     assert (code, answers, path.read_bytes()) == (65, [], before)
     assert "does not begin with a header" in error
-    refused = subprocess.run(
-        [sys.executable, "-m", "onnxjson", "lsp", "--tcp", "2087"], capture_output=True, check=False
-    )
+    command = [sys.executable, "-m", "onnxjson", "lsp", "--tcp", "2087"]
+    refused = subprocess.run(command, capture_output=True, check=False)
     assert (refused.returncode, b"No such option" in refused.stderr) == (2, True)
 
 
