@@ -41,8 +41,8 @@ def inferred_shapes(model: bytes, *, strict: bool = False) -> "ModelProto":
 
 
 def _has_big_tensors(graph: "GraphProto") -> bool:
-    shapes = [each.dims for each in graph.initializer]
-    shapes += [each.t.dims for node in graph.node for each in node.attribute if each.HasField("t")]
+    shapes = [list(each.dims) for each in graph.initializer]
+    shapes += [list(each.t.dims) for node in graph.node for each in node.attribute if each.HasField("t")]
     shapes += [[size.dim_value for size in each.type.tensor_type.shape.dim] for each in graph.input]
     return any(prod(dims) >= _BIG for dims in shapes)
 
