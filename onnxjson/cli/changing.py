@@ -174,10 +174,11 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
     with output.working(f"changing {path}"):
         changed = change(path, whole)
     if changed.is_tried and not request.unloadable:
+        from onnxjson.editing.sandbox import worker
         from onnxjson.running.loading import require_loadable
 
         with output.working("loading the result in onnxruntime"):
-            tried = require_loadable(whole.model, changed.model, path.parent)
+            tried = require_loadable(whole.model, changed.model, path.parent, worker())
         changed = changed._replace(notes=(*changed.notes, *tried))
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)

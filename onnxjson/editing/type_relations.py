@@ -4,6 +4,7 @@ Records that an edit does not change stay the same objects, so comparing models 
 """
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
@@ -35,6 +36,10 @@ REMEMBERED: Final = 1024
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a value that may be a shape."""
+
+_COMPUTED: Final = (DATA_TYPES["int64"], DATA_TYPES["int32"], DATA_TYPES["bool"])
+_MANY: Final = 64
+"""Number of elements up to which values of these dtypes, of any rank, are computed on the way to a shape or to pads."""
 
 Dims = tuple[int | str | None, ...]
 """Sizes, names, or None for unknown."""
@@ -142,6 +147,8 @@ def may_be_shape(known: Type) -> bool:
     if tensor is None or tensor.shape is None:
         return tensor is not None
     dims = tensor.shape.dim
+    if tensor.elem_type in _COMPUTED and dims and math.prod([each.dim_value or _MANY for each in dims]) < _MANY:
+        return True
     if tensor.elem_type in (DATA_TYPES["bool"], DATA_TYPES["string"]):
         return False
     return not dims or (len(dims) == 1 and (dims[0].dim_value or 0) <= _SHAPE_ELEMENTS)

@@ -20,6 +20,7 @@ import msgspec
 from onnxjson.checking.cost import cost_of
 from onnxjson.diffing.difference import Diff, diff
 from onnxjson.editing.applying import run
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
@@ -294,7 +295,7 @@ def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list
     script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
     folder = Path(model).parent
     result = run(before, script, model_folder=folder)
-    tried = require_loadable(before, result.model, folder) if script.is_tried else ()
+    tried = require_loadable(before, result.model, folder, worker()) if script.is_tried else ()
     return before, result.model, [*[note for outcome in result.outcomes for note in outcome.notes], *tried]
 
 

@@ -545,7 +545,7 @@ def test_nothing_but_shapes_and_constants_changes() -> None:
     assert list(walk(after, Model)) == [after]
 
 
-RECURRENT = """g (float[{x}] x, float[{h}] h, int64[{n}] n) => (float y, float z)
+RECURRENT_SIZES = """g (float[{x}] x, float[{h}] h, int64[{n}] n) => (float y, float z)
     <float[1,{rows},4] w, float[1,{rows},3] r> {{
     y, z = {operator} <hidden_size = 3, layout = {layout}> (x, w, r, {inputs})
 }}"""
@@ -553,7 +553,7 @@ RECURRENT = """g (float[{x}] x, float[{h}] h, int64[{n}] n) => (float y, float z
 
 def _recurrent(operator: str, layout: int, x: str, h: str = "1,1,3", inputs: str = ", , h", n: str = "1") -> Model:
     rows = {"LSTM": 12, "GRU": 9, "RNN": 3}[operator]
-    text = RECURRENT.format(x=x, h=h, n=n, rows=rows, operator=operator, layout=layout, inputs=inputs)
+    text = RECURRENT_SIZES.format(x=x, h=h, n=n, rows=rows, operator=operator, layout=layout, inputs=inputs)
     constants = [numpy.full((1, rows, columns), 0.1, numpy.float32) for columns in (4, 3)]
     model = model_of(text.replace(f"float[1,{rows},4] w, float[1,{rows},3] r", ""))
     assert model.graph is not None
