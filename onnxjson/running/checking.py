@@ -33,7 +33,6 @@ from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.types import contradict
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
-from onnxjson.running.value_types import without_weights
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
@@ -269,6 +268,8 @@ def onnx_findings(
         found = _with_nodes(model, lambda data: worker.check(data, full=True, folder=folder, reads=reads))
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
+
+    from onnxjson.running.value_types import without_weights  # imports the worker, which most checks do not need
 
     def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
         types = b""
