@@ -143,8 +143,8 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
     for path in output.numbered(request.paths):
         try:
             found.append(_one(request, path, change, after))
-        except OnnxJsonError as error:
-            if len(request.paths) == 1:
+        except Exception as error:
+            if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
                 raise
             named = error
             if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
@@ -241,6 +241,8 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
+    if not brings and not request.with_external:
+        external_files.refuse_left_behind(model, path, place, "add --with-external to copy that file, or ")
     largest = _LARGEST if changed.is_big else MESSAGE_BYTES
     moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights

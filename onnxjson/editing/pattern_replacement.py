@@ -163,7 +163,7 @@ class _Replacements:
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
         self.calls = self.pattern.calls
-        self.literals = Literals(self.workspace.index, TOLERANCE)
+        self.literals = Literals(TOLERANCE)
 
     def add(self, match: Match) -> None:
         """Replace one match.

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.model.constants import is_constant_node, own_constant, type_of_constant
-from onnxjson.model.dimensions import INVENTED, size_of, with_dimension
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, size_of, with_dimension
 from onnxjson.model.document import (
     Attribute,
     Dimension,
@@ -184,6 +184,31 @@ def is_same_type(one: Type, other: Type) -> bool:
         plain = [replace_records(each, Dimension, lambda dim: replace(dim, denotation=None)) for each in (one, other)]
         return plain[0] == replace(plain[1], denotation=plain[0].denotation)
     return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
+
+
+def with_names(stated: Type | None, found: Type, claimed: set[str]) -> Type:
+    """Return an inferred type with the stated names of dimensions that it leaves open.
+
+    Names in `claimed`, which other values have, must not be stated without knowing that the sizes are equal.
+    """
+    tensor, dims = found.tensor_type, None if stated is None else _named_dims(stated)
+    if tensor is None or tensor.shape is None or dims is None or len(dims) != len(tensor.shape.dim):
+        return found
+    free = [name if claimed.isdisjoint((name, *IDENTIFIER.findall(name))) else None for name in dims]
+    pairs = [(each, size_of(each), name) for each, name in zip(tensor.shape.dim, free, strict=True)]
+    named = tuple([with_dimension(each, name or None) if size is None else each for each, size, name in pairs])
+    return found if named == tensor.shape.dim else with_shape(found, replace(tensor.shape, dim=named))
+
+
+def _named_dims(stated: Type) -> list[str] | None:
+    """Return the names of the dimensions of a tensor type, "" for others; None if the rank is not known."""
+    tensor = tensor_of(stated)
+    return None if tensor is None or tensor.shape is None else [each.dim_param or "" for each in tensor.shape.dim]
+
+
+def names_of_dims(stated: Type) -> set[str]:
+    """Return the names of the dimensions of a type, and those in expressions."""
+    return {name for text in _named_dims(stated) or () if text for name in (text, *IDENTIFIER.findall(text))}
 
 
 def with_type(value: ValueInfo, new: Type | None) -> ValueInfo:

@@ -10,12 +10,11 @@ import msgspec
 from onnxjson.codecs import serde
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.model.document import Model, SparseTensor, Tensor
-from onnxjson.model.elements import element_count
+from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import ReportedPage
-from onnxjson.model.walking import tensors_of
+from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
@@ -29,7 +28,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int
     parameters: int
-    """Elements of initializers."""
+    """Elements of weights."""
     bytes: int
     """Size of the serialized model."""
     operators: dict[str, int]
@@ -121,12 +120,7 @@ def size_of(model: Model, length: int) -> Size:
     """Return the size of a model that has `length` serialized bytes."""
     index = Index(model)
     operators = index.operator_counts()
-    parameters = 0
-    for scope in index.scopes:
-        initializers: tuple[Tensor, ...] = getattr(scope.graph, "initializer", ())
-        sparse: tuple[SparseTensor, ...] = getattr(scope.graph, "sparse_initializer", ())
-        parameters += sum([element_count(tensor.dims) for tensor in initializers])
-        parameters += sum([element_count(tensor.dims) for each in sparse for tensor in tensors_of(each)])
+    parameters = weight_totals(held_constants(index)).parameters
     return Size(nodes=operators.total(), parameters=parameters, bytes=length, operators=dict(sorted(operators.items())))
 
 

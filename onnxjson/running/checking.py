@@ -6,7 +6,7 @@ is only counted there.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,10 +28,12 @@ from onnxjson.model.errors import (
     Severity,
     WorkerError,
 )
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Index
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.types import contradict
+from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
+from onnxjson.running.value_types import without_weights
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
@@ -238,13 +240,9 @@ def _files_of(model: Model, folder: Path | None) -> list[Path]:
     return [] if folder is None else [each for each in external_paths(model, folder) if not each.is_symlink()]
 
 
-_CODES: Final = ("check-model", "check-shapes")
-
 _SHELL: Final = "Inference error(s):"
 """The end of a message about a node whose subgraph has the mistake that the next message is about."""
 
-_NODE: Final = re.compile(r"(.*)/node/([0-9]+)(?:/|\Z)")
-_VALUE: Final = re.compile(r"(.*)/(initializer|value_info|input)/([0-9]+)")
 _OPERATOR: Final = re.compile(r"No Op registered for (\S+) with")
 _TENSOR: Final = re.compile(r"tensor name: (.*?)\)")
 _QUOTED: Final = re.compile(r"'([^']+)'")
@@ -264,25 +262,35 @@ def onnx_findings(
         found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
     else:
         found = worker.check(path, full=True, reads=reads)
-    if not any(each.code in _CODES for each in found):
+    if not any(each.code in ONNX_CODES for each in found):
         return (*others, *found)
     index = Index(model)
     with suppress(WorkerError, LimitError):  # Then the findings remain without nodes.
-        found = _with_nodes(worker, model, folder, reads)
+        found = _with_nodes(model, lambda data: worker.check(data, full=True, folder=folder, reads=reads))
     places = _Places(worker, model, index)
-    placed = [places.of(each) if each.code in _CODES else each for each in found]
-    return _folded(index, [*others, *placed])
+    placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
+
+    def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
+        types = b""
+
+        def ask(data: bytes) -> tuple[Finding, ...]:
+            nonlocal types
+            types, answer = worker.infer_types(data)
+            return answer
+
+        answer = _with_nodes(without_weights(mended), ask)
+        return parse(types).model, answer
+
+    return independent_errors(index, [*others, *placed], infer)
 
 
-def _with_nodes(
-    worker: "Worker", model: Model, folder: Path | None, reads: Sequence[Path] | None
-) -> tuple[Finding, ...]:
-    """Return the findings of onnx with the addresses of the nodes that they name."""
+def _with_nodes(model: Model, ask: Callable[[bytes], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """Return the findings of onnx about a serialized model with the addresses of the nodes that they name."""
     from onnxjson.running.loading import MarkedNodes
 
     marked = MarkedNodes(model)
     found = []
-    for each in worker.check(message_bytes(marked.model), full=True, folder=folder, reads=reads):
+    for each in ask(message_bytes(marked.model)):
         message, address = marked.read(each.message)
         found.append(msgspec.structs.replace(each, message=message, address=address))
     shells = [each for each in found if each.message.endswith(_SHELL)]
@@ -334,70 +342,3 @@ class _Places:
             if contradict(each.type, types.get(each.name)):
                 return f"/graph/value_info/{position}"
         return ""
-
-
-def _folded(index: Index, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings without those of onnx that follow from an error, which are counted there."""
-    scopes = {scope.address: scope for scope in index.scopes}
-    followed = _Followed(index)
-    elements: dict[str, int] = {}
-    kept: list[Finding] = []
-    counts: dict[int, int] = {}
-    for finding in found:
-        node = _NODE.match(finding.address)
-        at = None if node is None or node[1] not in scopes else (scopes[node[1]], int(node[2]))
-        cause = elements.get(finding.address) if at is None else followed.cause(*at)
-        if cause is not None and finding.code in _CODES:
-            counts[cause] = counts.get(cause, 0) + 1
-            continue
-        if at is not None and finding.severity == "error":
-            followed.add(*at, cause=len(kept))
-        elif finding.severity == "error" and (element := _VALUE.fullmatch(finding.address)) and element[1] in scopes:
-            elements.setdefault(finding.address, len(kept))
-            followed.add_value(scopes[element[1]], element[2], int(element[3]), cause=len(kept))
-        kept.append(finding)
-    for number, count in counts.items():
-        more = f"{kept[number].message} (and {count:,} more that follow{'s' if count == 1 else ''} from it)"
-        kept[number] = msgspec.structs.replace(kept[number], message=more)
-    return tuple(kept)
-
-
-class _Followed:
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._affected: dict[tuple[Scope, int], int] = {}
-        """Nodes with an error, nodes around them, and those that depend on them -> the cause."""
-        self._after: set[tuple[Scope, int]] = set()
-        """Those of them that depend on an error, with everything inside."""
-
-    def cause(self, scope: Scope, position: int) -> int | None:
-        """Return the error that a node depends on, itself included; None if there is none."""
-        if (found := self._affected.get((scope, position))) is not None:
-            return found
-        owner = scope.owner
-        while owner is not None:
-            if (owner.scope, owner.position) in self._after:
-                return self._affected[owner.scope, owner.position]
-            owner = owner.scope.owner
-        return None
-
-    def add(self, scope: Scope, position: int, *, cause: int) -> None:
-        at: tuple[Scope, int] | None = (scope, position)
-        while at is not None:
-            self._affected.setdefault(at, cause)
-            self._follow(at[0], at[0].graph.node[at[1]].output, cause)
-            owner = at[0].owner
-            at = None if owner is None else (owner.scope, owner.position)
-
-    def add_value(self, scope: Scope, field: str, position: int, *, cause: int) -> None:
-        value = getattr(scope.graph, field)[position]
-        self._follow(scope, [getattr(value, "name", value)], cause)
-
-    def _follow(self, scope: Scope, names: Iterable[str | None], cause: int) -> None:
-        pending = [each for each in names if each]
-        while pending:
-            for position in self._index.consuming_nodes(scope, pending.pop()):
-                if position is not None and (scope, position) not in self._after:
-                    self._after.add((scope, position))
-                    self._affected.setdefault((scope, position), cause)
-                    pending += filter(None, scope.graph.node[position].output)

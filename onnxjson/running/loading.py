@@ -186,8 +186,8 @@ class _Attempt(NamedTuple):
         if (too_new := _TOO_NEW.search(refused.problem)) is not None:
             return Loading(state="not-tried", reason=f"it is newer than this onnxruntime: {too_new[0].strip()}")
         marked = MarkedNodes(model)
-        again = self._execute(marked.model, ()).first(Refused)
-        message, address = marked.read(refused.problem if again is None else again.problem)
+        refused = self._execute(marked.model, ()).first(Refused) or refused
+        message, address = marked.read(refused.problem)
         kind = _HEAD.match(message)
         certain = kind is None or kind[1] != _NOT_IMPLEMENTED
         return Loading(state="fails", reason=_plain(message), address=address, is_certain=certain)

@@ -10,6 +10,7 @@ from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.running.expansion import ExpansionError, refuse_expansion
+from onnxjson.running.shape_inference import inferred_shapes
 from onnxjson.running.worker_protocol import ALLOWED, Answer, Request
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def prepare(request: Request) -> None:
     import onnx.checker
     import onnx.inliner
     import onnx.shape_inference
-    import onnx.version_converter  # noqa: F401
+    import onnx.version_converter
 
     if request.job in ("infer_shapes", "infer_types"):
         import onnx.reference  # noqa: F401
@@ -101,7 +102,7 @@ def _check_shapes(model: bytes | str) -> Answer:
         if isinstance(model, str):
             checker.check_model(model, full_check=True)
         else:
-            shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+            inferred_shapes(model, strict=True)
     except checker.ValidationError:
         return _DONE  # `_check` has reported it.
     except shape_inference.InferenceError as error:
@@ -139,14 +140,14 @@ def _strictly_inferred(model: bytes) -> tuple[Answer, "ModelProto"]:
 
     answer = _DONE
     try:
-        inferred: ModelProto = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        inferred = inferred_shapes(model, strict=True)
         known = {each.name for each in inferred.graph.value_info if each.type.tensor_type.HasField("shape")}
         if any(name not in known for node in inferred.graph.node for name in node.output):
             # With known values, the inference sometimes gives up where it continues without them.
             shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except shape_inference.InferenceError as error:
         answer = _inference_findings(error)
-        inferred = shape_inference.infer_shapes(model, data_prop=True)
+        inferred = inferred_shapes(model)
     return answer, inferred
 
 
@@ -186,14 +187,14 @@ def _with_shapes(model: bytes) -> "ModelProto":
     """Run the shape inference of onnx; where it does not suffice, again on a model that is easier to infer."""
     from onnx import ModelProto, shape_inference
 
-    inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
+    inferred = inferred_shapes(model)
     graph = inferred.graph
     if _known(graph).issuperset([name for node in graph.node for name in node.output]):
         return inferred
     easier = ModelProto.FromString(model)
     _simplify(easier, _sizes((*graph.input, *graph.value_info)))
     with suppress(shape_inference.InferenceError):
-        _add_types(graph, shape_inference.infer_shapes(easier, data_prop=True).graph)
+        _add_types(graph, inferred_shapes(easier.SerializeToString()).graph)
     return inferred
 
 

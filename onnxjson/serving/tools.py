@@ -45,6 +45,7 @@ from onnxjson.running.locating import locate
 from onnxjson.running.verification import Plan, Verifier, verify
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
+from onnxjson.storage.external_files import refuse_left_behind
 from onnxjson.storage.identity import Identity, identity
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ class Tools:
         """
         path, opened = self._writable(output)
         _, after, notes = _edited(model, edits)
+        refuse_left_behind(after, Path(model), path)
         files.save(after, path, expect=opened, backup=True)
         return answer("Saved.", {"file": str(path), "bytes": path.stat().st_size, "notes": notes})
 
@@ -226,6 +228,7 @@ class Tools:
         place = self._writable(output) if output else None
         trace = optimize(model, *passes)
         if place is not None:
+            refuse_left_behind(trace.last, Path(model), place[0])
             files.save(trace.last, place[0], expect=place[1], backup=True)
         return answer("Done." if place is None else "Done and saved.", _steps(trace))
 

@@ -31,12 +31,17 @@ def worker() -> Iterator[Worker]:
 
 
 def model(
-    nodes: list[NodeProto], dims: Shape, constants: Mapping[str, Any] | None = None, *, dtype: int = FLOAT, **versions: int
+    nodes: list[NodeProto],
+    dims: Shape,
+    constants: Mapping[str, Any] | None = None,
+    *,
+    dtype: int = FLOAT,
+    **versions: Any,
 ) -> Model:
     """A model of one input x and one output y of the same dtype."""
     made = small_models.model(nodes, {"x": (dtype, dims)}, ["y"], constants, **versions)
     proto = onnxjson.to_proto(made)
-    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", dtype, [None] * len(dims)))
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", dtype, [None] * len(dims or ())))
     return onnxjson.from_proto(proto)
 
 
@@ -130,7 +135,8 @@ def test_a_long_run_ends(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_only_what_loaded_before_is_refused(worker: Worker) -> None:
     assert require_loadable(folded(3), folded(5), None, worker) == ()
     assert require_loadable(folded(5), folded(), None, worker) == ()
-    with pytest.raises(UnloadableError, match=r"^onnxruntime loads the model .*/graph/node/3: .*--unloadable") as caught:
+    reason = r"^onnxruntime loads the model .*/graph/node/3: .*--unloadable"
+    with pytest.raises(UnloadableError, match=reason) as caught:
         require_loadable(folded(), folded(5), None, worker)
     assert caught.value.address == "/graph/node/3"
 
@@ -148,7 +154,7 @@ def test_an_edit_writes_nothing_that_no_longer_loads(tmp_path: Path) -> None:
     given, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnxjson.save(folded(), given)
     script = tmp_path / "s.json"
-    script.write_text('{"format": "onnxjson-rewrite/1", "edits": [%s]}' % SHAPE)
+    script.write_text(f'{{"format": "onnxjson-rewrite/1", "edits": [{SHAPE}]}}')
     for words in (("rewrite", "set-shape", given, "x", "3,5"), ("apply", script, given)):
         found = run(*words, "-o", out)
         assert found.exit_code == 65
@@ -160,11 +166,11 @@ def test_an_edit_writes_nothing_that_no_longer_loads(tmp_path: Path) -> None:
 
 
 def test_the_pass_that_made_an_unloadable_model_is_named(tmp_path: Path) -> None:
-    (tmp_path / "wrong.json").write_text('{"format": "onnxjson-rewrite/1", "edits": [%s]}' % SHAPE)
+    (tmp_path / "wrong.json").write_text(f'{{"format": "onnxjson-rewrite/1", "edits": [{SHAPE}]}}')
     steps = [parse_step(each) for each in ("name-nodes", str(tmp_path / "wrong.json"), "onnxoptimizer:nop", "prune")]
     with Pipeline() as pipeline:
         made = []
-        with pytest.raises(PassError, match="wrong.json: onnxruntime loads") as caught:
+        with pytest.raises(PassError, match=r"wrong\.json: onnxruntime loads") as caught:
             made += list(pipeline.run(folded(), steps))
     assert caught.value.name.endswith("wrong.json")
     with Pipeline(keep_going=True) as pipeline:

@@ -10,7 +10,9 @@ from onnxjson.codecs.serde import from_proto
 from onnxjson.model.errors import Finding, WorkerError
 from onnxjson.model.index import Index
 from onnxjson.model.operator_checks import check_model
-from onnxjson.running.checking import _folded, onnx_findings
+from onnxjson.running import independent_errors
+from onnxjson.running.checking import onnx_findings
+from onnxjson.running.independent_errors import Folded
 from onnxjson.running.worker import Worker
 
 MODEL = """<ir_version: 8, opset_import: ["":18, "own":1]>
@@ -137,10 +139,43 @@ def test_what_depends_on_an_error_is_counted_and_the_rest_is_listed(worker: Work
         proto.graph.node[4].attribute[0].ints[:] = [0, 7]
         set_axis(proto.functions[0].node[0])
 
-    first, second = spoiled(spoil, worker)
+    first, second, *hidden = spoiled(spoil, worker)
     assert (first.address, second.address) == ("/graph/node/0", "/functions/0/node/0")
-    assert first.message.endswith(" that follow from it)")
-    assert "more" not in second.message
+    assert "more" not in first.message + second.message
+    assert [each.address for each in hidden] == [
+        "/graph/node/3/attribute/then_branch/g/node/0",
+        "/graph/node/4",
+    ]
+
+
+SERIES = """<ir_version: 8, opset_import: ["":18]>
+g (float[2,3,4] x) => (float[2,3,4] y) <float[4,4] w = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}> {
+  s0 = Softmax<axis=7>(x)
+  m0 = MatMul(s0, w)
+  s1 = Softmax<axis=7>(m0)
+  m1 = MatMul(s1, w)
+  s2 = Softmax<axis=7>(m1)
+  m2 = MatMul(s2, w)
+  s3 = Softmax<axis=7>(m2)
+  y = Relu(s3)
+}
+"""
+
+
+def test_errors_behind_an_error_are_found_without_types_between_them(worker: Worker) -> None:
+    model = from_proto(onnx.parser.parse_model(SERIES))
+    found = onnx_findings(worker, model, check_model(model))
+    assert [each.address for each in found] == [f"/graph/node/{position}" for position in (0, 2, 4, 6)]
+    assert all("'axis' must be in [-3 , 2]. Its actual value is: 7" in each.message for each in found)
+
+
+def test_the_number_of_questions_is_limited(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(independent_errors, "ROUNDS", 2)
+    model = from_proto(onnx.parser.parse_model(SERIES))
+    *found, last = onnx_findings(worker, model, check_model(model))
+    assert [each.address for each in found] == ["/graph/node/0", "/graph/node/2", "/graph/node/4"]
+    assert last.code == "check-unfinished"
+    assert "asked 2 times" in last.message
 
 
 def test_branches_of_one_node_do_not_follow_from_each_other() -> None:
@@ -148,7 +183,7 @@ def test_branches_of_one_node_do_not_follow_from_each_other() -> None:
     names = ["then_branch/g/node/0", "else_branch/g/node/0", "else_branch/g/node/0"]
     addresses = ["/graph", *[f"/graph/node/3/attribute/{each}" for each in names], "/graph/node/3", "/graph/node/4"]
     found = [Finding(severity="error", code="check-shapes", address=each, message="wrong") for each in addresses]
-    kept = _folded(index, found)
+    kept = Folded(index, found).findings()
     assert [each.address for each in kept] == addresses[:3]
     assert [each.message for each in kept] == [
         "wrong",

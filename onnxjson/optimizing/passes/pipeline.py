@@ -405,7 +405,9 @@ def _stage(answer: PassAnswer, before: Stage, given: Substituted, name: str) -> 
             return stage_of(given.read(model))
     except PassError as error:
         what = str(error)
-    except (WireError, IndexError, LimitError) as error:
+    except LimitError as error:
+        what = f"returned a model that is too big: {error}"
+    except (WireError, IndexError) as error:
         what = f"returned {len(data):,} bytes that are not a model ({error})"
     if what:
         raise _failed(name, f"{what}{_last_words(answer)}", answer.printed)
