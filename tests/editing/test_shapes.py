@@ -297,8 +297,11 @@ CHOSEN = """g (float[2,6] x, float[4,12] w) => (float[4,12] y)
   doubled = Mul(sizes, two)
   is_open = Equal(wanted, minus)
   target = Where(is_open, wanted, doubled)
+  ones = Div(two, two)
+  none = Sub(two, two)
   BODY
-  y = Add(w, made)
+  numbers = Cast <to = 1> (made)
+  y = Add(w, numbers)
 }"""
 """A shape that Where chooses, which onnx does not compute: twice the shape of x."""
 
@@ -309,11 +312,9 @@ CHOSEN = """g (float[2,6] x, float[4,12] w) => (float[4,12] y)
         "made = Expand(unit, target)",
         "made = ConstantOfShape(target)",
         "made = Tile(unit, target)",
-        "count = ReduceProd <keepdims = 0> (target) row = Range(zero, count, one) back = Reshape(row, target) "
-        "made = Cast <to = 1> (back)",
-        "ones = Div(two, two) none = Sub(two, two) rest = Sub(target, ones) ends = Concat <axis = 0> (none, rest) "
-        "made = Pad(unit, ends, fill)",
-        "many = Mul(target, two) begin = Sub(two, two) big = Expand(unit, many) made = Slice(big, begin, target)",
+        "count = ReduceProd <keepdims = 0> (target) row = Range(zero, count, one) made = Reshape(row, target)",
+        "rest = Sub(target, ones) ends = Concat <axis = 0> (none, rest) made = Pad(unit, ends, fill)",
+        "many = Mul(target, two) big = Expand(unit, many) made = Slice(big, none, target)",
         'image = Expand(unit, two) made = Resize <mode = "nearest"> (image, , , target)',
     ],
     ids=["expand", "constant-of-shape", "tile", "range", "pad", "slice", "resize"],
