@@ -122,6 +122,8 @@ class Folded:
     def add_hidden(self, found: Sequence[Finding]) -> None:
         """Add errors of a model in which the nodes with errors so far are replaced."""
         followed = _Followed(self._index)
+        known = {(each.code, each.address) for each in self._kept}
+        found = [each for each in found if (each.code, each.address) not in known]
         behind = [each for each in found if each.address and self._cause(self._followed, each.address) is not None]
         missing = [each for each in behind if each.message.endswith(_LACKS_TYPE)]
         for each in missing:  # The type of a replaced node is not known.
