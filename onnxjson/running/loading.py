@@ -20,11 +20,12 @@ from onnxjson.model.errors import FeedError, LimitError, OnnxJsonError, Unloadab
 from onnxjson.model.index import Index
 from onnxjson.model.operators import function_key, operator_key, plain_domain
 from onnxjson.model.tensors import is_external
+from onnxjson.model.types import innermost
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.sandbox import MAX_INLINE_BYTES, Outcome, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
-from onnxjson.running.value_types import without_weights
+from onnxjson.running.value_types import tensor_type, without_weights
 from onnxjson.running.values import packed_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import allowed_limits
@@ -71,8 +72,6 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
     ran: str = ""
     """What the run on random inputs did: "runs", "fails: REASON" or "not run: REASON"; "" if none was wanted."""
-    has_open_sizes: bool = False
-    """Whether sizes of the inputs were chosen for the run."""
 
     @property
     def run_fails(self) -> bool:
@@ -129,10 +128,10 @@ def require_loadable(
     """
     if after is before or (after.graph is before.graph and after.opset_import == before.opset_import):
         return ()
-    found = try_loading(after, folder, worker)
+    found = try_loading(after, folder, worker, runs=not has_open_sizes(after))
     if found.state == "not-tried":
         return (f"{what} was not tried in onnxruntime: {found.reason}",)
-    if found.state == "loads" and (not found.run_fails or found.has_open_sizes):
+    if found.state == "loads" and not found.run_fails:
         return ()
     was = try_loading(before, folder, worker, runs=found.run_fails)
     if was.state != "loads" or (found.run_fails and was.ran != "runs"):
@@ -145,6 +144,13 @@ def require_loadable(
         f"{UnloadableError.option} writes it anyway",
         found.address,
     )
+
+
+def has_open_sizes(model: Model) -> bool:
+    """Whether sizes of inputs have to be chosen for a run."""
+    types = [tensor_type(innermost(declared), 0, name) for name, declared in free_inputs(model).items()]
+    shapes = [None if found is None else found[1] for found in types]
+    return any([shape is None or not all([isinstance(size, int) for size in shape]) for shape in shapes])
 
 
 def _not_triable(model: Model) -> str | None:
@@ -168,7 +174,7 @@ class _Attempt(NamedTuple):
 
     def load(self, model: Model, *, runs: bool) -> Loading:
         """Load a model; where it fails, again with names of the nodes by which the message places it."""
-        feeds, not_run, is_open = self._feeds(model) if runs else ([], "", False)
+        feeds, not_run = self._feeds(model) if runs else ([], "")
         outcome = self._execute(model, feeds)
         if outcome.first(Opened) is not None:
             ran = "" if not runs else not_run or _run_of(outcome)
@@ -178,7 +184,7 @@ class _Attempt(NamedTuple):
                 again = self._execute(marked.model, feeds).first(Failed)
                 message, address = marked.read("" if again is None else again.problem)
                 ran = f"{_FAILS}{_plain(message)}" if message else ran
-            return Loading(state="loads", ran=ran, has_open_sizes=is_open, address=address)
+            return Loading(state="loads", ran=ran, address=address)
         refused = outcome.first(Refused)
         if refused is None:
             state: Literal["fails", "not-tried"] = "fails" if outcome.problem.startswith(_CRASHED) else "not-tried"
@@ -203,13 +209,12 @@ class _Attempt(NamedTuple):
         limits = allowed_limits()
         return execute(self.worker, task, timeout=limits.wall_seconds, size=sent.size, memory=limits.memory)
 
-    def _feeds(self, model: Model) -> "tuple[list[Values], str, bool]":
-        """Return random values for each run, why there are none, and whether sizes had to be chosen."""
+    def _feeds(self, model: Model) -> "tuple[list[Values], str]":
+        """Return random values for each run, and why there are none."""
         found: list[Values] = []
         problem = ""
         inputs = Inputs([Index(model)], [(name,) for name in free_inputs(model)], InputOptions(), self.worker)
-        is_open = bool(inputs.shapes.open_dimensions())
-        for cycle in _RUN_SIZES if is_open else _RUN_SIZES[:1]:
+        for cycle in _RUN_SIZES if has_open_sizes(model) else _RUN_SIZES[:1]:
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]
             except (FeedError, LimitError) as error:
@@ -217,7 +222,7 @@ class _Attempt(NamedTuple):
                 continue
             if not found or sum([len(packed_values(each)) for each in (*found, values)]) <= _RUN_BYTES:
                 found.append(values)
-        return found, "" if found else problem, is_open
+        return found, "" if found else problem
 
 
 def _run_of(outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ import pytest
 import onnxjson
 from onnxjson.diffing.difference import diff_models
 from onnxjson.editing.declaration import name_of
-from onnxjson.optimizing.passes import PASSES
+from onnxjson.optimizing.passes import PASSES, Pipeline
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
 from onnxjson.storage import files
 from tests.cli.running import run, run_process
@@ -316,3 +316,18 @@ def test_ort_is_refused_before_any_pass_runs(tmp_path: Path) -> None:
     assert ".ort is onnxruntime's own format, which is not supported; write a .onnx" in result.stderr
     assert "onnxsim" not in result.stderr
     assert not (tmp_path / "m.ort").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_a_pass_runs(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a pass ran")
+
+    monkeypatch.setattr(Pipeline, "run", never)
+    before = binary.read_bytes()
+    for place, words in ((tmp_path / "missing" / "x.onnx", "does not exist"), (binary, "is the input itself")):
+        found = run("optimize", binary, "-p", "prune", "-o", place)
+        assert found.exit_code == 73
+        assert words in found.stderr
+    assert binary.read_bytes() == before

@@ -290,6 +290,43 @@ def test_sio4onnx_embedded_positions_refuse_other_sizes(shape: tuple[int | str, 
     assert (_types(forced.model)["x"] or "").endswith(",".join(map(str, shape)) + "]")
 
 
+CHOSEN = """g (float[2,6] x, float[4,12] w) => (float[4,12] y)
+<int64[2] minus = {-1,-1}, int64[2] wanted = {4,12}, int64[2] two = {2,2}, int64 zero = {0}, int64 one = {1},
+ float[1,1] unit = {1}, float fill = {1}> {
+  sizes = Shape(x)
+  doubled = Mul(sizes, two)
+  is_open = Equal(wanted, minus)
+  target = Where(is_open, wanted, doubled)
+  ones = Div(two, two)
+  none = Sub(two, two)
+  BODY
+  numbers = Cast <to = 1> (made)
+  y = Add(w, numbers)
+}"""
+"""A shape that Where chooses, which onnx does not compute: twice the shape of x."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "made = Expand(unit, target)",
+        "made = ConstantOfShape(target)",
+        "made = Tile(unit, target)",
+        "count = ReduceProd <keepdims = 0> (target) row = Range(zero, count, one) made = Reshape(row, target)",
+        "rest = Sub(target, ones) ends = Concat <axis = 0> (none, rest) made = Pad(unit, ends, fill)",
+        "many = Mul(target, two) big = Expand(unit, many) made = Slice(big, none, target)",
+        'image = Expand(unit, two) made = Resize <mode = "nearest"> (image, , , target)',
+    ],
+    ids=["expand", "constant-of-shape", "tile", "range", "pad", "slice", "resize"],
+)
+def test_shapes_that_are_computed_are_followed(body: str) -> None:
+    model = model_of(CHOSEN.replace("BODY", body))
+    for shape in ((2, 5), ("N", 6)):
+        with pytest.raises(EditError, match="cannot have the shapes: Add"):
+            apply(model, SetShape(tensor="x", shape=shape))
+    assert _types(apply(model, SetShape(shapes={"x": (3, 6), "w": (6, 12)})))["y"] == "float32[6,12]"
+
+
 def test_sio4onnx_axis_that_is_split_is_not_guessed() -> None:
     model = model_of("g (float[1,64] x) => (float[8,8] y) <int64[2] s = {8,8}> { y = Reshape(x, s) }")
     for size in (32, "N"):
