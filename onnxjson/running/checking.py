@@ -17,9 +17,10 @@ import msgspec
 from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model, Node
+from onnxjson.model.document import Graph, Model, Node
 from onnxjson.model.errors import (
     DecodeError,
     EncodeError,
@@ -32,10 +33,10 @@ from onnxjson.model.errors import (
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
+from onnxjson.model.opset_checks import unknown_domains
 from onnxjson.model.types import contradict
 from onnxjson.model.walking import replace_records
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
-from onnxjson.running.value_types import without_weights
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
 from onnxjson.storage.external_files import external_paths
@@ -233,6 +234,9 @@ def onnx_findings(
     reads: Sequence[Path] | None = None,
 ) -> tuple[Finding, ...]:
     """Return other findings and those of onnx; what follows from an error is only counted there."""
+    known = {each.address for each in others}
+    perms = [each for each in _wrong_perms(worker, model) if each.address not in known]
+    others = [*others, *unknown_domains(model), *perms]
     if path is None:
         found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
     else:
@@ -244,6 +248,8 @@ def onnx_findings(
         found = _with_nodes(model, lambda data: worker.check(data, full=True, folder=folder, reads=reads))
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
+
+    from onnxjson.running.value_types import without_weights
 
     def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
         types = b""
@@ -257,6 +263,24 @@ def onnx_findings(
         return parse(types).model, answer
 
     return independent_errors(index, [*others, *placed], infer)
+
+
+def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
+    """Return the findings about Transpose nodes of the main graph, with the numbers of dimensions that are inferred.
+
+    Shape inference of onnx accepts a permutation of fewer axes than the input has.
+    """
+    graph = model.graph or Graph()
+    inputs = {each.input[0] for each in graph.node if each.op_type == "Transpose" and each.input}
+    if stated_ranks(graph).keys() >= inputs:
+        return []  # `check_model` reports them.
+    from onnxjson.running.value_types import without_weights
+
+    try:
+        inferred = parse(worker.infer_types(message_bytes(without_weights(model)))[0]).model.graph or Graph()
+    except (WorkerError, LimitError):
+        return []
+    return list(check_perms(graph.node, "/graph", stated_ranks(inferred).get))
 
 
 def _with_nodes(model: Model, ask: Callable[[bytes], tuple[Finding, ...]]) -> tuple[Finding, ...]:

@@ -83,7 +83,6 @@ BUILT: dict[str, tuple[str, Callable[[], Model], Callable[[], Model]]] = {
     "ONJ201": ("no type", lambda: _with_graph(output=(ValueInfo(name="y"),)), _clean),
     "ONJ302": ('"own"', lambda: _clean(opset_import=(OperatorSetId("", 21), OperatorSetId("own", 1))), _called),
     "ONJ304": ("IR version 10", lambda: _clean(ir_version=8), _clean),
-    "ONJ308": ("version 99", lambda: _clean(opset_import=(OperatorSetId("", 99),)), _clean),
     "ONJ404": ("no name", lambda: _with_graph(name=""), _clean),
     "ONJ407": ("300 characters", lambda: _node(name="n" * 300), _clean),
     "ONJ408": ("producer", lambda: replace(_clean(), producer_name=None), _clean),
