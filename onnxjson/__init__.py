@@ -44,7 +44,8 @@ if TYPE_CHECKING:
         LimitError as LimitError, MissingInputError as MissingInputError, NoMatchError as NoMatchError,
         OnnxJsonError as OnnxJsonError, OtherJsonError as OtherJsonError, OutputError as OutputError,
         ParameterError as ParameterError, PassError as PassError, PatchError as PatchError,
-        SelectorError as SelectorError, UntrustedError as UntrustedError, WeightsMissingError as WeightsMissingError,
+        SelectorError as SelectorError, UnloadableError as UnloadableError,
+        UntrustedError as UntrustedError, WeightsMissingError as WeightsMissingError,
         WireError as WireError, WorkerError as WorkerError,
     )
     from onnxjson.model.index import Index as Index, index_of as index_of
@@ -85,7 +86,8 @@ _NAMES: Final = {
     "onnxjson.model.index": "Index",
     "onnxjson.model.errors": (
         "OnnxJsonError ConflictError DecodeError OtherJsonError WireError EncodeError MissingInputError LimitError "
-        "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError "
+        "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UnloadableError UntrustedError "
+        "SelectorError "
         "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError Finding"
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
+from math import prod
 from typing import Final, TypeAlias
 
 Term: TypeAlias = tuple[str, ...]
@@ -114,6 +115,12 @@ def product(sizes: tuple[Size, ...]) -> Size:
     for size in sizes:
         result = result * size
     return result
+
+
+def value_at(size: Size, sizes: Mapping[str, int]) -> int:
+    """Return the value of a formula, given the sizes of all of its names."""
+    terms = as_amount(size).terms
+    return sum([factor * prod([sizes[name] for name in term]) for term, factor in terms.items()])
 
 
 def is_at_least(one: Size, other: Size) -> bool:

@@ -31,13 +31,13 @@ RULES: Final = (
     Rule("ONJ104", "warning", "graph", 'nothing uses the input "{}"', c.unused_inputs, "remove it, or use it"),
     Rule("ONJ105", "warning", "graph", 'the output "{}" is an input or an initializer', c.passed_through),
     Rule("ONJ106", "warning", "node", "Identity has no effect", lambda n: n.node.op_type == "Identity" and not
-         n.node.domain and n.tensor(0) is None and n.node.output[:1] != () and n.node.output[0] not in
+         n.node.domain and not n.is_constant(0) and n.node.output[:1] != () and n.node.output[0] not in
          n.scope.output_names, "connect its input to its consumers"),
     Rule("ONJ107", "warning", "graph", "{} nodes compute with constants only", c.constant_computations,
          "a pass that folds constants removes them"),
     Rule("ONJ108", "warning", "Dropout", "Dropout has no effect in inference",
          lambda n: n.opset < 12 or (n.number(2) in (None, 0) and not n.name(2)), "remove it, or export in eval mode"),
-    Rule("ONJ109", "warning", "If", "the condition is constant", lambda n: n.tensor(0) is not None, "keep one branch"),
+    Rule("ONJ109", "warning", "If", "the condition is constant", lambda n: n.is_constant(0), "keep one branch"),
     Rule("ONJ110", "warning", "graph", '{} nodes compute what another one computes, such as "{}" and "{}"', c.twins,
          "use one of them"),
     Rule("ONJ111", "warning", "graph", "{} initializers are inputs, too, so no runtime may fold them", c.overridable,
@@ -120,7 +120,7 @@ RULES: Final = (
     Rule("ONJ607", "warning", "QuantizeLinear", "the node undoes the DequantizeLinear before it",
          lambda n: c.back_and_forth(n, same=True), "remove both"),
     Rule("ONJ608", "warning", "QuantizeLinear", "a constant is quantized each time",
-         lambda n: n.tensor(0) is not None, "store it quantized"),
+         lambda n: n.is_constant(0), "store it quantized"),
     Rule("ONJ609", "warning", "DequantizeLinear", "weights of int8 have a zero point", c.has_zero_point,
          "TensorRT and others need symmetric weights"),
     Rule("ONJ610", "error", "QLinearConv", "the bias is {}, not int32",
@@ -157,7 +157,7 @@ RULES: Final = (
     Rule("ONJ713", "warning", "graph", "few runtimes read sparse initializers",
          lambda s: bool(s[1].sparse_initializers)),
     Rule("ONJ714", "warning", "NonMaxSuppression NonZero Unique Compress", "the size of the result depends on the data",
-         lambda n: n.tensor(0) is None, "TensorRT and NPUs reserve the most, or refuse it"),
+         lambda n: not n.is_constant(0), "TensorRT and NPUs reserve the most, or refuse it"),
     # size
     Rule("ONJ801", "warning", "model", '"{}" has the same bytes as "{}" ({} bytes)', c.copies, "keep one of them",
          {"edit": "deduplicate-initializers"}),
@@ -200,7 +200,8 @@ RULES: Final = (
 
 _OF_TEXTS: Final = {
     "types": "undefined-dtype negative-dim several-payloads wrong-storage input-dtype check-shapes suspicious-name "
-    "bad-type unknown-dtype wrong-count wrong-length bad-storage attribute-type attribute-value wrong-attribute-field",
+    "bad-type unknown-dtype wrong-count wrong-length bad-storage attribute-type "
+    "wrong-attribute-value wrong-attribute-field",
     "opset": "no-ir-version missing-opset duplicate-opset unknown-opset unknown-domain unknown-operator "
     "unknown-attribute missing-attribute input-count output-count missing-input",
     "naming": "missing-name duplicate-name",

@@ -7,13 +7,11 @@ memory that a runtime reuses in place or needs inside of an operator.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from onnxjson.checking.amounts import (
     Amount,
@@ -21,24 +19,25 @@ from onnxjson.checking.amounts import (
     UnknownAmountError,
     is_at_least,
     largest,
-    named,
     plain,
     product,
     sum_sizes,
 )
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
-from onnxjson.model.constants import find_constant, is_constant_node
+from onnxjson.checking.shapes import Typed, produced, sizes_of, typed
+from onnxjson.checking.weight_use import WeightUse
+from onnxjson.model.constants import find_constant
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import INVENTED, names_within, with_dimension_names
+from onnxjson.model.dimensions import names_within, with_dimension_names
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Graph, Model, Node, Tensor, Type, ValueInfo
+from onnxjson.model.document import Model, Node
 from onnxjson.model.dtypes import BITS
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError, ParameterError
 from onnxjson.model.index import Index, NodeRef, Scope, index_of
 from onnxjson.model.operators import operator_key, operator_name, plain_domain
 from onnxjson.model.tensors import to_numpy
-from onnxjson.model.walking import stored_bytes, weight_tensors
+from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.selector_terms import scopes_of
 
 _MOST_PEAKS: Final = 8
@@ -60,14 +59,15 @@ class NodeCost(msgspec.Struct, frozen=True):
 
 
 class GroupCost(msgspec.Struct, frozen=True):
-    """The cost of all nodes of an operator or of a scope."""
+    """The cost of all nodes of an operator or of a scope; the bytes of all operators are those of the model."""
 
     name: str
+    """"" for weights that no node uses and, of scopes, nodes outside of all scopes."""
     nodes: int
     macs: Number
     flops: Number
     weight_bytes: int
-    """Bytes of the initializers that these nodes are the first to use."""
+    """Bytes of the weights that these nodes are the first to use."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -84,7 +84,10 @@ class Cost(msgspec.Struct, frozen=True):
     macs: Number
     flops: Number
     parameters: int
+    """Elements of weights."""
     weight_bytes: int
+    constant_bytes: int
+    """Bytes of the constants that are not weights: shapes, indices, masks."""
     activation_bytes: Number
     peak_activation_bytes: Number | None
     """``max(...)`` if one of several formulas is the peak; None if too many are."""
@@ -128,8 +131,9 @@ def cost_of(
     dims = dict(dims or {})
     check_dims(dims, model)
     sized = with_dimension_names(model, dims) if dims else model
-    typed, notes = _with_types(sized, folder)
-    return _Costs(typed, is_original=not model.functions or typed is sized).total(model, dims, notes, details=details)
+    types = typed(sized, folder)
+    is_original = not model.functions or types.model is sized
+    return _Costs(types, is_original=is_original).total(model, dims, details=details)
 
 
 def check_dims(dims: Mapping[str, int], *models: Model) -> None:
@@ -166,92 +170,19 @@ def costs_of(models: Sequence[Model], folders: Sequence[Path], dims: Mapping[str
     return [cost_of(*each) for each in zip(models, folders, sizes, strict=True)]
 
 
-def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
-    """Return the model with the types of its values, and what kept them from being inferred."""
-    if model.graph is None or not (model.functions or _lacks_types(model)):
-        return model, []
-    from onnxjson.editing.applying import apply
-    from onnxjson.editing.inference import inferred_types
-    from onnxjson.editing.opsets import InlineFunctions
-
-    try:
-        if model.functions:
-            model = apply(model, InlineFunctions(), model_folder=folder)
-        if not _lacks_types(model):
-            return model, []
-        return _merge_types(inferred_types(_without_open_types(model), folder), model), []
-    except OnnxJsonError as error:
-        return model, [f"types were not inferred: {error}"]
-
-
-def _without_open_types(model: Model) -> Model:
-    """Leave out types whose dimensions have names that no input has: the inference may find their sizes."""
-    graph = model.graph or Graph()
-    known = {size for value in graph.input for size in value.shape or ()}
-
-    def is_closed(value: ValueInfo) -> bool:
-        return value.shape is not None and all([isinstance(size, int) or size in known for size in value.shape])
-
-    infos = tuple([each for each in graph.value_info if is_closed(each)])
-    outputs = tuple([each if is_closed(each) else _without_shape(each) for each in graph.output])
-    return replace(model, graph=replace(graph, value_info=infos, output=outputs))
-
-
-def _without_shape(value: ValueInfo) -> ValueInfo:
-    tensor = None if value.type is None else value.type.tensor_type
-    return value if tensor is None else replace(value, type=Type(tensor_type=replace(tensor, shape=None)))
-
-
-def _merge_types(inferred: Model, stated: Model) -> Model:
-    """Add the stated types of values for which the inference found no shape."""
-    graph, before = inferred.graph or Graph(), stated.graph or Graph()
-    found = {each.name for each in (*graph.value_info, *graph.output) if each.shape is not None}
-    kept = [each for each in (*before.value_info, *before.output) if each.name not in found]
-    names = {each.name for each in kept}
-    infos = [each for each in graph.value_info if each.name not in names]
-    outputs = [each for each in graph.output if each.name in found]
-    return replace(inferred, graph=replace(graph, value_info=(*infos, *kept), output=tuple(outputs) or before.output))
-
-
-def _lacks_types(model: Model) -> bool:
-    scopes = [each for each in index_of(model).scopes if each.kind in ("main", "subgraph")]
-    return any([None in (_shape(scope.types.get(name)) or (None,)) for scope in scopes for name in _produced(scope)])
-
-
-def _produced(scope: Scope) -> Iterator[str]:
-    nodes = scope.graph.node
-    return (name for name, (position, _) in scope.producers.items() if not is_constant_node(nodes[position]))
-
-
-def _shape(stated: Type | None) -> tuple[Size | None, ...] | None:
-    """Return the dims of a tensor; None for those, and for all of them, that are not known."""
-    dims = None if stated is None else stated.shape
-    return None if dims is None else _sizes_of(tuple(dims))
-
-
-@lru_cache(4096)
-def _sizes_of(dims: tuple[int | str | None, ...]) -> tuple[Size | None, ...]:
-    return tuple([_dim(each) for each in dims])
-
-
-def _dim(dim: int | str | None) -> Size | None:
-    if isinstance(dim, int):
-        return dim if dim >= 0 else None
-    return named(dim) if dim and not dim.startswith(INVENTED) else None
-
-
 class _Costs:
     """One walk over the main graph of a model and its subgraphs."""
 
-    def __init__(self, model: Model, *, is_original: bool) -> None:
-        self._index = index_of(model)
+    def __init__(self, types: Typed, *, is_original: bool) -> None:
+        self._types = types
+        self._index = index_of(types.model)
         self._is_original = is_original
         """Whether addresses are those of the model that the user knows."""
         self._unknown: Counter[tuple[str, str]] = Counter()
         self._unsized = 0
         self._shapes: dict[tuple[int, str], Shape | None] = {}
 
-    def total(self, model: Model, dims: Mapping[str, int], notes: Sequence[str], *, details: bool) -> Cost:
+    def total(self, model: Model, dims: Mapping[str, int], *, details: bool) -> Cost:
         main = self._index.main
         refs = [] if main is None else _nodes(main)
         works = [self._work(ref) for ref in refs]
@@ -261,23 +192,24 @@ class _Costs:
         macs, flops = texts(whole)
         if not details:
             refs, works = [], []
-        used: set[tuple[str, str]] = set()
-        weights = [sum(_new_weights(ref, used)) for ref in refs]
-        tensors = list(weight_tensors(index_of(model)))
+        constants = list(held_constants(index_of(model)))
+        use = WeightUse(model, constants if details else ())
+        weights = [use.take(ref) for ref in refs]
+        scopes = [scopes_of(ref.node) for ref in refs]
+        totals = weight_totals(constants)
         return Cost(
             macs=macs,
             flops=flops,
-            parameters=sum([element_count(each.dims) for each in tensors]),
-            weight_bytes=sum(map(stored_bytes, tensors)),
+            **totals._asdict(),
             activation_bytes=plain(produced),
             peak_activation_bytes=_peak([size for size, _ in peaks]),
             peak_at=peaks[0][1] if len(peaks) == 1 and self._is_original else None,
             dims=dict(dims),
             unknown=tuple([Unknown(name, count, why) for (name, why), count in sorted(self._unknown.items())]),
             unsized=self._unsized,
-            notes=tuple(notes),
-            operators=_groups([[_name_of(ref)] for ref in refs], works, weights),
-            scopes=_groups([scopes_of(ref.node) for ref in refs], works, weights),
+            notes=self._types.notes,
+            operators=_groups([[_name_of(ref)] for ref in refs], works, weights, use.rest),
+            scopes=_groups(scopes, works, weights, use.rest) if any(scopes) else (),
             nodes=tuple([self._node(ref, work, sizes) for ref, work in zip(refs, works, strict=True) if any(work)]),
         )
 
@@ -333,17 +265,22 @@ class _Costs:
             self._shapes[key] = self._shape(scope, name)
         return self._shapes[key]
 
-    @staticmethod
-    def _shape(scope: Scope, name: str) -> Shape | None:
-        dims: Sequence[Size | None] | None = _shape(Index.type_of(scope, name)) if name else None
+    def _shape(self, scope: Scope, name: str) -> Shape | None:
+        dims = sizes_of(Index.type_of(scope, name)) if name else None
         if dims is None and name and (found := find_constant(scope, name)) is not None and found.value is not None:
             dims = found.value.dims
+        formulas = self._types.formulas
+        owner = next((each for each in scope.chain() if (each.address, name) in formulas), None) if formulas else None
+        if owner is not None:
+            fitted = formulas[owner.address, name]
+            stated = dims if dims is not None and len(dims) == len(fitted) else fitted
+            dims = tuple([size if own is None else own for own, size in zip(fitted, stated, strict=True)])
         return None if dims is None or None in dims else cast("Shape", dims)
 
     def _sizes(self, scope: Scope) -> dict[str, Size | None]:
         """Return the bytes of the inputs of a graph and of the values that its nodes produce; None if not known."""
         names = [name for name in scope.inputs if scope.initializer(name) is None]
-        return {name: self._bytes(scope, name) for name in (*names, *_produced(scope))}
+        return {name: self._bytes(scope, name) for name in (*names, *produced(scope))}
 
     def _bytes(self, scope: Scope, name: str) -> Size | None:
         stated, shape = Index.type_of(scope, name), self._known(scope, name)
@@ -428,27 +365,18 @@ def _name_of(ref: NodeRef) -> str:
     return operator_name(plain_domain(ref.node.domain), ref.node.op_type)
 
 
-def _new_weights(ref: NodeRef, used: set[tuple[str, str]]) -> Iterator[int]:
-    """Yield the bytes of the initializers that a node and its subgraphs are the first to use; `used` grows."""
-    for name in ref.node.input:
-        scope = next((each for each in ref.scope.chain() if each.defines(name)), ref.scope)
-        tensor = scope.initializer(name) if name and (scope.address, name) not in used else None
-        if isinstance(tensor, Tensor):
-            used.add((scope.address, name))
-            yield stored_bytes(tensor)
-    for inner in ref.scope.children:
-        if inner.owner == ref:
-            for each in _nodes(inner):
-                yield from _new_weights(each, used)
-
-
-def _groups(groups: Sequence[Sequence[str]], works: Sequence[Work], weights: Sequence[int]) -> tuple[GroupCost, ...]:
+def _groups(
+    groups: Sequence[Sequence[str]], works: Sequence[Work], weights: Sequence[int], rest: int
+) -> tuple[GroupCost, ...]:
     """Return the sum of each group, given the groups of each node; those with most operations first."""
     found: dict[str, list[tuple[Work, int]]] = {}
     for names, work, size in zip(groups, works, weights, strict=True):
-        for name in names:
+        for name in names or ("",):
             found.setdefault(name, []).append((work, size))
     made = [(name, len(each), sum_work([work for work, _ in each]), sum([size for _, size in each]))
-            for name, each in found.items()]  # fmt: skip
+            for name, each in found.items() if name]  # fmt: skip
     made.sort(key=lambda each: (-_weight(each[2]), -each[3], each[0]))
+    others = found.get("", [])
+    if others or rest:
+        made.append(("", len(others), sum_work([work for work, _ in others]), sum([each[1] for each in others]) + rest))
     return tuple([GroupCost(name, nodes, *texts(work), size) for name, nodes, work, size in made])

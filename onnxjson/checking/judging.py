@@ -16,11 +16,10 @@ from onnxjson.checking.policy import OF_COST, OF_RUNS, Policy, Value, Verdict, j
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.model.document import Model
-from onnxjson.model.elements import element_count
 from onnxjson.model.errors import Finding, NoMatchError, OnnxJsonError, Severity
 from onnxjson.model.index import Index, index_of
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.walking import stored_bytes, weight_tensors
+from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selectors import select
 from onnxjson.running.values import Comparison
@@ -60,12 +59,12 @@ class Judged:
     def values(self) -> dict[str, Value]:
         """The numbers that budgets limit."""
         index = index_of(self.model)
-        weights = list(weight_tensors(index))
+        totals = weight_totals(held_constants(index))
         opsets = {plain_domain(each.domain): each.version for each in reversed(self.model.opset_import)}
         found: dict[str, Value] = {
             "bytes": self.file_bytes,
-            "weight_bytes": sum(map(stored_bytes, weights)),
-            "parameters": sum([element_count(each.dims) for each in weights]),
+            "weight_bytes": totals.weight_bytes,
+            "parameters": totals.parameters,
             "nodes": len(index.node_refs),
             "ir_version": self.model.ir_version,
             "opset": opsets.get(""),

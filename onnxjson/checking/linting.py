@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import copied_constant, is_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.elements import byte_length, element_count
@@ -197,9 +197,13 @@ class NodeSite:
         return None if found is None else found.shape
 
     def tensor(self, slot: int) -> Tensor | None:
-        """Return the constant that an input is; None for other values."""
-        found = find_constant(self.scope, self.name(slot)) if self.name(slot) else None
+        """Return the constant that an input is, directly or through Identity nodes; None for other values."""
+        found = copied_constant(self.scope, self.name(slot)) if self.name(slot) else None
         return None if found is None or found.is_default else found.tensor
+
+    def is_constant(self, slot: int) -> bool:
+        """Whether an input is a constant, or computed from constants alone."""
+        return bool(self.name(slot)) and is_constant(self.scope, self.name(slot))
 
     def array(self, slot: int) -> "NDArray[Any] | None":
         """Return the elements of a constant input."""

@@ -404,12 +404,12 @@ def back_and_forth(site: NodeSite, *, same: bool) -> bool:
 
 def has_zero_point(site: NodeSite) -> bool:
     zeros = site.array(2)
-    return site.tensor(0) is not None and site.dtype(0) == "int8" and zeros is not None and bool(zeros.any())
+    return site.is_constant(0) and site.dtype(0) == "int8" and zeros is not None and bool(zeros.any())
 
 
 def half_quantized(site: NodeSite) -> bool:
     weights = site.before(1, "DequantizeLinear")
-    return weights is not None and weights.tensor(0) is not None and site.before(0, "DequantizeLinear") is None
+    return weights is not None and weights.is_constant(0) and site.before(0, "DequantizeLinear") is None
 
 
 def invented_name(site: ValueSite) -> object:

@@ -75,6 +75,7 @@ class _Change:
         try:
             if isinstance(change, Patch):
                 return changing.Changed(change.apply(loaded.model, same_base=self.same_base))
+            is_tried = isinstance(change, PythonScript) or change.is_tried
             result = (
                 applying.run(loaded.model, change, model_folder=path.parent)
                 if isinstance(change, Script)
@@ -90,7 +91,8 @@ class _Change:
             for position, outcome in enumerate(result.outcomes, 1)
             for note in outcome.notes
         ]
-        return changing.Changed(result.model, tuple(notes), partial(files_written, result.new_files()))
+        write = partial(files_written, result.new_files())
+        return changing.Changed(result.model, tuple(notes), write, is_tried=is_tried)
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""

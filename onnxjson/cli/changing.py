@@ -15,7 +15,7 @@ from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.codecs.wire_writing import message_size
 from onnxjson.diffing.difference import diff_models
 from onnxjson.model.document import Model
-from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
+from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, UnloadableError, WeightsMissingError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
@@ -23,6 +23,7 @@ from onnxjson.rendering.values import Json, as_json
 from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
+from onnxjson.storage.saving import require_savable
 
 _LARGEST: Final = 256 << 20
 """Bytes of a model with converted constants, up to which they stay in it."""
@@ -41,6 +42,8 @@ class Changed(NamedTuple):
     """Whether constants that are in the model now belong in a data file."""
     details: dict[str, object] | None = None
     """Further properties for JSON."""
+    is_tried: bool = False
+    """Whether it has to be loaded in onnxruntime before it is written, if that loads the model before the change."""
 
 
 class Request(NamedTuple):
@@ -54,13 +57,21 @@ class Request(NamedTuple):
     dry_run: bool
     view: reports.View
     with_external: bool = False
+    unloadable: bool = False
+    """Whether results that onnxruntime no longer loads are written too."""
 
     def check(self) -> None:
-        """Raise click.UsageError or OutputError unless the options fit each other."""
+        """Raise click.UsageError or OutputError unless the options fit each other, and the result can be written.
+
+        Changing the models, which follows, can take minutes.
+        """
         if self.view.form == "json" and str(self.destination) == STDOUT:
             raise click.UsageError("-o - writes the model to standard output, and --json a report; choose one of them")
         if self.destination is not None and self.target is None:
-            files.format_for(self.destination)  # raises before the models are changed, which can take minutes
+            files.format_for(self.destination)
+        for place in () if self.in_place else map(self.place, self.paths):
+            if place is not None:
+                require_savable(place)
         if self.dry_run:
             if self.destination is not None or self.in_place:
                 raise click.UsageError("--dry-run writes nothing; leave out -o and -i")
@@ -99,7 +110,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
     """Return the request in the options of `request_options`, which are removed from `given`; see `Request.check`."""
     form = given.pop("form", None) or "text"
     view = reports.View(form, color=given.pop("color"), pager=not given.pop("no_pager"))
-    names = ("destination", "in_place", "dry_run", "target", "weights_from", "with_external")
+    names = ("destination", "in_place", "dry_run", "target", "weights_from", "with_external", "unloadable")
     found = Request(paths=paths, view=view, **{name: given.pop(name, None) for name in names})
     found.check()
     return found
@@ -117,6 +128,7 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
         options.weights_from,
         options.max_nodes if "--timeout" in taken else options.limits_of_analysis,
         convert.with_external,
+        options.option(UnloadableError.option, "Write results that onnxruntime no longer loads, too."),
         reports.form_options(("text", "json"), "Form of the report: what was changed and written; default: text."),
         reports.color_options,
     )
@@ -131,8 +143,8 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
     for path in output.numbered(request.paths):
         try:
             found.append(_one(request, path, change, after))
-        except OnnxJsonError as error:
-            if len(request.paths) == 1:
+        except Exception as error:
+            if len(request.paths) == 1 or not (isinstance(error, OnnxJsonError) or output.is_internal(error)):
                 raise
             named = error
             if isinstance(error, (EditError, SelectorError)) and not str(error).startswith(f"{path}: "):
@@ -156,9 +168,18 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=output.SHOWN)
     weights = None if request.weights_from is None else files.load(request.weights_from).model
+    if (place := request.place(path)) is not None and not request.in_place:
+        refuse_sources(place, path, loaded.model, request.weights_from)
     whole = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
     with output.working(f"changing {path}"):
         changed = change(path, whole)
+    if changed.is_tried and not request.unloadable:
+        from onnxjson.editing.sandbox import worker
+        from onnxjson.running.loading import require_loadable
+
+        with output.working("loading the result in onnxruntime"):
+            tried = require_loadable(whole.model, changed.model, path.parent, worker())
+        changed = changed._replace(notes=(*changed.notes, *tried))
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
     model, place = changed.model, None
@@ -216,11 +237,12 @@ def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Pa
         with checking.of_failed_writing(path, loaded):
             convert.write_stdout(model, request.target or loaded.format)
         return None
-    refuse_sources(place, path, loaded.model, request.weights_from)
     form = request.target or files.format_for(place)
     is_adjacent = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
     brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
+    if not brings and not request.with_external:
+        external_files.refuse_left_behind(model, path, place, "add --with-external to copy that file, or ")
     largest = _LARGEST if changed.is_big else MESSAGE_BYTES
     moves_weights = form == "onnx" and message_size(model) > largest
     externalize = brings or moves_weights

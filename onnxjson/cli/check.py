@@ -41,7 +41,7 @@ class _Wanted(NamedTuple):
 
 @options.command("check")
 @click.argument("paths", metavar="MODEL...", nargs=-1, type=FilePath())
-@options.option("--deep", "Also run onnx's checker and shape inference.")
+@options.option("--deep", "Also run onnx's checker and shape inference, and load the model in onnxruntime.")
 @options.limits_of_analysis
 @options.option("--strict", "Exit 1 for warnings too.")
 @options.option(

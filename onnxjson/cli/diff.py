@@ -45,7 +45,6 @@ class _WithPathsAfter(options.Command):
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
 )
-@options.option("--factors", "patch: store changed weights as low-rank factors (merged LoRA).")
 @options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.", "tests_rewrites")
 @options.option("--matches", "text, json: also list each matched node with its address in OLD and in NEW.")
 @options.option(
@@ -59,8 +58,7 @@ class _WithPathsAfter(options.Command):
     *get_args(Form),
     to_file=True,
     about=" unified: line diff, weights as sha256. json: onnxjson-diff/1. markdown: for a pull request. html: page "
-    "with drawings. patch: for `onnxjson apply`. script: edits, which fit other models too, or a "
-    "patch if edits cannot express the change.",
+    "with drawings. patch: for `onnxjson apply`.",
 )
 @click.pass_context
 def diff_command(
@@ -116,7 +114,7 @@ def diff_command(
 
 def _check_usage(wanted: Options) -> None:
     """Raise unless every option has an effect."""
-    is_structural = wanted.form not in ("unified", "patch", "script")
+    is_structural = wanted.form not in ("unified", "patch")
     for name, is_given in (
         ("--ignore", wanted.ignore), ("--nodes-only", wanted.nodes_only), ("--test-rewrites", wanted.tests_rewrites),
         ("--compare-weights", wanted.weights != "exact"), ("--cost", wanted.with_cost),
@@ -125,8 +123,6 @@ def _check_usage(wanted: Options) -> None:
             raise click.UsageError(f"{name} has no effect on --format {wanted.form}, which shows every difference")
     if wanted.dims and not wanted.with_cost:
         raise click.UsageError("--dim is for --cost")
-    if wanted.factors and wanted.form != "patch":
-        raise click.UsageError("--factors is for --format patch")
     if wanted.matches and wanted.form not in ("text", "json"):
         raise click.UsageError("--matches is for --format text and json")
     if wanted.verbose and wanted.form != "text":

@@ -22,9 +22,6 @@ from onnxjson.model.errors import OnnxJsonError, OtherJsonError
 from onnxjson.model.walking import walk
 from onnxjson.rendering.values import as_json
 
-_FOR_ONE: Final = ("patch", "script")
-"""Forms with only one comparison."""
-
 Status = Literal["added", "removed", "renamed", "changed"]
 
 
@@ -130,9 +127,7 @@ def run(request: Request, options: Options) -> int:
     found = [each for each in compared if each is not None]
     for problem in [problem for each in found if not each.failure for problem in each.problems]:
         output.warn(problem)
-    if options.form not in _FOR_ONE and (
-        found or options.form in ("html", "json") or options.view.destination is not None
-    ):
+    if options.form != "patch" and (found or options.form in ("html", "json") or options.view.destination is not None):
         _emit(_JOINED[options.form](found), options.view)
     code = next((each.failure for each in found if each.failure), 0)
     if code or any(each.problems for each in found):
@@ -152,13 +147,13 @@ def is_coloured() -> bool:
 
 
 def _check_count(changes: list[Change], options: Options) -> None:
-    if options.form not in _FOR_ONE:
+    if options.form != "patch":
         return
     both = [change for change in changes if change.old is not None and change.new is not None]
     if len(changes) > 1 or len(both) != len(changes):
         names = listed([path_of(change) for change in changes], 5, word="and")
         raise click.UsageError(
-            f"--format {options.form} is for one model that is on both sides, and {len(changes)} changed ({names}); "
+            f"--format patch is for one model that is on both sides, and {len(changes)} changed ({names}); "
             "name one after --"
         )
 
@@ -191,7 +186,7 @@ def _is_other_json(version: Version) -> bool:
 
 def _both(change: Change, old: Version, new: Version, options: Options) -> _Compared:
     pieces: list[str] = []
-    if options.form not in _FOR_ONE:
+    if options.form != "patch":
         options = replace(options, view=options.view._replace(collected=pieces))
     bind = options.form != "unified"
     with open_version(old, bind=bind) as one, open_version(new, bind=bind) as other:

@@ -19,7 +19,7 @@ from onnxjson.rendering.tables import Line
 if TYPE_CHECKING:
     from onnxjson.diffing.matching.columns import Integers
 
-Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
+Form = Literal["text", "unified", "json", "markdown", "html", "patch"]
 
 INCOMPLETE: Final = MissingInputError.exit_code
 """The exit code if something could not be compared."""
@@ -38,8 +38,6 @@ class Options:
     weights: WeightsComparison
     tests_rewrites: bool
     trust_links: bool
-    factors: bool = False
-    """Whether a patch stores changed weights as factors."""
     with_cost: bool = False
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of dimensions for the cost."""
@@ -97,9 +95,8 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
         with output.working("running both sides of the rewrites"):
             diff = prove(diff)
     problems = [*one.problems, *other.problems, *diff.incomplete]
-    if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
+    if options.form == "patch":
         _write_patch(one, other, diff, options)
-    if options.form in ("patch", "script"):
         # A patch contains records: weights in other files may differ although all records are the same.
         return bool(diff.patch) or bool(diff.events), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
@@ -148,30 +145,12 @@ def _lines(report: Report, options: Options) -> Iterator[Line]:
         yield from match_lines(report)
 
 
-def _write_script(diff: Diff, options: Options) -> bool:
-    """Write the change as a rewrite script; return False, and report why, if edits cannot express it."""
-    from onnxjson.editing.expressing import express
-    from onnxjson.editing.script import write_script
-
-    with output.working("finding edits"):
-        found = express(diff.base, diff.target, diff.alignment)
-    if found.reason:
-        output.talk(f"edits cannot express this change ({found.reason}), so this is a patch")
-        return False
-    for what in found.left_out:
-        output.talk(f"not in the script, since no node consumes it: {what}")
-    options.view.write([write_script(found.edits)])
-    return True
-
-
 def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
     from onnxjson.patching.patch_text import write_patch
     from onnxjson.storage.saving import save_file
 
-    times = 7 if options.factors else 1
-    with output.working("creating the patch", lambda: times * output.weight_bytes(one.model, other.model)):
+    with output.working("creating the patch", lambda: output.weight_bytes(one.model, other.model)):
         patch = diff.patch.with_hashes(one.model, other.model)
-        patch = patch.with_factors(one.model) if options.factors and patch else patch
         patch = patch.with_external(one.model, one.path, other.model, other.path)
     destination = options.view.destination
     if destination is None:

@@ -32,7 +32,7 @@ FUSIONS: Final = {
 }  # fmt: skip
 """Fusions of optimizers, and the beginnings of the names of the rules with what they look for."""
 
-_FUSING: Final = ("onnxruntime", "transformers", "onnxscript", "onnxoptimizer", "onnxsim", "onnxslim", "rules")
+_FUSING: Final = ("onnxruntime", "transformers", "onnxscript", "onnxoptimizer", "onnxsim", "onnxslim")
 """The passes that fuse nodes."""
 
 _PATH: Final = click.Path(path_type=Path)

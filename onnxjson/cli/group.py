@@ -1,7 +1,6 @@
 """The program as a command of click; the module of each of its commands is imported when that is called."""
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import click
 
 from onnxjson.cli import output
-from onnxjson.cli.overview import COMMANDS, ENTRIES, help_text
+from onnxjson.cli.overview import COMMANDS, ENTRIES, SECTIONS
 from onnxjson.model.display import whole_texts
 
 
@@ -44,9 +43,11 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
-    def get_help(self, ctx: click.Context) -> str:
-        """The list of commands by section, without importing one."""
-        return help_text()
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section, without importing one."""
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{entry.name:<10}", entry.summary) for entry in entries])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that closes standard output early ends it quietly.
@@ -70,13 +71,10 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run the command line `args` and exit."""
-        debugging = os.environ.get("ONNXJSON_DEBUG") == "1"
         try:
             output.make_robust()
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
-            if debugging and output.is_internal(error):
-                raise
             sys.exit(output.report_failure(error))
         sys.exit(result if isinstance(result, int) else 0)
 
@@ -94,8 +92,9 @@ def _report_reading(ctx: click.Context) -> None:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure.",
 )
-@click.option("--version", is_flag=True)
+@click.option("--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def onnxjson(ctx: click.Context, *, version: bool) -> None:
     """Read, edit, diff and merge ONNX models as text, without loss."""

@@ -1,28 +1,24 @@
-"""``onnxjson new`` and ``split``: create a model; split a model into pieces."""
+"""``onnxjson new``: create a model."""
 
-import os
-from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from onnxjson.cli import options, output
 from onnxjson.cli.convert import write_stdout
-from onnxjson.cli.paths import ENDINGS, STDOUT, FilePath, stem
+from onnxjson.cli.paths import ENDINGS, STDOUT
 from onnxjson.editing.annotations import SetIrVersion
-from onnxjson.editing.composing import split_at, split_by_size
 from onnxjson.editing.new_models.operator_model import OperatorSpec, components, make_operator, parts
 from onnxjson.editing.new_models.operator_model import component as find_component
 from onnxjson.editing.opsets import convert
-from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import json_or_text
 from onnxjson.editing.values import ValueMistakeError
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OutputError
 from onnxjson.model.operators import all_operators
-from onnxjson.storage import external_files, files
+from onnxjson.storage import files
 from onnxjson.storage.files import Format
 
 
@@ -165,94 +161,3 @@ def _list() -> None:
         versions.setdefault((domain, op_type), []).append(str(version))
     for (domain, op_type), numbers in versions.items():
         output.data(f"{domain or 'ai.onnx'}  {op_type:<26}  {', '.join(numbers)}")
-
-
-class _PiecePlace(NamedTuple):
-    model: Path
-    data: Path
-    """Its weights, if the whole model has them in other files."""
-
-
-@options.command("split")
-@click.argument("path", metavar="MODEL", type=FilePath())
-@options.several("--at NAME", "Cut at this value; can be repeated.", "cuts")
-@options.option("--size SIZE", "Cut before the constants of a piece exceed this size, such as 100M.")
-@options.out(
-    "Write the pieces to the folder OUT; created if it does not exist.",
-    required=True,
-    type=FilePath(),
-    parameter="folder",
-)
-@options.to("Form of the pieces; default: that of MODEL.")
-def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path, target: Format | None) -> None:
-    """Split a model into pieces that run one after the other.
-
-    Each piece is a whole model: its inputs are inputs of MODEL and values of earlier pieces. Also writes a script with
-    which `onnxjson apply` joins the pieces again. If MODEL has external data, each piece gets one data file with the
-    weights that it needs.
-
-    \b
-    onnxjson split m.onnx --at features -o pieces
-    onnxjson split big.onnx --size 500M -o pieces
-    onnxjson apply pieces/m.join.json pieces/m.part1.onnx -o again.onnx
-    """
-    if bool(cuts) == (size is not None):
-        raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
-    with output.reading(path):
-        loaded = files.load(path)
-    output.findings(loaded.warnings, limit=output.SHOWN)
-    with output.working(f"splitting {path}"):
-        model, source = loaded.model, path.parent
-        pieces = split_at(model, cuts, source) if size is None else split_by_size(model, size, source)
-    for note in pieces.notes:
-        output.talk(note)
-    form = target or loaded.format
-    name = stem(path.name)
-    places = [
-        _PiecePlace(folder / f"{name}.part{number}{ENDINGS[form]}", folder / f"{name}.part{number}.data")
-        for number in range(1, len(pieces.pieces) + 1)
-    ]
-    script = folder / f"{name}.join.json"
-    is_outside = bool(external_files.locations(loaded.model))
-    for place in [*[each.model for each in places], script, *([each.data for each in places] if is_outside else [])]:
-        if os.path.lexists(place):
-            raise OutputError(f"{place} already exists; remove it, or choose another folder with -o")
-    with ExitStack() as unfinished:
-        _create_folder(folder, unfinished)
-        for piece, where in zip(pieces.pieces, places, strict=True):
-            _write_piece(piece.model, where, form, path, is_outside=is_outside)
-            for written in [where.model, *([where.data] if is_outside else [])]:
-                unfinished.callback(written.unlink, missing_ok=True)
-        if len(places) > 1:
-            Script(pieces.script([each.model.name for each in places])).save(script)
-        unfinished.pop_all()
-    for piece, where in zip(pieces.pieces, places, strict=True):
-        names = ", ".join(piece.inputs) or "nothing"
-        nodes = output.counted(len(piece.model.graph.node) if piece.model.graph else 0, "node")
-        output.data(f"{where.model}: {nodes}, from {names} to {', '.join(piece.outputs)}")
-    if len(places) > 1:
-        output.talk(f"wrote {script}; to join the pieces: onnxjson apply {script} {places[0].model} -o OUT")
-
-
-def _create_folder(folder: Path, unfinished: ExitStack) -> None:
-    """Create a folder, and the folders around it, that are removed if the pieces in it cannot be written."""
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in reversed(new):
-        unfinished.callback(_remove_empty, each)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _write_piece(model: Model, place: _PiecePlace, form: Format, source: Path, *, is_outside: bool) -> None:
-    with output.working(f"writing {place.model}"), ExitStack() as stack:
-        if is_outside:
-            inside = external_files.internalize(model, source.parent, model_file=source)
-            result = external_files.externalize(inside, place.data)
-            model = result.model
-            if result.new_files:
-                stack.enter_context(external_files.removed_on_failure(place.data, place.model))
-        files.save(model, place.model, form, replace=False)

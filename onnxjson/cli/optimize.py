@@ -103,10 +103,10 @@ def optimize_command(
         require_room(trace_folder)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
-    with Pipeline(**given) as pipeline:
+    with Pipeline(**given, unloadable=request.unloadable) as pipeline:
         change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check, allow_sparse)
         code = changing.run(request, change)
-    ctx.exit(code or int(change.has_failures))
+    ctx.exit(code or change.trace_code or int(change.has_failures))
 
 
 class _Verification(NamedTuple):
@@ -145,6 +145,8 @@ class _Change:
     check: _Verification | None
     allow_sparse: bool
     has_failures: bool = False
+    trace_code: int = 0
+    """Exit code of what kept the trace from being written; the result is written all the same."""
 
     def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
         try:
@@ -177,8 +179,8 @@ class _Change:
                 adjacent += made.files
                 if self.check is not None:
                     everything.append(made)
-                if recorder is not None:
-                    with output.working(f"recording what {made.name} changed"):
+                if recorder is not None and not self.trace_code:
+                    with self._tracing(f"recording what {made.name} changed"):
                         recorder.add(made)
                 if made.failure is not None and not self.pipeline.keep_going:
                     raise made.failure
@@ -213,10 +215,21 @@ class _Change:
         try:
             yield recorder
         finally:
-            with output.working(f"writing {self.trace_folder}"):
-                write_trace(recorder.trace(), self.trace_folder)
-            folder = shlex.quote(str(self.trace_folder))
-            output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
+            if not self.trace_code:
+                with self._tracing(f"writing {self.trace_folder}"):
+                    write_trace(recorder.trace(), self.trace_folder)
+                    folder = shlex.quote(str(self.trace_folder))
+                    output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
+
+    @contextmanager
+    def _tracing(self, what: str) -> Iterator[None]:
+        """Report a failure of a step of the trace, which no result must be lost for."""
+        try:
+            with output.working(what):
+                yield
+        except Exception as error:
+            self.trace_code = output.report_failure(error)
+            output.talk("no trace is written; the passes go on", always=True)
 
     def _report(self, path: Path, made: PassResult) -> None:
         width = reports.width(sys.maxsize, sys.stderr)

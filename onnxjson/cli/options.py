@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import output
-from onnxjson.cli.paths import DestinationPath, FilePath
+from onnxjson.cli.paths import DestinationPath, FilePath, Revision
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 FORMS: Final = ("onnx", "json", "protojson")
@@ -232,6 +232,7 @@ NAMED: Final = Parsed("assignment", _parse_named)
 _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
     **dict.fromkeys(("FILE", "MODEL"), FilePath()),
     "DIR": DestinationPath(),
+    "REV": Revision(),
     "SIZE": Parsed("size", _parse_size),
     **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), NAMED),
     **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Parsed("assignment", _parse_assignment)),

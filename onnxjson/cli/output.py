@@ -21,6 +21,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -363,6 +364,9 @@ def report_failure(error: Exception) -> int:
     if isinstance(error.__cause__, BrokenPipeError):
         abandon_stdout()
         return PIPE_CLOSED
+    if is_internal(error) and os.environ.get("ONNXJSON_DEBUG") == "1":
+        for text in "".join(traceback.format_exception(error)).splitlines():
+            talk(text, always=True)
     code, text = _code_and_text(error)
     try:
         unprintable()

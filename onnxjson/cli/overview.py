@@ -1,6 +1,5 @@
-"""The table of all commands, and the help that lists them; without click, whose import takes most of that command."""
+"""The table of all commands."""
 
-import os
 from typing import Final, NamedTuple
 
 
@@ -37,7 +36,6 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("optimize", "Run optimizers on models; report what each one changed."),
         Entry("passes", "List the passes, or show the options of one.", "program"),
         Entry("trace", "Show what each pass of a recorded run changed."),
-        Entry("split", "Split a model into pieces that run one after the other.", "new"),
         Entry("undo-save", "Restore a file as it was before its last changes in place.", "edit"),
     ),
     "Fleets": (Entry("fleet", "Run a command over thousands of models."),),
@@ -62,29 +60,3 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
 ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
 
 COMMANDS: Final = tuple(ENTRIES)
-
-_USAGE: Final = "Usage: onnxjson [OPTIONS] [COMMAND] [ARGS]..."
-_ABOUT: Final = "Read, edit, diff and merge ONNX models as text, without loss."
-_OPTIONS: Final = (("--version ", "Print the version and exit."), ("-h, --help", "Show this message and exit."))
-_EPILOG: Final = (
-    "Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure."
-)
-
-
-def help_text() -> str:
-    """Return the help in lines of at most the width of the terminal, within limits, as click does."""
-    from textwrap import fill
-
-    try:
-        columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns or 80
-    except (ValueError, OSError):
-        columns = 80
-    width = max(min(columns, 100) - 2, 50)
-
-    def row(head: str, text: str) -> str:
-        return fill(text, width, initial_indent=head, subsequent_indent=" " * len(head))
-
-    lines = [_USAGE, "", row("  ", _ABOUT), "", "Options:", *[row(f"  {name}  ", text) for name, text in _OPTIONS]]
-    for section, entries in SECTIONS.items():
-        lines += ["", f"{section}:", *[row(f"  {entry.name:<10}  ", entry.summary) for entry in entries]]
-    return "\n".join([*lines, "", row("  ", _EPILOG)])

@@ -69,6 +69,17 @@ class DestinationPath(FilePath):
         return super().convert(value, param, ctx)
 
 
+class Revision(click.ParamType[str]):
+    """A revision of git; an empty one, such as an unset variable of a script, is an error: git reads it as HEAD."""
+
+    name = "revision"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value.strip():
+            self.fail("it is empty; name a revision, such as main or HEAD~1", param, ctx)
+        return value
+
+
 class Words(click.ParamType[str]):
     """Models, then selectors or values: completed as files, terms of a selector with values of the first model."""
 

@@ -91,7 +91,8 @@ class EditCommand(options.Command):
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
-            return changing.Changed(result.model, notes, partial(files_written, result.new_files()), is_part)
+            write = partial(files_written, result.new_files())
+            return changing.Changed(result.model, notes, write, is_part, is_tried=edit.is_tried)
 
         click.get_current_context().exit(changing.run(request, change))
 

@@ -1,42 +1,31 @@
 """``onnxjson lsp`` and ``onnxjson mcp``: servers for editors and for coding agents."""
 
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 
 from onnxjson.cli import options, output
 from onnxjson.model.errors import MissingInputError
-from onnxjson.storage.saving import system_errors
 
 
 @options.command("lsp")
-@options.option("--tcp N", "Listen on this port of this machine, not on standard input.", type=click.IntRange(1, 65535))
-def lsp_command(tcp: int | None) -> None:
+def lsp_command() -> None:
     """Serve model texts to editors (Language Server Protocol).
 
     Offers findings while you type, completion, descriptions, definitions, references, renames, symbols, types of
-    outputs and formatting, for .onnx.json. Needs the package pygls: pip install 'pygls>=2.1'.
+    outputs and formatting, for .onnx.json. Uses standard input and output. Needs the package pygls: pip install
+    'pygls>=2.1'.
 
     \b
     onnxjson lsp
-    onnxjson lsp --tcp 2087
     """
     try:
         from onnxjson.serving.language_server import server
+        from onnxjson.serving.messages import serve
     except ImportError as error:
         raise MissingInputError("the package pygls is not installed: pip install 'pygls>=2.1'") from error
 
-    if tcp is None:
-        server().start_io()
-        return
-    with system_errors(f"port {tcp} cannot be used"), socket.create_server(("127.0.0.1", tcp)) as listening:
-        while True:
-            with listening.accept()[0] as client:  # each client has its own server
-                stream = client.fileno()
-                subprocess.Popen([sys.executable, "-I", "-m", "onnxjson", "lsp"], stdin=stream, stdout=stream)
+    serve(server())
 
 
 @options.command("mcp")

@@ -5,11 +5,7 @@ payload of a NaN, bytes that are not UTF-8. Bytes that protobuf itself would not
 with more bytes than needed) are first read and rewritten by protobuf.
 """
 
-import sys
-from contextlib import suppress
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnxjson.codecs.wire_format import Buffer, NotCanonicalError
 from onnxjson.codecs.wire_reading import read_model
@@ -21,9 +17,6 @@ from onnxjson.model.payloads import LAZY_FROM, Data, SourceFile, whole
 
 if TYPE_CHECKING:
     import onnx
-
-_READ_BY_PROTOBUF: Final = range(8 << 20, 24 << 20)
-"""Sizes of files that protobuf reads faster than `parse`: protobuf needs 0.04 s to load, and copies all weights."""
 
 
 class Parsed(NamedTuple):
@@ -41,39 +34,15 @@ def parse(data: Buffer, source: SourceFile | None = None) -> Parsed:
     except NotCanonicalError:
         pass
     from google.protobuf.message import DecodeError, EncodeError
+    from onnx import ModelProto
 
     try:
-        rewritten = _model_class().FromString(bytes(data)).SerializeToString()
+        rewritten = ModelProto.FromString(bytes(data)).SerializeToString()
     except DecodeError as error:
         raise WireError("these bytes are not a ModelProto", 0) from error
     except EncodeError as error:
         raise LimitError("the model is too big for protobuf to write again") from error
     return Parsed(read_model(rewritten), reserialised=True)
-
-
-def require_readable(data: Buffer, source: SourceFile) -> None:
-    """Raise as `parse` does unless a file contains a model; protobuf checks that if it is faster."""
-    if len(data) in _READ_BY_PROTOBUF:
-        from google.protobuf.message import DecodeError
-
-        with suppress(DecodeError), memoryview(data) as view:
-            _model_class().FromString(view)  # type: ignore[arg-type]
-            return
-    parse(data, source)
-
-
-def _model_class() -> "type[onnx.ModelProto]":
-    """Protobuf's class of models, from the module that declares it: to load all of onnx takes four times as long."""
-    package = None if "onnx" in sys.modules else find_spec("onnx")
-    spec = package and PathFinder.find_spec("onnx.onnx_ml_pb2", package.submodule_search_locations)
-    if spec is None or spec.loader is None:
-        from onnx import ModelProto
-
-        return ModelProto
-    declared = module_from_spec(spec)
-    spec.loader.exec_module(declared)
-    found: type[onnx.ModelProto] = declared.ModelProto
-    return found
 
 
 def from_proto(proto: "onnx.ModelProto") -> d.Model:

@@ -1,7 +1,7 @@
 """Changes of a constant: its elements in numbers, its dtype, shape, layout and storage."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,15 +22,22 @@ from onnxjson.model.constants import QuantizedWeight
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.limits import PATCH_RANK
 from onnxjson.model.payloads import Data
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_data_type
-from onnxjson.patching.factors import Pairs, decomposed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+Pairs = Callable[[], "Iterator[tuple[NDArray[Any], NDArray[Any]]]"]
+"""Function that reads a matrix before and after, in flat pieces of equal size."""
+
+_MOST_RANK: Final = 64
+"""Maximum rank of the change of a weight that is reported."""
+
+_DIRECTIONS: Final = _MOST_RANK + 8
+"""Number of directions; it exceeds the maximum rank, so that the singular values are accurate."""
 
 _SHARE: Final = 0.999
 """Part of the squares of a change that its rank explains."""
@@ -280,14 +287,49 @@ def rank_details(shape: tuple[int, ...], pairs: Pairs) -> list[Detail]:
     rows, columns = shape
     if not rows * columns:
         return []
-    _, small, energy = decomposed((rows, columns), pairs)
+    small, energy = _projected((rows, columns), pairs)
     if not numpy.isfinite(energy) or not energy:
         return []
     shares = numpy.cumsum(numpy.linalg.svd(small, compute_uv=False) ** 2) / energy
-    enough = numpy.flatnonzero(shares[:PATCH_RANK] >= _SHARE)
-    rank = int(enough[0]) + 1 if enough.size else min(PATCH_RANK, len(small))
+    enough = numpy.flatnonzero(shares[:_MOST_RANK] >= _SHARE)
+    rank = int(enough[0]) + 1 if enough.size else min(_MOST_RANK, len(small))
     share = float(shares[rank - 1])
     percent = 100.0 if share > 1 - 1e-9 else int(share * 1e4) / 100  # rounded down, so that 100 means all
     words = "explains" if enough.size else "explains at least"
     cost = f"read twice, {4e-9 * rows * columns * len(small):.2g} GFLOP"
     return [Detail(RANK, None, f"{rank} {words} {percent:.4g} % ({cost})")]
+
+
+def _projected(shape: tuple[int, int], pairs: Pairs) -> "tuple[NDArray[Any], float]":
+    """Return a smaller matrix that has the greatest singular values of a change, and the change's sum of squares.
+
+    The change is read twice, some rows at a time, and projected onto a few random directions (Halko, Martinsson and
+    Tropp, 2011). Only the directions are in memory.
+    """
+    import numpy
+
+    rows, columns = shape
+    count = min(_DIRECTIONS, rows, columns)
+    directions = numpy.random.default_rng(0).standard_normal((columns, count))
+    sample, small, energy = numpy.zeros((rows, count)), numpy.zeros((count, columns)), 0.0
+    for start, part in _rows(pairs, columns):
+        sample[start : start + len(part)] = part @ directions
+        energy += float((part * part).sum())
+    basis = numpy.linalg.qr(sample)[0]
+    for start, part in _rows(pairs, columns):
+        small += basis[start : start + len(part)].T @ part
+    return small, energy
+
+
+def _rows(pairs: Pairs, columns: int) -> "Iterator[tuple[int, NDArray[Any]]]":
+    """Yield complete rows of the change with the number of the first row."""
+    import numpy
+
+    left: NDArray[Any] = numpy.zeros(0)
+    start = 0
+    for before, after in pairs():
+        left = numpy.concatenate([left, after.astype(numpy.float64) - before.astype(numpy.float64)])
+        whole = left.size // columns
+        if whole:
+            yield start, left[: whole * columns].reshape(whole, columns)
+        start, left = start + whole, left[whole * columns :]

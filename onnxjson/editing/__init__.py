@@ -1,7 +1,7 @@
 """Named edits, scripts of edits, models edited as text, and new models.
 
 Here: one family of edits per module, each edit a declared class; `catalogue` lists all of them. `applying` applies
-edits to a model, `script` and `spelling` read and write them, `expressing` finds the edits between two models.
+edits to a model, `script` and `spelling` read and write them.
 `declaration`, `parameters` and `script` also serve the passes of `onnxjson.optimizing`. `round_trip` and `drafts` serve
 a model that is edited as text; `new_models` builds models from nothing.
 

@@ -15,12 +15,12 @@ from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import LooseInference, propagate_types, replace_dimension
+from onnxjson.editing.inference import LooseInference, propagate_types
 from onnxjson.editing.partial_inference import Sizes
 from onnxjson.editing.tensor_values import constant_tensor, integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.dimensions import with_dimension
+from onnxjson.model.dimensions import with_dimension, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.dtypes import BITS, DATA_TYPES
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SHOWN: Final = 8
+_STAND_IN: Final = 10007
+"""A prime number that no shape contains, in place of a batch that has no size."""
 
 
 class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
@@ -47,6 +49,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     mixed, nothing is changed and every such node is named.
     """
 
+    is_tried = True
     words: ClassVar = ("size",)
     examples: ClassVar = (
         '{"edit": "set-batch-size", "size": "N"}',
@@ -71,10 +74,10 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         places, old, others = _places(workspace, self.inputs)
         if old == size:
             return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
-        if old is None:
-            notes = [*_state(workspace, places, size)]
-        elif isinstance(old, str):
-            notes = [*replace_dimension(workspace, old, size)]
+        if not isinstance(old, int):
+            unsure = [name for name in others if None in (dims_of(workspace.main.types[name]) or ())]
+            unsure = [] if self.partial or self.inputs is not None else unsure
+            notes = _rename(workspace, places, old, size, unsure, partial=self.partial)
         else:
             notes = resize(workspace, places, old, size, partial=self.partial)
         left = [f'"{visible(name)}" is assumed to have no batch' for name in others]
@@ -98,25 +101,9 @@ def resize(
     Raises:
         EditError: a node cannot be followed; all such nodes are named.
     """
-    inference = LooseInference(workspace.index, workspace.model_folder)
-    main, opset = workspace.main, workspace.opset(None, "") or 1
-    tracers = []
-    for joins_later in (False, True):
-        tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later, mixes=mixes)
-        for name, axis in places.items():
-            tracer.start(main, name, axis)
-        if mixes:
-            start_at_places(tracer, main)
-        tracer.trace(main)
-        tracers.append(tracer)
-        if not tracer.problems:
-            break
-    tracer = min(tracers, key=lambda each: len(each.problems))
-    noun = "dimension" if mixes else "batch"
-    problems = [
-        f"{address} ({_operator(workspace, address)}): {text.replace('the batch', f'the {noun}')}"
-        for address, text in tracer.problems.items()
-    ]
+    main, noun = workspace.main, "dimension" if mixes else "batch"
+    tracer = _traced(workspace, workspace.index, places, old, size, mixes=mixes)
+    problems = _problems(workspace, tracer.problems, noun)
     lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
     if lost and not problems:
         problems.append(f"it is not known whether {_listed(lost)} has the {noun}")
@@ -140,19 +127,81 @@ def resize(
     return [*notes, *remarks, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
-def _state(workspace: Workspace, places: Mapping[str, int], size: int | str) -> tuple[str, ...]:
-    """Set a batch whose size is unknown. No constant contains it, so only types change. Return remarks."""
+def _traced(
+    workspace: Workspace, index: Index, places: Mapping[str, int], old: int, size: int | str, *, mixes: bool = False
+) -> Tracer:
+    """Follow an axis of inputs through a model, in the way with the fewest problems."""
+    inference, opset = LooseInference(index, workspace.model_folder), workspace.opset(None, "") or 1
+    assert index.main is not None
+    tracers = []
+    for joins_later in (False, True):
+        tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later, mixes=mixes)
+        for name, axis in places.items():
+            tracer.start(index.main, name, axis)
+        if mixes:
+            start_at_places(tracer, index.main)
+        tracer.trace(index.main)
+        tracers.append(tracer)
+        if not tracer.problems:
+            break
+    return min(tracers, key=lambda each: len(each.problems))
+
+
+def _problems(workspace: Workspace, reasons: Mapping[str, str], noun: str = "batch") -> list[str]:
+    return [
+        f"{address} ({_operator(workspace, address)}): {text.replace('the batch', f'the {noun}')}"
+        for address, text in reasons.items()
+    ]
+
+
+def _rename(
+    workspace: Workspace,
+    places: Mapping[str, int],
+    old: str | None,
+    size: int | str,
+    unsure: Sequence[str],
+    *,
+    partial: bool,
+) -> list[str]:
+    """Set a batch that has a name, or whose size is unknown. No constant contains it, so only types change.
+
+    The batch is followed with a size in its place, which no constant contains either. `unsure` are inputs that may have
+    the batch, too, unless it can be followed everywhere.
+
+    Raises:
+        EditError: a node mixes samples, or needs the batch in another input; all such nodes are named.
+    """
+
+    def sized(new: int | str) -> Model:
+        def change(scope: Scope, graph: Body) -> Body:
+            if not isinstance(graph, Graph) or scope.owner is not None:
+                return graph
+            graph = with_dimension_names(graph, {old: new}) if old is not None else graph
+            return _typed(graph, starts, new)
+
+        return rebuild(workspace.index, change)
+
     ranks = {name: len(dims_of(workspace.main.types[name]) or ()) for name in places}
-    axes = {
-        name: tuple([(BATCH,) if axis == place else () for axis in range(ranks[name])])
+    starts: dict[str, Axes | None] = {
+        name: tuple([(BATCH,) if axis == place else (f"\0{name}.{axis}",) for axis in range(ranks[name])])
         for name, place in places.items()
     }
-
-    def change(scope: Scope, graph: Body) -> Body:
-        return _typed(graph, axes, size) if scope is workspace.main and isinstance(graph, Graph) else graph
-
-    workspace.replace_model(rebuild(workspace.index, change))
-    return propagate_types(workspace)
+    index = Index(sized(_STAND_IN))
+    tracer = _traced(workspace, index, places, _STAND_IN, size)
+    wrong = _problems(workspace, tracer.mixed)
+    if wrong and not partial:
+        raise EditError(f"the batch cannot change: {listed(wrong, _SHOWN, '; ')}; `partial` changes the sizes anyway")
+    left = _problems(workspace, {at: text for at, text in tracer.problems.items() if at not in tracer.mixed})
+    if left and unsure:
+        inputs = _listed([f'"{visible(name)}"' for name in unsure])
+        text = f"it is not known whether {inputs} has the batch; name all inputs that have it in `inputs`"
+        raise EditError(f"{text}, since the batch cannot be followed through {listed(left, _SHOWN, '; ')}")
+    assert index.main is not None
+    starts |= {name: axes for name, axes in tracer.found[index.main].items() if axes is not None}
+    workspace.replace_model(sized(size))
+    remarks = propagate_types(workspace)
+    doubts = [f"not followed, so whether samples stay apart is not known: {listed(left, 1, '; ')}"] if left else []
+    return [*remarks, *[f"not followed: {text}" for text in wrong], *doubts]
 
 
 def _places(
@@ -184,6 +233,9 @@ def _places(
         first = next(iter(inputs.values()))[0]
         sizes = {name: dims[0] for name, dims in inputs.items() if dims[0] == first}
         places = dict.fromkeys(sizes, 0)
+    if isinstance(shared := next(iter(sizes.values())), str):
+        # A name represents one size, so these inputs have the batch, too.
+        places = {**{each: dims.index(shared) for each, dims in inputs.items() if shared in dims}, **places}
     different = set(sizes.values())
     old = next(iter(sizes.values()))
     if len(different) > 1:

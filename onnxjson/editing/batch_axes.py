@@ -30,6 +30,10 @@ class BlockedError(Exception):
     """A node cannot be followed, or cannot have another batch; the text is the reason."""
 
 
+class MixedError(BlockedError):
+    """A node would mix samples, or needs the batch where it is not; its operator says so, whatever its sizes are."""
+
+
 def axis_of(factors: Iterable[Factor]) -> Axis:
     """Build an axis: multiply adjacent sizes, and leave out ones."""
     joined: list[Factor] = []
@@ -48,9 +52,9 @@ def has_batch(axis: Axis) -> bool:
 
 
 def refuse_batch(axes: Iterable[Axis], reason: str = MIXED) -> None:
-    """Raise `BlockedError` if the batch runs along one of some axes."""
+    """Raise `MixedError` if the batch runs along one of some axes."""
     if any(map(has_batch, axes)):
-        raise BlockedError(reason)
+        raise MixedError(reason)
 
 
 def without(axes: Axes, removed: set[int], *, keep: bool) -> list[Axis | None]:
@@ -109,6 +113,8 @@ def _groups(factors: Iterable[Factor], sizes: Sequence[int | str | None], batch:
     groups: list[list[Factor]] = []
     for position, wanted in enumerate(sizes):
         if isinstance(wanted, int):
+            if wanted > 1 and not rest and None in sizes:
+                raise BlockedError(_SIZES_UNKNOWN)
             groups.append(_taken(rest, wanted, batch))
         elif position == len(sizes) - 1:
             groups.append(rest)

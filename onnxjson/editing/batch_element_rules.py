@@ -227,6 +227,7 @@ SELECTION_RULES: Final[dict[str, NodeRule]] = {
     "GatherND": _gather_nd,
     "GatherElements": _elements_at(1),
     "ScatterElements": _elements_at(0),
+    "Scatter": _elements_at(0),
     "OneHot": _one_hot,
 }
 """Rules by operator of the default domain."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from onnxjson.editing.batch_axes import (
+    BATCH,
     BATCH_LATER,
     MIXED,
     OTHER_AXIS,
@@ -17,6 +18,7 @@ from onnxjson.editing.batch_axes import (
     Axes,
     Axis,
     BlockedError,
+    MixedError,
     has_batch,
     open_sizes,
     refuse_batch,
@@ -27,9 +29,10 @@ from onnxjson.editing.batch_axes import (
 from onnxjson.editing.batch_element_rules import ELEMENT_RULES
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
+from onnxjson.model.display import listed, visible
 from onnxjson.model.index import Scope
 
-_NOT_SAMPLES: Final = "the batch is not on the axis of the samples"
+_TIME: Final = "axis {} of its input is the time, where each step depends on those before"
 
 
 def _kept(
@@ -57,16 +60,24 @@ def _softmax(call: Call) -> Outputs:
     return (joined if call.opset < 13 else _kept(at_axis=-1))(call)
 
 
-def _along_axis(default: int, reason: str = MIXED) -> NodeRule:
-    """Build the rule of operators whose outputs have another size along one axis."""
+def _top(call: Call) -> Outputs:
+    axes, count = call.needed(0), [each.value for each in call.elements(1) or ()]
+    along = axes[call.number("axis", -1)]
+    if has_batch(along) and count == [along]:
+        raise BlockedError("it sorts the samples, and their order is not followed")
+    call.refuse_mixing([along], "it selects among all samples")
+    return _other_size(call, axes, call.number("axis", -1))
 
-    def rule(call: Call) -> Outputs:
-        axes = call.needed(0)
-        axis = call.number("axis", default) % len(axes)
-        call.refuse_mixing([axes[axis]], reason)
-        return [[None if place == axis else each for place, each in enumerate(axes)] for _ in call.node.output]
 
-    return rule
+def _split(call: Call) -> Outputs:
+    axes, axis = call.needed(0), call.number("axis", 0)
+    call.refuse_mixing([axes[axis]], "it splits the batch")
+    return _other_size(call, axes, axis)
+
+
+def _other_size(call: Call, axes: Axes, axis: int) -> Outputs:
+    """Return the axes of outputs that have another size along one axis."""
+    return [[None if place == axis % len(axes) else each for place, each in enumerate(axes)] for _ in call.node.output]
 
 
 def _normalized(call: Call) -> Outputs:
@@ -78,18 +89,109 @@ def _normalized(call: Call) -> Outputs:
     return [axes, *[rest for _ in call.node.output[1:]]]
 
 
-def _samples_first(call: Call) -> Outputs:
-    """Samples first, then axes whose sizes only the inference of onnx computes."""
+def _samples_first(*slots: int) -> NodeRule:
+    """Build the rule of operators with samples first, then axes whose sizes only the inference of onnx computes.
+
+    `slots` are further inputs with the samples first.
+    """
+
+    def rule(call: Call) -> Outputs:
+        axes = call.needed(0)
+        given = [(slot, found) for slot in (0, *slots) if (found := call.axes(slot))]
+        refuse_batch([axis for _, found in given for axis in found[1:]], BATCH_LATER)
+        batch = next(filter(has_batch, [found[0] for _, found in given]), axes[0])
+        for slot, found in given:
+            if has_batch(batch) and not has_batch(found[0]):
+                require_batch(call, slot, 0)
+                call.give_rows(slot, 0, batch)
+        ranks = [len(call.out_sizes(slot) or axes) for slot in range(len(call.node.output))]
+        return [[batch, *[None] * (rank - 1)] for rank in ranks]
+
+    return rule
+
+
+def _attention(call: Call) -> Outputs:
+    outputs = _samples_first(1, 2, 4, 5, 6)(call)
+    batch, mask = (outputs[0] or ((),))[0] or (), call.axes(3)
+    if mask and len(mask) == 4:
+        refuse_batch(mask[1:], BATCH_LATER)
+        if has_batch(batch) and mask[0] and not has_batch(mask[0]):
+            require_batch(call, 3, 0)
+            call.give_rows(3, 0, batch)
+    return outputs
+
+
+def _rotated(call: Call) -> Outputs:
+    """Without positions, the cosines and sines are those of each sample."""
+    return _samples_first(*((3,) if call.has(3) else (1, 2)))(call)
+
+
+def _counted_words(call: Call) -> Outputs:
     axes = call.needed(0)
-    refuse_batch(axes[1:], BATCH_LATER)
-    ranks = [len(call.out_sizes(slot) or axes) for slot in range(len(call.node.output))]
-    return [[axes[0], *[None] * (rank - 1)] for rank in ranks]
+    refuse_batch(axes[-1:], "it counts in all samples together")
+    return [[*axes[:-1], None]]
 
 
 def _batch_normalized(call: Call) -> Outputs:
     if call.number("training_mode", 0):
-        raise BlockedError(MIXED)
-    return _samples_first(call)[:1]
+        raise MixedError("in training mode, it normalizes with the mean of all samples")
+    return _samples_first()(call)[:1]
+
+
+def _summed_along(call: Call) -> Outputs:
+    axes = call.needed(0)
+    along = [axes[place] for place in call.numbers(1, "axis") or ()]
+    call.refuse_mixing(along, "it adds up or multiplies along this axis, each sample with those before")
+    return [axes]
+
+
+def _reversed(call: Call) -> Outputs:
+    axes = call.needed(0)
+    time, place = call.number("time_axis", 0), call.number("batch_axis", 1)
+    call.refuse_mixing([axes[time]], f"it reverses the order along axis {time}")
+    lengths = call.needed(1)
+    if has_batch(axes[place]) and not has_batch(lengths[0]):
+        require_batch(call, 1, 0)
+        call.give_rows(1, 0, axes[place])
+    return [axes]
+
+
+def _transformed(call: Call) -> Outputs:
+    axes = call.needed(0)
+    axis = (call.numbers(2, "axis") or [1 if call.opset < 20 else -2])[0] % len(axes)
+    call.refuse_mixing([axes[axis]])
+    refuse_batch(axes[-1:])
+    return [[None if place in (axis, len(axes) - 1) else each for place, each in enumerate(axes)]]
+
+
+def _split_texts(call: Call) -> Outputs:
+    return [[*call.needed(0), None], call.needed(0)]
+
+
+def _determinant(call: Call) -> Outputs:
+    axes = call.needed(0)
+    refuse_batch(axes[-2:])
+    return [axes[:-2]]
+
+
+def _loss(call: Call) -> Outputs:
+    if call.text("reduction") != "none":
+        raise MixedError("it joins the losses of all samples")
+    return _samples_first(1)(call)
+
+
+def _written(call: Call) -> Outputs:
+    """Elements at indices into the first axes."""
+    axes, indices, updates = call.needed(0), call.needed(1), call.needed(2)
+    count = size(indices[-1], call.batch)
+    if count is None:
+        raise BlockedError(UNKNOWN_SHAPE)
+    if any(map(has_batch, (*axes[:count], *indices))):
+        raise BlockedError("its indices count the samples")
+    for place in range(count - len(axes), 0):
+        if has_batch(axes[place]) != has_batch(updates[place]):
+            call.give_rows(0 if has_batch(updates[place]) else 2, place, (BATCH,))
+    return [[*axes[:count], *updates[len(indices) - 1 :]] if any(map(has_batch, updates)) else axes]
 
 
 def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]], behind: int = 0) -> list[Axis]:
@@ -174,20 +276,32 @@ def _reduced(call: Call, axes: Axes, removed: set[int]) -> Outputs:
 def _recurrent(call: Call) -> Outputs:
     axes = call.needed(0)
     is_first = bool(call.number("layout", 0))
-    batch, steps = (axes[0], axes[1]) if is_first else (axes[1], axes[0])
-    refuse_batch([axes[2], *([steps] if call.has(4) else [])], _NOT_SAMPLES)
-    call.refuse_mixing([steps], _NOT_SAMPLES)
-    for slot in (4, 5, 6):
-        given = call.axes(slot)
-        place = 0 if slot == 4 or is_first else 1
+    batch_at, time = (0, 1) if is_first else (1, 0)
+    if call.has(4):
+        refuse_batch([axes[time]], _TIME.format(time))
+    call.refuse_mixing([axes[time]], _TIME.format(time))
+    refuse_batch([axes[2]], "axis 2 of its input has the features of one sample")
+    places = {0: batch_at, 4: 0, 5: batch_at, 6: batch_at}
+    given = {slot: found[place] for slot, place in places.items() if (found := call.axes(slot)) is not None}
+    batch = next(filter(has_batch, given.values()), axes[batch_at])
+    for slot in [slot for slot, axis in given.items() if has_batch(batch) and not has_batch(axis)]:
+        require_batch(call, slot, places[slot])
         # A missing state means zeros; missing sequence lengths mean something else than a constant.
-        if given is None or has_batch(given[place]) or not has_batch(batch):
-            continue
         if slot == 4 or isinstance(call.tracer.new, int) or not call.drop_zeros(slot):
-            call.give_rows(slot, place, batch)
+            call.give_rows(slot, places[slot], batch)
     state: list[Axis | None] = [batch, None, None] if is_first else [None, batch, None]
-    every: list[Axis | None] = [batch, steps, None, None] if is_first else [steps, None, batch, None]
+    every: list[Axis | None] = [batch, axes[1], None, None] if is_first else [axes[0], None, batch, None]
     return [every, state, state][: len(call.node.output)]
+
+
+def require_batch(call: Call, slot: int, axis: int) -> None:
+    """Raise unless an input of a node that lacks the batch is computed from constants, which can follow it."""
+    name = call.node.input[slot]
+    behind = [] if call.tracer.mixes else call.inputs_behind(name)
+    if behind:
+        inputs = listed([f'"{visible(each)}"' for each in behind], 3)
+        place = f'axis {axis} of its input {slot}, "{visible(name)}"'
+        raise MixedError(f"{place}, must be the batch, too; name the axis of the input {inputs} in `inputs`")
 
 
 def _einsum(call: Call) -> Outputs:
@@ -211,6 +325,7 @@ def _einsum(call: Call) -> Outputs:
 
 def _independent(call: Call) -> Outputs:
     """Operators whose outputs have sizes that are independent of the batch."""
+    call.axes(0)
     return [[None] * len(call.out_sizes(slot) or ()) for slot in range(len(call.node.output))]
 
 
@@ -227,18 +342,34 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _kept(): "Identity Cast CastLike Relu Sigmoid Tanh Erf Exp Log Sqrt Abs Neg Floor Ceil Round Sign Sin Cos Tan Asin "
     "Acos Atan Sinh Cosh Asinh Acosh Atanh Reciprocal Softplus Softsign Selu Elu Celu LeakyRelu HardSigmoid "
     "ThresholdedRelu HardSwish Mish Gelu Swish Not BitwiseNot IsNaN IsInf Clip Shrink QuantizeLinear DequantizeLinear "
-    "Bernoulli RandomNormalLike RandomUniformLike Dropout",
+    "Bernoulli RandomNormalLike RandomUniformLike Dropout BitCast RegexFullMatch",
     _elementwise: "Add Sub Mul Div Pow Mod Max Min Mean Sum And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual "
-    "BitShift BitwiseAnd BitwiseOr BitwiseXor PRelu Where",
+    "BitShift BitwiseAnd BitwiseOr BitwiseXor PRelu Where "
+    "StringConcat SwiGLU",
     _softmax: "Softmax LogSoftmax Hardmax",
     _normalized: "LayerNormalization RMSNormalization",
     _kept(at_axis=-1): "LpNormalization",
-    _kept(lambda call, axes: [axes[place] for place in call.numbers(1, "axis") or ()]): "CumSum",
-    _kept(lambda _, axes: axes[-2:]): "Trilu",
+    _summed_along: "CumSum CumProd",
+    _kept(lambda _, axes: axes[-2:], "which elements it keeps depends on their place along this axis"): "Trilu EyeLike",
+    _kept(lambda call, axes: [axes[place] for place in call.list_of("axes") or (0, 2, 3)]): "MeanVarianceNormalization",
     _kept(lambda _, axes: axes[1:], BATCH_LATER): "InstanceNormalization GroupNormalization LRN",
     _batch_normalized: "BatchNormalization",
-    _samples_first: "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool MaxUnpool GlobalAveragePool "
-    "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth Attention",
+    _samples_first(): "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool GlobalAveragePool "
+    "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth STFT Multinomial",
+    _samples_first(1): "MaxUnpool",
+    _samples_first(1, 2): "TensorScatter",
+    _samples_first(2, 4): "DeformConv",
+    _samples_first(3): "CausalConvWithState",
+    _samples_first(1, 2, 3, 4, 5): "LinearAttention",
+    _attention: "Attention",
+    _rotated: "RotaryEmbedding",
+    _counted_words: "TfIdfVectorizer",
+    _split_texts: "StringSplit",
+    _determinant: "Det",
+    _reversed: "ReverseSequence",
+    _transformed: "DFT",
+    _loss: "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    _written: "ScatterND",
     _sampled: "GridSample",
     _product(0, 1): "MatMul MatMulInteger",
     _product(0, 3): "QLinearMatMul",
@@ -246,11 +377,27 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     _reduce: "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
     "ReduceSumSquare",
     _arg: "ArgMax ArgMin",
-    _along_axis(-1): "TopK",
-    _along_axis(0, "it splits the batch"): "Split",
+    _top: "TopK",
+    _split: "Split",
     _recurrent: "LSTM GRU RNN",
     _einsum: "Einsum",
     _independent: "Shape Size",
+}
+
+
+_MIXING: Final[dict[str, str]] = {
+    "DynamicQuantizeLinear": "it computes one scale for all samples",
+    "Unique": "it compares all samples with each other",
+}
+_NOT_FOLLOWED: Final[dict[str, str]] = {
+    "how many results it has depends on the values, so they are no samples": "NonZero Compress StringNormalizer",
+    "its results are boxes or regions, which no axis counts by sample": "NonMaxSuppression RoiAlign MaxRoiPool",
+    "it makes or takes a sequence, whose elements are not followed": "SequenceAt SequenceConstruct SequenceEmpty "
+    "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence ConcatFromSequence",
+    "its value is optional, and not followed": "Optional OptionalGetElement OptionalHasElement",
+    "its shape is in an input that is not followed": "AffineGrid CenterCropPad",
+    "it takes one number or one image, not one for each sample": "ImageDecoder BlackmanWindow HammingWindow HannWindow "
+    "MelWeightMatrix RandomNormal RandomUniform",
 }
 
 
@@ -342,6 +489,10 @@ RULES: Final = Rules(
     nodes={**LAYOUT_RULES, **{name: rule for rule, names in _OPERATORS.items() for name in names.split()}},
     bodies={"If": _if, "Loop": _loop, "Scan": _scan},
     elements=ELEMENT_RULES,
+    refused={
+        **{name: MixedError(reason) for name, reason in _MIXING.items()},
+        **{name: BlockedError(reason) for reason, names in _NOT_FOLLOWED.items() for name in names.split()},
+    },
     shape_inputs=SHAPE_INPUTS,
 )
 """The rules of all operators that can be followed."""

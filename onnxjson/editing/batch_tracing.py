@@ -16,6 +16,7 @@ from onnxjson.editing.batch_axes import (
     Axes,
     Axis,
     BlockedError,
+    MixedError,
     axis_of,
     has_batch,
     refuse_batch,
@@ -24,6 +25,7 @@ from onnxjson.editing.batch_axes import (
 from onnxjson.editing.inference import LooseInference
 from onnxjson.editing.tensor_values import constant_tensor, integer_constant
 from onnxjson.editing.type_relations import dims_of
+from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
@@ -85,9 +87,11 @@ class Call:
         """Size of the batch before."""
         self.opset = tracer.opset
         self._attributes = {each.name or "": each for each in ref.node.attribute}
+        self._asked: set[int] = set()
 
     def axes(self, slot: int) -> Axes | None:
         """Return the axes of an input; None if it is left out or its rank is not known."""
+        self._asked.add(slot)
         return self.tracer.axes(self.scope, self.node.input[slot]) if self.has(slot) else None
 
     def needed(self, slot: int) -> Axes:
@@ -97,12 +101,36 @@ class Call:
             raise BlockedError(UNKNOWN_SHAPE)
         return found
 
+    def refuse_others(self) -> None:
+        """Raise `MixedError` if an input has the batch of which the rule did not ask the axes, such as weights."""
+        for slot in range(len(self.node.input)):
+            if slot not in self._asked and any(map(has_batch, self.axes(slot) or ())):
+                raise MixedError(f"its input {slot} is the same for all samples, but has the batch")
+
+    def inputs_behind(self, name: str) -> list[str]:
+        """Return the inputs of the model from which a value is computed, apart from their sizes."""
+        waiting, seen, inputs = [(self.scope, name)], {name}, list[str]()
+        while waiting:
+            scope, name = waiting.pop()
+            around = Index.defining_scope(scope, name)
+            if around is None or constant_tensor(scope, name) is not None:
+                continue
+            if name not in around.producers:
+                inputs += [name] if around.owner is None and name in around.inputs else []
+                continue
+            node = around.graph.node[around.producers[name][0]]
+            new = [] if node.op_type in ("Shape", "Size") else [*consumed_names(node)]
+            waiting += [(around, each) for each in new if each not in seen]
+            seen.update(new)
+        return inputs
+
     def has(self, slot: int) -> bool:
         """Whether an input is given."""
         return slot < len(self.node.input) and bool(self.node.input[slot])
 
     def elements(self, slot: int) -> list[ShapeElement] | None:
         """Return the elements of an input that is a shape; None if they are not known."""
+        self._asked.add(slot)
         if not self.has(slot):
             return None
         return self.tracer.elements(self.scope, self.node.input[slot], self.place(slot))
@@ -294,6 +322,8 @@ class Rules(NamedTuple):
     nodes: Mapping[str, NodeRule]
     bodies: Mapping[str, BodyRule]
     elements: Mapping[str, ElementRule]
+    refused: Mapping[str, BlockedError]
+    """Why others cannot be followed."""
     shape_inputs: Mapping[str, int]
     """Operators whose output can get the batch from a shape alone -> the slot of that shape."""
 
@@ -326,6 +356,8 @@ class Tracer:
         """Axes of the values that have the batch, by graph; None if it was lost."""
         self.problems: dict[str, str] = {}
         """Reasons why a node cannot be followed or cannot have another batch, by its address."""
+        self.mixed: dict[str, str] = {}
+        """Those of nodes that cannot have another batch."""
         self.requests = Requests()
         self._resolved: dict[Scope, dict[str, Axes]] = {}
         """Axes of values without the batch of which more is known than onnx infers."""
@@ -397,6 +429,8 @@ class Tracer:
         except BlockedError as blocked:
             if children or self._is_concerned(call):
                 self.problems[call.ref.address] = str(blocked)
+                if isinstance(blocked, MixedError):
+                    self.mixed[call.ref.address] = str(blocked)
                 found.update(dict.fromkeys([name for name in call.node.output if name]))
 
     def _outputs(self, call: Call, children: list[Scope]) -> Outputs:
@@ -408,10 +442,14 @@ class Tracer:
         operator = "" if plain_domain(node.domain) else node.op_type or ""
         if children and operator in self._rules.bodies:
             return self._rules.bodies[operator](call, children)
+        if operator in self._rules.refused:
+            raise self._rules.refused[operator]
         if operator not in self._rules.nodes:
             shown = operator or f"{node.domain}:{node.op_type}"
             raise BlockedError(f"the effect of {visible(shown)} on the batch is not known")
-        return self._rules.nodes[operator](call)
+        outputs = self._rules.nodes[operator](call)
+        call.refuse_others()
+        return outputs
 
     def _is_concerned(self, call: Call) -> bool:
         """Whether a node gets the batch from its inputs or from a shape."""

@@ -1,8 +1,7 @@
-"""Edits that take models apart and join them: extract and combine; and split, which writes pieces to combine again."""
+"""Edits that take models apart and join them: extract and combine."""
 
-from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -13,15 +12,10 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.extraction import Extraction
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.workspace import Workspace, main_scope
-from onnxjson.model.constants import constant_nodes
-from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.model.document import Graph, Model, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
-from onnxjson.model.index import Index, Scope
-from onnxjson.model.tensors import is_external, needed_bytes
-from onnxjson.model.walking import stored_bytes, tensors_of
-from onnxjson.patterns.selectors import select_tensor
+from onnxjson.model.index import Index
 
 
 class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
@@ -184,193 +178,3 @@ def _ordered(names: Sequence[str], known: dict[str | None, ValueInfo], kind: str
             hint = suggest(name, texts) or f"there are {listed([visible(each) for each in texts], 8)}"
             raise SelectorError(f'the result has no {kind} "{visible(name)}"; {hint}')
     return tuple([known[name] for name in names])
-
-
-class Piece(NamedTuple):
-    """One piece of a model."""
-
-    model: Model
-    inputs: tuple[str, ...]
-    """Its inputs: inputs of the whole model, and values of earlier pieces."""
-    outputs: tuple[str, ...]
-    """Its outputs: values that later pieces use, and outputs of the whole model."""
-    size: int
-    """Size of its constants in bytes."""
-
-
-class Pieces(NamedTuple):
-    """A model in pieces, with remarks for the user."""
-
-    pieces: tuple[Piece, ...]
-    inputs: tuple[str, ...]
-    """Inputs of the whole model, in their order."""
-    outputs: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def script(self, names: Sequence[str]) -> tuple[Combine, ...]:
-        """Return the edits that combine the first piece with the others, which are in files of these names."""
-        edits = []
-        known = set(self.pieces[0].inputs) | set(self.pieces[0].outputs)
-        for number, (piece, name) in enumerate(zip(self.pieces[1:], names[1:], strict=True), 1):
-            joins = tuple([f"{each}={each}" for each in piece.inputs if each in known])
-            known |= set(piece.inputs) | set(piece.outputs)
-            is_last = number == len(self.pieces) - 1
-            outputs = tuple([each for each in self.outputs if each in known])
-            inputs = self.inputs if is_last else ()
-            edits.append(Combine(with_=name, join=joins, outputs=outputs, inputs=inputs))
-        return tuple(edits)
-
-
-def split_at(model: Model, values: Sequence[str], folder: Path | None = None) -> Pieces:
-    """Split a model at values: a piece with everything that each value depends on, and one for the rest.
-
-    Values of the main graph are given by names or selectors; `folder` is that of small external data, for the inference
-    of types.
-
-    Raises:
-        SelectorError: there is no such value.
-        EditError: a piece would have no nodes, or the type of a value between pieces is not known.
-    """
-    index = Index(model)
-    main = main_scope(index)
-    names = []
-    for value in values:
-        found = select_tensor(model, index, value)
-        if found.scope is not main or found.name not in main.producers:
-            raise EditError(f'"{visible(value)}" is not the output of a node of the main graph')
-        names.append(found.name)
-    constant = constant_nodes(main)
-    ancestors = [Index.ancestors(main, [name]) - constant for name in names]
-    groups: list[list[int]] = []
-    taken: set[int] = set()
-    for place in sorted(range(len(names)), key=lambda each: len(ancestors[each])):
-        group = ancestors[place] - taken
-        if not group:
-            raise EditError(f'the piece that ends at "{visible(names[place])}" would have only constant nodes')
-        groups.append(sorted(group))
-        taken |= group
-    rest = [position for position in range(len(main.graph.node)) if position not in taken | constant]
-    if not rest:
-        raise EditError(f'no node is left after "{visible(names[-1])}"; split at values that other nodes use')
-    return _pieces(model, index, main, [*groups, rest], constant, folder)
-
-
-def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces:
-    """Split a model into sequences of nodes whose constants have at most `size` bytes, if possible.
-
-    Raises:
-        EditError: the nodes are not sorted, or the type of a value between pieces is not known.
-    """
-    index = Index(model)
-    main = main_scope(index)
-    constant = constant_nodes(main)
-    groups: list[list[int]] = [[]]
-    held: set[str | int] = set()
-    filled = 0
-    notes = []
-    for position in range(len(main.graph.node)):
-        if position in constant:
-            continue
-        needed = _constant_sizes(main, {position, *_needed(main, [position], constant)})
-        new = sum([needed[each] for each in needed.keys() - held])
-        if groups[-1] and filled + new > size:
-            groups.append([])
-            held, filled = set(), 0
-            new = sum(needed.values())
-        if new > size:
-            notes.append(f"node {position} alone has constants of {new:,} bytes")
-        groups[-1].append(position)
-        held |= needed.keys()
-        filled += new
-    found = _pieces(model, index, main, groups, constant, folder)
-    return found._replace(notes=(*found.notes, *notes))
-
-
-def _needed(main: Scope, group: Iterable[int], constant: Collection[int]) -> set[int]:
-    """Return the constant nodes whose results the nodes of a group need."""
-    return Index.ancestors(main, [name for name in _used(main, group) if main.producer_position(name) in constant])
-
-
-def _constant_sizes(main: Scope, positions: Iterable[int]) -> dict[str | int, int]:
-    sizes: dict[str | int, int] = {}
-    for position in positions:
-        node = main.graph.node[position]
-        holder = Model(graph=Graph(node=(Node(attribute=node.attribute),)))
-        sizes[position] = sum(_bytes(each) for each in tensors_of(holder))
-        sizes |= {name: _bytes(main.initializer(name)) for name in consumed_names(node)}
-    return sizes
-
-
-def _pieces(
-    model: Model, index: Index, main: Scope, groups: list[list[int]], constant: set[int], folder: Path | None
-) -> Pieces:
-    if model.training_info:
-        raise EditError("training_info belongs to the whole model; remove it first")
-    wanted = [name for name in main.output_names if name]
-    groups = _with_outputs(main, groups, wanted)
-    group_of = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
-    everywhere = set().union(*[_needed(main, group, constant) for group in groups])
-    whole = [
-        sorted({*group, *_needed(main, group, constant), *(() if number else constant - everywhere)})
-        for number, group in enumerate(groups)
-    ]
-    uses = [dict.fromkeys(_used(main, group)) for group in whole]
-    used = {name for each in uses for name in each}
-    constants = (*main.initializers, *main.sparse_initializers)
-    given = [name for name in main.inputs if main.initializer(name) is None]
-    extraction = Extraction(model, index, folder)
-    pieces, notes = [], []
-    last = len(groups) - 1
-    for number, group in enumerate(groups):
-        late = [name for name in uses[number] if group_of.get(name, -1) > number]
-        if late:
-            raise EditError(f'"{visible(late[0])}" is used before its producer; sort the nodes first')
-        inputs = [name for name in given if name in uses[number] or (number == 0 and name not in used)]
-        inputs += [name for name in uses[number] if group_of.get(name, number) < number]
-        later = {name for each in uses[number + 1 :] for name in each}
-        outputs = [name for name in dict.fromkeys(_made(main, group)) if name in later or name in wanted]
-        passed = [name for name in wanted if name not in group_of] if number == last else []
-        inputs += [name for name in passed if name in given and name not in inputs]
-        spare = [name for name in constants if name not in used] if number == 0 else []
-        part = extraction.part(main, whole[number], inputs, [*outputs, *passed], spare=spare, with_defaults=True)
-        notes += [note for note in part.notes if note not in notes]
-        assert part.model.graph is not None
-        size = sum(_bytes(each) for each in tensors_of(part.model))
-        all_inputs = tuple([each.name or "" for each in part.model.graph.input])
-        pieces.append(Piece(part.model, all_inputs, (*outputs, *passed), size))
-    return Pieces(tuple(pieces), tuple(main.inputs), tuple(wanted), tuple(notes))
-
-
-def _with_outputs(main: Scope, groups: list[list[int]], wanted: Collection[str]) -> list[list[int]]:
-    """Merge groups without outputs that are used later into their neighbours."""
-    merged: list[list[int]] = []
-    used_after: list[set[str]] = [set() for _ in groups]
-    later: set[str] = set()
-    for number in range(len(groups) - 1, -1, -1):
-        used_after[number] = set(later)
-        later |= set(_used(main, groups[number]))
-    waiting: list[int] = []
-    for number, group in enumerate(groups):
-        waiting = [*waiting, *group]
-        if any(name in used_after[number] or name in wanted for name in _made(main, waiting)):
-            merged.append(waiting)
-            waiting = []
-    if waiting:
-        merged[-1:] = [[*(merged[-1] if merged else []), *waiting]]
-    return merged
-
-
-def _made(main: Scope, group: Iterable[int]) -> list[str]:
-    return [name for position in group for name in main.graph.node[position].output if name]
-
-
-def _used(main: Scope, group: Iterable[int]) -> list[str]:
-    return [name for position in group for name in consumed_names(main.graph.node[position])]
-
-
-def _bytes(constant: Tensor | SparseTensor | None) -> int:
-    if constant is None:
-        return 0
-    if isinstance(constant, SparseTensor):
-        return _bytes(constant.values) + _bytes(constant.indices)
-    return stored_bytes(constant) if not is_external(constant) else needed_bytes(constant) or 0

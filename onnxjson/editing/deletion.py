@@ -8,7 +8,7 @@ from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import Changes, Known, ResultTypes, Value, dtype_of
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import find_constant, is_constant
 from onnxjson.model.display import listed, visible
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
@@ -131,6 +131,8 @@ class _Deletion:
         slots = [slot for slot, each in enumerate(node.input) if each]
         if len({node.input[slot] for slot in slots}) > 1:
             slots = [slot for slot in slots if find_constant(ref.scope, node.input[slot]) is None]
+            # Where all are constants, the one that is computed takes the place.
+            slots = [slot for slot in slots if not is_constant(ref.scope, node.input[slot])] or slots
         # The outputs of an If or a Loop come from its subgraphs, and are unrelated to its inputs.
         has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
         if len({node.input[slot] for slot in slots}) == 1 and not has_graphs:

@@ -68,23 +68,15 @@ class Extraction:
         outer = [name for name in captured if name not in constants and name not in order]
         if outer:
             notes.append(f"values from around the graph, which are inputs now: {_names(outer)}")
-        model, more = self.part(scope, positions, [*order, *outer], [name for _, name in outputs])
+        model, more = self._part(scope, positions, [*order, *outer], [name for _, name in outputs])
         return NewModel(model, (*notes, *more))
 
-    def part(
-        self,
-        scope: Scope,
-        positions: Collection[int],
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        *,
-        spare: Collection[str] = (),
-        with_defaults: bool = False,
+    def _part(
+        self, scope: Scope, positions: Collection[int], inputs: Sequence[str], outputs: Sequence[str]
     ) -> NewModel:
         """Extract the nodes at `positions` of a graph, with their constants, as a model with these inputs and outputs.
 
-        Inputs may be values of graphs around it. `spare` are unused constants that are included as well. With
-        `with_defaults`, inputs with a default (a constant of their name) stay inputs.
+        Inputs may be values of graphs around it.
 
         Raises:
             EditError: the type of an input or output is not known.
@@ -96,18 +88,19 @@ class Extraction:
         made = {name for node in nodes for name in node.output if name}
         constants = [name for name in used if name not in cut and name not in made]
         annotations, parameters, notes = self._annotations(scope, {*used, *made, *cut}, cut | made)
-        found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters, *spare])}
+        found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters])}
         # Constants have the order of the model, those of outer graphs are last.
         own, tensors = scope.initializers, [each for each in found.values() if isinstance(each, Tensor)]
         dense = tuple(sorted(tensors, key=lambda each: own.get(each.name or "", len(own))))
         sparse = tuple([each for each in found.values() if isinstance(each, SparseTensor)])
         input_values = [self._value(scope, name, "input") for name in inputs]
-        if with_defaults or (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
+        if (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
             named = [each.name or "" for each in dense if each.name not in cut]
             input_values += [self._value(scope, name, "input") for name in named if name in scope.inputs]
         output_values = [self._value(scope, name, "output") for name in outputs]
         stated = cut | set(outputs)
-        if flat := [each.name or "" for each in (*input_values, *output_values) if not _has_rank(each)]:
+        # Outputs of a result are checked for all edits together.
+        if flat := [each.name or "" for each in input_values if not _has_rank(each)]:
             notes.append(f"the rank of {_names(flat)} is not known; the checker of onnx requires it, runtimes do not")
         names = made | found.keys()
         new = Graph(

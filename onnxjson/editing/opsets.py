@@ -276,8 +276,8 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
         name = domain_text(domain)
         if old == self.version:
             return Outcome(1, (f"{name} is at version {old} already",))
-        was = "nothing" if old is None else f"version {old}"
-        notes = [f"{name}: {was} became version {self.version}; no node is converted"]
+        now = f"imported with version {self.version}" if old is None else f"version {old} became version {self.version}"
+        notes = [f"{name}: {now}; no node is converted"]
         newest = operators.newest_version(domain)
         if newest is not None and self.version > newest:
             notes.append(f"the newest version that the installed onnx knows is {newest}")
@@ -298,6 +298,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     changes. ir_version stays.
     """
 
+    is_tried = True
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
 

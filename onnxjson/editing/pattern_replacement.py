@@ -48,6 +48,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     where-possible, refused matches stay as they are.
     """
 
+    is_tried = True
     words = ("pattern", "replacement")
     examples = (
         '{"edit": "replace-pattern", "pattern": "Mul($x, Sigmoid($x))", "replacement": "Swish($x)"}',
@@ -162,7 +163,7 @@ class _Replacements:
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
         self.calls = self.pattern.calls
-        self.literals = Literals(self.workspace.index, TOLERANCE)
+        self.literals = Literals(TOLERANCE)
 
     def add(self, match: Match) -> None:
         """Replace one match.

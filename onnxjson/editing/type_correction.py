@@ -23,8 +23,10 @@ from onnxjson.editing.type_relations import (
     is_complete,
     is_same_type,
     may_be_shape,
+    names_of_dims,
     refine_type,
     results,
+    with_names,
     with_type,
 )
 from onnxjson.model.dataflow import consumed_names, consumes_any
@@ -172,21 +174,35 @@ class _Correction(_Decisions):
             return replace(graph, value_info=()) if is_other and graph.value_info else graph
         if not self.decided[scope] or isinstance(graph, Function):
             return graph
-        infos = []
-        for each in graph.value_info:
-            if each.name not in types or types[each.name] is not None:
-                infos.append(with_type(each, types.get(each.name or "", each.type)))
-            else:
-                self._dropped += 1
-        outputs = [with_type(each, types[each.name]) if each.name in types else each for each in graph.output]
+
+        def better(value: ValueInfo) -> ValueInfo:
+            if value.name not in types:
+                return value
+            found = types[value.name]
+            return with_type(value, None if found is None else with_names(value.type, found, self._claimed))
+
+        kept = [each for each in graph.value_info if each.name not in types or types[each.name] is not None]
+        infos = [better(each) for each in kept]
+        self._dropped += len(graph.value_info) - len(infos)
+        outputs = [better(each) for each in graph.output]
         if scope is root:
             outputs = [self._result(scope, stated, each) for stated, each in zip(graph.output, outputs, strict=True)]
             inputs = graph.input
         else:
-            inputs = tuple([with_type(each, types[each.name]) if each.name in types else each for each in graph.input])
+            inputs = tuple([better(each) for each in graph.input])
         if (inputs, tuple(outputs), tuple(infos)) == (graph.input, graph.output, graph.value_info):
             return graph
         return replace(graph, input=inputs, output=tuple(outputs), value_info=tuple(infos))
+
+    @cached_property
+    def _claimed(self) -> set[str]:
+        """Names of dimensions of values whose types do not change."""
+        found: set[str] = set()
+        for scope in self.new.scopes:
+            for name, stated in scope.types.items():
+                if name not in self.types[scope]:
+                    found |= names_of_dims(stated)
+        return found
 
     def _result(self, scope: Scope, stated: ValueInfo, value: ValueInfo) -> ValueInfo:
         """Return an output of the model with a rank if it had one before, and report a change of its type."""
@@ -195,7 +211,8 @@ class _Correction(_Decisions):
         dims = dims_of(stated.type)
         if dims is not None and tensor is not None and tensor.shape is None:
             shape = TensorShape(dim=(Dimension(),) * len(dims))
-            value = with_type(value, Type(tensor_type=replace(tensor, shape=shape)))
+            new = with_names(stated.type, Type(tensor_type=replace(tensor, shape=shape)), self._claimed)
+            value = with_type(value, new)
             assumed = "; the rank is assumed to be the same"
         there = self.difference.twins.get(scope)
         old = there.types.get(name) if there is not None and name in there.output_names else stated.type
@@ -243,7 +260,10 @@ class _Step(_Decisions):
     def _follow(self, scope: Scope, position: int) -> None:
         """Determine the types of the results of a node."""
         node = scope.graph.node[position]
-        is_live = position in self._difference.changed[scope] or self._is_live(scope, node.input)
+        is_changed = position in self._difference.changed[scope]
+        is_live = is_changed or self._is_live(scope, node.input)
+        if is_changed and self._consumes_alike(NodeRef(scope, position)):
+            is_live = False
         for child in scope.children:
             if child.owner is None or child.owner.position != position:
                 continue
@@ -299,7 +319,8 @@ class _Step(_Decisions):
             self.conflicts[scope][name] = found
         if name in self._difference.stated[scope] and stated is not None:
             # The edit states what the inference leaves open, although it knows enough about what the node consumes.
-            if is_blank and self._is_unknown(ref.node) and self._was(scope, name) == format_type(stated):
+            was = self._was(scope, name) if is_blank and self._is_unknown(ref.node) else None
+            if was is not None and format_type(was) == format_type(stated):
                 return
             if is_blank and name in self._cleared[scope]:
                 is_known = not any([each in self._blank.get(around, ()) for around, each in self._consumed(ref)])
@@ -321,14 +342,45 @@ class _Step(_Decisions):
         functions = self._difference.new.model.functions
         return not known_operators(node.domain) and operator_key(node) not in map(function_key, functions)
 
-    def _was(self, scope: Scope, name: str) -> str | None:
+    def _was(self, scope: Scope, name: str) -> Type | None:
         """Return the type of a value before the edit, stated or inferred."""
         there = self._difference.twins.get(scope)
         if there is None:
             return None
         former = self._difference.former_name(scope, name)
-        found = there.types.get(former) or self._inferred_before.types.get(there.address, {}).get(former)
-        return format_type(found) if found is not None else None
+        return there.types.get(former) or self._inferred_before.types.get(there.address, {}).get(former)
+
+    def _consumes_alike(self, ref: NodeRef) -> bool:
+        """Whether a node only consumes other values than before, of the same types, so that its results have theirs."""
+        scope, node = ref.scope, ref.node
+        twin, there = self._difference.counterpart(*ref), self._difference.twins.get(scope)
+        if twin is None or there is None or any([each.g is not None or each.graphs for each in node.attribute]):
+            return False
+        if operator_key(twin.node) != operator_key(node) or twin.node.attribute != node.attribute:
+            return False
+        if twin.node.output != node.output or len(twin.node.input) != len(node.input) or twin.node.input == node.input:
+            return False
+        if any([there.types.get(name) is not scope.types.get(name) for name in node.output]):
+            return False
+        return all([self._is_alike(scope, *each) for each in zip(twin.node.input, node.input, strict=True)])
+
+    def _is_alike(self, scope: Scope, old: str, new: str) -> bool:
+        """Whether a value that a node consumes is the one before, or has its type and decides no shape."""
+        around = Index.defining_scope(scope, new)
+        there = self._difference.twins.get(around) if around is not None else None
+        if around is None or there is None or not there.defines(old):
+            return old == new == ""
+        if old == new and not self._is_live(around, [new]):
+            place = around.producer_position(new)
+            if place is not None:
+                return place not in self._difference.changed[around]
+            return there.initializer(old) is around.initializer(new) and there.types.get(old) is around.types.get(new)
+        known = {**self._whole.types[around], **self.types.get(around, {})}
+        now = known.get(new, around.types.get(new) or self._found.types.get(around.address, {}).get(new))
+        if now is None or not is_complete(now) or may_be_shape(now):
+            return False
+        was = there.types.get(old) or self._inferred_before.types.get(there.address, {}).get(old)
+        return was is not None and is_same_type(was, now)
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
         found = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]

@@ -4,6 +4,7 @@ Records that an edit does not change stay the same objects, so comparing models 
 """
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.model.constants import is_constant_node, own_constant, type_of_constant
-from onnxjson.model.dimensions import INVENTED, size_of, with_dimension
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, size_of, with_dimension
 from onnxjson.model.document import (
     Attribute,
     Dimension,
@@ -35,6 +36,10 @@ REMEMBERED: Final = 1024
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a value that may be a shape."""
+
+_COMPUTED: Final = (DATA_TYPES["int64"], DATA_TYPES["int32"], DATA_TYPES["bool"])
+_MANY: Final = 64
+"""Number of elements up to which values of these dtypes, of any rank, are computed on the way to a shape or to pads."""
 
 Dims = tuple[int | str | None, ...]
 """Sizes, names, or None for unknown."""
@@ -142,6 +147,8 @@ def may_be_shape(known: Type) -> bool:
     if tensor is None or tensor.shape is None:
         return tensor is not None
     dims = tensor.shape.dim
+    if tensor.elem_type in _COMPUTED and dims and math.prod([each.dim_value or _MANY for each in dims]) < _MANY:
+        return True
     if tensor.elem_type in (DATA_TYPES["bool"], DATA_TYPES["string"]):
         return False
     return not dims or (len(dims) == 1 and (dims[0].dim_value or 0) <= _SHAPE_ELEMENTS)
@@ -177,6 +184,31 @@ def is_same_type(one: Type, other: Type) -> bool:
         plain = [replace_records(each, Dimension, lambda dim: replace(dim, denotation=None)) for each in (one, other)]
         return plain[0] == replace(plain[1], denotation=plain[0].denotation)
     return one.tensor_type.elem_type == other.tensor_type.elem_type and dims_of(one) == dims_of(other)
+
+
+def with_names(stated: Type | None, found: Type, claimed: set[str]) -> Type:
+    """Return an inferred type with the stated names of dimensions that it leaves open.
+
+    Names in `claimed`, which other values have, must not be stated without knowing that the sizes are equal.
+    """
+    tensor, dims = found.tensor_type, None if stated is None else _named_dims(stated)
+    if tensor is None or tensor.shape is None or dims is None or len(dims) != len(tensor.shape.dim):
+        return found
+    free = [name if claimed.isdisjoint((name, *IDENTIFIER.findall(name))) else None for name in dims]
+    pairs = [(each, size_of(each), name) for each, name in zip(tensor.shape.dim, free, strict=True)]
+    named = tuple([with_dimension(each, name or None) if size is None else each for each, size, name in pairs])
+    return found if named == tensor.shape.dim else with_shape(found, replace(tensor.shape, dim=named))
+
+
+def _named_dims(stated: Type) -> list[str] | None:
+    """Return the names of the dimensions of a tensor type, "" for others; None if the rank is not known."""
+    tensor = tensor_of(stated)
+    return None if tensor is None or tensor.shape is None else [each.dim_param or "" for each in tensor.shape.dim]
+
+
+def names_of_dims(stated: Type) -> set[str]:
+    """Return the names of the dimensions of a type, and those in expressions."""
+    return {name for text in _named_dims(stated) or () if text for name in (text, *IDENTIFIER.findall(text))}
 
 
 def with_type(value: ValueInfo, new: Type | None) -> ValueInfo:

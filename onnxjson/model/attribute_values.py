@@ -119,7 +119,7 @@ def check_perms(nodes: Sequence[Node], address: str, rank_of: Callable[[str], in
         perm = next((each.ints for each in node.attribute if each.name == "perm" and not each.ref_attr_name), None)
         if perm is not None and (message := perm_mistake(perm, rank_of(node.input[0]) if node.input else None)):
             at = f"{address}/node/{position}/attribute/perm"
-            yield Finding(severity="error", code="attribute-value", address=at, message=message)
+            yield Finding(severity="error", code="wrong-attribute-value", address=at, message=message)
 
 
 def perm_mistake(perm: Sequence[int], rank: int | None) -> str:

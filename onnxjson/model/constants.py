@@ -1,24 +1,39 @@
-"""The constant with a name: an initializer, a sparse initializer or the output of a node Constant; quantized weights.
+"""Which values are constants, and what they hold; quantized weights.
 
-This is the one place that decides whether a value is a constant. A Constant counts in the default domain alone, which
-is written as absent, "" or "ai.onnx"; an operator Constant of any other domain may compute anything.
+This is the one place that decides whether a value is a constant: an initializer, a sparse initializer, the output of a
+node Constant (`find_constant`), or a value that is computed from constants alone (`is_constant`), whose elements are
+known if it is a copy (`copied_constant`). Nothing is evaluated. An operator counts in the default domain alone, which
+is written as absent, "" or "ai.onnx"; one of any other domain may compute anything.
 
 The elements of a quantized weight stand for numbers, through the scales of the node that uses it. Known are MatMulNBits
 and GatherBlockQuantized of onnxruntime, and DequantizeLinear: for a tensor, an axis, or blocks.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from onnxjson.model import tensors
+from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted
-from onnxjson.model.document import Attribute, Dimension, Node, SparseTensor, Tensor, TensorShape, TensorType, Type
+from onnxjson.model.document import (
+    Attribute,
+    Dimension,
+    Function,
+    Graph,
+    Node,
+    SparseTensor,
+    Tensor,
+    TensorShape,
+    TensorType,
+    Type,
+)
 from onnxjson.model.dtypes import BITS, DATA_TYPES, STRING
 from onnxjson.model.elements import element_count
-from onnxjson.model.operators import plain_domain
+from onnxjson.model.operators import operator_key, plain_domain
 from onnxjson.model.payloads import Data
 from onnxjson.model.scopes import Scope
 
@@ -84,18 +99,79 @@ RANDOM: Final = frozenset(
 """Operators with different results each time."""
 
 
+def copied_constant(scope: Scope, name: str) -> Constant | None:
+    """Return the constant that a value is, directly or through Identity nodes; None for other values."""
+    passed: set[tuple[Scope, str]] = set()
+    while (defining := next((each for each in scope.chain() if each.defines(name)), None)) is not None:
+        if (found := own_constant(defining, name)) is not None:
+            return found
+        producer = defining.producer(name)
+        if producer is None or operator_key(producer.node)[:2] != ("", "Identity") or (defining, name) in passed:
+            return None
+        passed.add((defining, name))
+        scope, name = defining, "".join(producer.node.input[:1])
+    return None
+
+
+def is_constant(scope: Scope, name: str) -> bool:
+    """Whether a value that is used in a graph is a constant or computed from constants alone; defaults are neither."""
+    defining = next((each for each in scope.chain() if each.defines(name)), None)
+    return defining is not None and name in constant_values(defining)
+
+
 def constant_nodes(scope: Scope) -> set[int]:
     """Return the positions of nodes of a sorted graph that use constants only and produce none of its outputs."""
-    known = {"", *scope.initializers, *scope.sparse_initializers}.difference(scope.defaults)
-    outputs = set(scope.output_names)
-    found = set()
+    return set(_computing(scope, set(filter(None, scope.output_names)), set()))
+
+
+_KNOWN: Final[WeakKeyDictionary[Scope, tuple[list[Graph | Function], set[str]]]] = WeakKeyDictionary()
+"""For each graph the names of its constants, as long as it and those around it are the same records."""
+
+
+def constant_values(scope: Scope) -> Collection[str]:
+    """Return the names of the values of a sorted graph for which `is_constant` holds, and ""."""
+    graphs = [each.graph for each in scope.chain()]
+    known, values = _KNOWN.get(scope, ([], set()))
+    if [id(each) for each in known] != [id(each) for each in graphs]:
+        values = set()
+        for _ in _computing(scope, set(), values):
+            pass
+        _KNOWN[scope] = graphs, values
+    return values
+
+
+def _computing(scope: Scope, kept: Collection[str], known: set[str]) -> Iterator[int]:
+    """Yield the nodes that compute from constants alone, in order, and add the constants to `known`.
+
+    A node with one of the outputs in `kept` does not count.
+    """
+    known.update({"", *scope.initializers, *scope.sparse_initializers}.difference(scope.defaults))
+    outer = scope.outer
     for position, node in enumerate(scope.graph.node):
-        may_vary = plain_domain(node.domain) or node.op_type in RANDOM or node.op_type == "Dropout"
-        has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
-        if not may_vary and not has_graphs and known.issuperset(node.input) and outputs.isdisjoint(node.output):
-            found.add(position)
+        # Asked first, since it fails for most nodes.
+        if not all([name in known or (outer is not None and _is_outer(scope, name)) for name in node.input]):
+            continue
+        if _is_computing(node, known, scope) and not any([name in kept for name in node.output]):
             known.update(node.output)
-    return found
+            yield position
+
+
+def _is_outer(scope: Scope, name: str) -> bool:
+    return not scope.defines(name) and scope.outer is not None and is_constant(scope.outer, name)
+
+
+def _is_computing(node: Node, known: Collection[str], scope: Scope) -> bool:
+    """Whether a node with constant inputs has the same outputs each time, with what its subgraphs compute."""
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if plain_domain(each.domain) or each.op_type in RANDOM or each.op_type == "Dropout":
+            return False
+        for part in each.attribute:
+            for graph in (part.g, *part.graphs):
+                pending += graph.node if graph is not None else ()
+    is_plain = not any([part.g or part.graphs for part in node.attribute])
+    return is_plain or all([name in known or _is_outer(scope, name) for name in consumed_names(node)])
 
 
 def constant_outputs(scope: Scope) -> Iterator[str]:

@@ -1,14 +1,16 @@
 """Dimensions: by name, found, renamed or replaced by sizes; and by index, in slices of tensors such as ``[0, :, 3]``.
 
 A dimension is known by its text in ``dim_param``. Exporters also write expressions of names there, such as
-``2*batch + 1``; a name within one follows, and an expression whose names all have sizes becomes a size. Slices have the
+``floor(height/2) + 1``; a name within one follows, and what has no names any more becomes a number. Slices have the
 meaning that they have in numpy.
 """
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -19,25 +21,38 @@ from onnxjson.model.document import Dimension, Record, SimpleShardedDim
 from onnxjson.model.limits import LARGEST_DIM
 from onnxjson.model.walking import replace_records, walk
 
-IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
-"""A name, alone or within an expression."""
+IDENTIFIER: Final = re.compile(r"(?<!\w)[^\W\d]\w*\b(?!\s*\()")
+"""A name, alone or within an expression; not that of a function such as floor."""
 
 INVENTED: Final = "unk__"
 """Prefix of dimension names that the inference of onnx invents."""
 
-_EXPRESSION: Final = re.compile(r"[\w\s+*/()-]+")
-_ARITHMETIC: Final = re.compile(r"[0-9\s+*/()-]{1,1000}")
+_EXPRESSION: Final = re.compile(r"[\w\s+*/%(),-]+")
+_IN_PARENTHESES: Final = re.compile(r"(?<!\w)\((\d+)\)")
 
-_OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
+_OPERATIONS: Final[dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
+_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Fraction | int]]]] = {
+    "floor": (1, math.floor),
+    "ceil": (1, math.ceil),
+    "ceiling": (1, math.ceil),
+    "Mod": (2, operator.mod),
+    "Max": (0, max),
+    "Min": (0, min),
+}
+"""Functions of SymPy, which exporters use -> number of arguments (0: one or more), and what they compute."""
 
 Part = TypeVar("Part", bound=Record)
 Sized = TypeVar("Sized", Dimension, SimpleShardedDim)
 
+_LONGEST: Final = 10_000
+"""Maximum number of characters of an expression that is evaluated."""
 _MOST_PARTS: Final = 64
 
 Pick = int | range  # one index of a dimension, or several
@@ -81,7 +96,7 @@ def with_dimension_names(root: Part, sizes: Mapping[str, int | str]) -> Part:
 
 
 def substitute(text: str, sizes: Mapping[str, int | str]) -> int | str:
-    """Replace names in the text of a dimension; the result is a size if it is a constant expression."""
+    """Replace names in the text of a dimension; what is constant then becomes a number, such as floor(7/2)."""
     if text in sizes:
         return sizes[text]
     if not _EXPRESSION.fullmatch(text) or text.isidentifier():
@@ -92,39 +107,61 @@ def substitute(text: str, sizes: Mapping[str, int | str]) -> int | str:
         return str(new) if isinstance(new, int) or new.isidentifier() else f"({new})"
 
     new = IDENTIFIER.sub(replaced, text)
-    if new == text:
+    return text if new == text else _evaluated(new)
+
+
+def _evaluated(text: str) -> int | str:
+    """Return the value of an expression, or the expression with numbers for its constant parts."""
+    plain = " ".join(text.split())
+    if len(plain) > _LONGEST:
         return text
-    value = _evaluated(new)
-    return new if value is None else value
-
-
-def _evaluated(text: str) -> int | None:
-    """Return the value of a sum of products of whole numbers, or None for other texts and invalid sizes."""
-    if not _ARITHMETIC.fullmatch(text):
-        return None
+    numbers: list[tuple[int, int, int]] = []
     try:
-        value = _value(ast.parse(" ".join(text.split()), mode="eval").body)
+        value = _value(ast.parse(plain, mode="eval").body, numbers)
     except (SyntaxError, ValueError, ArithmeticError, KeyError, RecursionError, MemoryError):
-        return None
-    return value if 0 <= value <= LARGEST_DIM else None
+        return text
+    if value is not None:
+        return int(value) if value.denominator == 1 and value >= 0 else text
+    encoded = plain.encode()
+    for start, end, number in reversed(numbers):
+        encoded = encoded[:start] + str(number).encode() + encoded[end:]
+    return _IN_PARENTHESES.sub(r"\1", encoded.decode()) if numbers else text
 
 
-def _value(tree: ast.expr) -> int:
+def _value(tree: ast.expr, numbers: list[tuple[int, int, int]]) -> Fraction | None:
+    """Return the value of an expression; None if it has names.
+
+    The biggest parts that are whole numbers are added to `numbers`, each with its start and end in bytes.
+    """
+    parts: list[ast.expr]
+    combine: Callable[..., Fraction | int]
     match tree:
-        case ast.Constant(value=int(value)):
-            pass
+        case ast.Constant(value=int(number)):
+            parts, combine = [], lambda: number
+        case ast.Name():
+            return None
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            value = -_value(operand)
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            value, rest = divmod(_value(left), _value(right))
-            if rest:
-                raise ValueError("not a whole number")
+            parts, combine = [operand], operator.neg
         case ast.BinOp(left=left, op=operation, right=right):
-            value = _OPERATIONS[type(operation)](_value(left), _value(right))
+            parts, combine = [left, right], _OPERATIONS[type(operation)]
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):
+            count, combine = _FUNCTIONS[name]
+            if not parts or (count and len(parts) != count):
+                raise ValueError("another number of arguments")
         case _:
-            raise ValueError("not a sum of products of whole numbers")
-    if abs(value) > LARGEST_DIM:
+            raise ValueError("not an expression of a size")
+    inner: list[tuple[int, int, int]] = []
+    values = [value for part in parts if (value := _value(part, inner)) is not None]
+    if len(values) < len(parts):
+        numbers += inner
+        return None
+    value = Fraction(combine(*values))
+    if max(abs(value.numerator), value.denominator) > LARGEST_DIM:
         raise OverflowError(value)
+    if parts and value.denominator == 1 and value >= 0:
+        numbers.append((tree.col_offset, tree.end_col_offset or 0, int(value)))
+    else:
+        numbers += inner
     return value
 
 

@@ -144,6 +144,13 @@ class EditError(OnnxJsonError):
         """Position among several edits, from 0."""
 
 
+class UnloadableError(EditError):
+    """onnxruntime loads a model before a change, and not after it."""
+
+    option: ClassVar[str] = "--unloadable"
+    """The option of commands that write such a model anyway."""
+
+
 class ParameterError(EditError):
     """A parameter of an edit is missing, unknown, or has a value that does not fit."""
 

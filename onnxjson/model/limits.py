@@ -26,6 +26,9 @@ TYPE_DEPTH: Final = 50
 LARGEST_DIM: Final = 2**63 - 1
 """The largest size of a dimension (int64)."""
 
+EDITOR_MESSAGE_BYTES: Final = 1 << 30
+"""Bytes of one message of an editor to the language server."""
+
 # Patterns of names
 
 PATTERN_CHARACTERS: Final = 500
@@ -56,12 +59,6 @@ NAME_TABLE_BYTES: Final = 64 << 20
 
 BATCH_CONSTANT_BYTES: Final = 256 << 20
 """Bytes of a constant that a new batch size makes larger."""
-
-EXPRESSED_EDITS: Final = 1000
-"""Edits of a script that is derived from two models."""
-
-PATCH_RANK: Final = 64
-"""Maximum rank of the change of a weight that a patch stores as factors, and that `diff` reports."""
 
 CONFLICT_TEXT_BYTES: Final = 512 << 20
 """Bytes of a text that contains both sides of merge conflicts."""

@@ -115,7 +115,7 @@ def _attribute_mistakes(node: Node, found: operators.Signature, shown: str, opse
         yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(found.attributes)}")
     for attribute, message, hint in text_mistakes(node, opset):
         segment = segments[[each is attribute for each in node.attribute].index(True)]
-        yield Mistake("attribute-value", f"/attribute/{escape(segment)}", message, hint)
+        yield Mistake("wrong-attribute-value", f"/attribute/{escape(segment)}", message, hint)
 
 
 def _newer_attribute(found: operators.Signature, name: str, opset: int) -> str:

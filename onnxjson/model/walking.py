@@ -274,15 +274,6 @@ def stored_tensors(index: Index) -> Iterator[StoredTensor]:
                     yield from _tensors_in(at, attribute, _OF_ATTRIBUTE, is_weight=False)
 
 
-def weight_tensors(index: Index) -> Iterator[Tensor]:
-    """Yield every tensor that `stored_tensors` marks as a weight, without its address."""
-    for scope in index.scopes:
-        if isinstance(scope.graph, Graph):
-            yield from scope.graph.initializer
-            for sparse in scope.graph.sparse_initializer:
-                yield from [each for each in (sparse.values, sparse.indices) if each is not None]
-
-
 _OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
 
 

@@ -10,12 +10,11 @@ import msgspec
 from onnxjson.codecs import serde
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.model.document import Model, SparseTensor, Tensor
-from onnxjson.model.elements import element_count
+from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
 from onnxjson.model.methods import ReportedPage
-from onnxjson.model.walking import tensors_of
+from onnxjson.model.weights import held_constants, weight_totals
 from onnxjson.optimizing.passes.big_constants import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.passes.catalogue import parse_step
 from onnxjson.optimizing.passes.declaration import PartStage, is_installed
@@ -29,7 +28,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int
     parameters: int
-    """Elements of initializers."""
+    """Elements of weights."""
     bytes: int
     """Size of the serialized model."""
     operators: dict[str, int]
@@ -121,12 +120,7 @@ def size_of(model: Model, length: int) -> Size:
     """Return the size of a model that has `length` serialized bytes."""
     index = Index(model)
     operators = index.operator_counts()
-    parameters = 0
-    for scope in index.scopes:
-        initializers: tuple[Tensor, ...] = getattr(scope.graph, "initializer", ())
-        sparse: tuple[SparseTensor, ...] = getattr(scope.graph, "sparse_initializer", ())
-        parameters += sum([element_count(tensor.dims) for tensor in initializers])
-        parameters += sum([element_count(tensor.dims) for each in sparse for tensor in tensors_of(each)])
+    parameters = weight_totals(held_constants(index)).parameters
     return Size(nodes=operators.total(), parameters=parameters, bytes=length, operators=dict(sorted(operators.items())))
 
 
@@ -213,6 +207,7 @@ def optimize(
     *passes: str,
     parts: bool = False,
     keep_going: bool = False,
+    unloadable: bool = False,
     trust: bool = False,
     timeout: float = 300.0,
 ) -> Trace:
@@ -224,6 +219,7 @@ def optimize(
             path of a script.
         parts: whether to run each optimizer once more, part by part, so that the trace distinguishes its rules.
         keep_going: whether to skip passes that fail; their steps have the reason.
+        unloadable: whether to accept a result that onnxruntime no longer loads, which otherwise is a failure.
         trust: whether your own Python code runs outside of the box.
         timeout: time limit of one pass, in seconds.
 
@@ -237,7 +233,7 @@ def optimize(
     steps = [parse_step(each) for each in passes]
     folder = Path() if file is None else file.parent
     first = InternalizedModel(loaded, folder).model
-    with Pipeline(seconds=timeout, keep_going=keep_going, trust=trust) as pipeline:
+    with Pipeline(seconds=timeout, keep_going=keep_going, unloadable=unloadable, trust=trust) as pipeline:
         recorder = Recorder("model" if file is None else str(file), stage_of(first), pipeline if parts else None)
         for made in pipeline.run(first, steps, folder):
             recorder.add(made)

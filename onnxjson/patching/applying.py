@@ -22,7 +22,6 @@ from onnxjson.model.messages import FIELDS, Kind
 from onnxjson.model.payloads import Payload
 from onnxjson.patching import changes as c
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans, sequence_of
-from onnxjson.patching.factors import computed_from
 
 Pairs = Mapping[str, Listing[tuple[int, int]]]
 """Address of a list in the base -> positions in base and target of counterparts."""
@@ -211,7 +210,7 @@ def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
         if type(change) is c.Replace:
             if value is not change.old and value != change.old:
                 raise _field_mismatch(type(record), name, change.old, value, address)
-            found[name] = computed_from(change.new, value)
+            found[name] = change.new
             continue
         plan = c.plans(type(record))[name]
         if type(change) is c.Members:

@@ -8,7 +8,6 @@ from onnxjson.model.document import Attribute, Record
 from onnxjson.model.errors import PatchError
 from onnxjson.patching import changes as c
 from onnxjson.patching.applying import apply_fields, difference, inapplicable, invert_fields, length_mismatch, mismatch
-from onnxjson.patching.factors import computed_from
 
 R = TypeVar("R", bound=Record)
 
@@ -37,7 +36,7 @@ def _both(plan: c.FieldPlan | None, before: c.Change, after: c.Change, address: 
     if type(before) is c.Replace and type(after) is c.Replace:
         if before.new is not after.old and before.new != after.old:
             raise mismatch(address, after.old, before.new)
-        return _replacement(computed_from(before.old, after.old), computed_from(after.new, before.new))
+        return _replacement(before.old, after.new)
     if type(before) is c.Replace and type(after) is c.Fields:
         if before.new is None:
             raise inapplicable(address, "there is nothing to change")

@@ -16,7 +16,6 @@ from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
 from onnxjson.patching.applying import NOT_FITTING, apply_fields, difference, invert_fields
 from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
-from onnxjson.patching.factors import with_factors
 from onnxjson.patching.listing import AddressMap, operations, units
 
 
@@ -121,24 +120,6 @@ class Patch(PatchRecord, frozen=True):
             except WeightsMissingError:
                 hashes.append(None)
         return msgspec.structs.replace(self, base=hashes[0], target=hashes[1])
-
-    def with_factors(self, base: Model) -> "Patch":
-        """Return the same patch with changed weights as factors of a low-rank change, such as a merged adapter.
-
-        Such a patch applies and inverts exactly. Composed with another one, it cannot be stored.
-
-        Raises:
-            PatchError: the rank of a change is too high, so that factors are not 4 times smaller; or no weight changes.
-            WeightsMissingError: only the sha256 of a changed weight is available.
-        """
-        stored: list[str] = []
-        root = None if self.root is None else with_factors(base, self.root, stored)
-        if not stored:
-            raise PatchError(
-                "no change can be stored as factors: they need a float32, float16 or bfloat16 weight of two or more "
-                "dimensions and 4,096 bytes or more, at one address in both models, not in external data"
-            )
-        return msgspec.structs.replace(self, root=root)
 
     def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
         """Return the same patch with the external files of both models, found next to the models and hashed."""

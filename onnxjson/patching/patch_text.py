@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import msgspec
 import pybase64
 
 from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines
@@ -25,13 +24,10 @@ from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.codecs.text_file import read_cut
 from onnxjson.model import document as d
 from onnxjson.model.display import visible
-from onnxjson.model.errors import LimitError
 from onnxjson.model.messages import Field
 from onnxjson.model.payloads import Data, Digest, Payload, SourceFile
-from onnxjson.model.types import TypeSyntaxError
 from onnxjson.patching.building import Builder
 from onnxjson.patching.changes import ExternalFile, ListChange, PatchRecord, Sequence, Set, plans
-from onnxjson.patching.factors import Change, Factored
 from onnxjson.patching.listing import TypedOperation, typed_operations
 from onnxjson.storage.identity import open_source
 
@@ -174,19 +170,11 @@ class PatchWriter(TextWriter):
         """Return the SHA-256 of bytes, and add them to the table if they are available."""
         sha256 = sha256_of(data)
         if not isinstance(data, Digest) and len(data) and sha256 not in self._elsewhere:
-            if isinstance(data, Factored) and data.stated:
-                for each in (data.left, data.right, data.corrections):
-                    self._put(each)
-                self.table.setdefault(sha256, data)
-            elif isinstance(self.table.get(sha256), Factored | None):
-                self.table[sha256] = data
+            self.table.setdefault(sha256, data)
         return sha256.encode()
 
     def _payload(self, item: tuple[str, Data]) -> None:
         sha256, data = item
-        if isinstance(data, Factored) and (change := data.stated):
-            self.out.append(b'"%b": %b' % (sha256.encode(), msgspec.json.encode(change)))
-            return
         self.out.append(b'"%b": {"base64": "' % sha256.encode())
         self.flush()
         self.write_base64(data)
@@ -313,7 +301,6 @@ def _read_hash(tree: dict[str, Tree], key: str, place: Place, context: Context) 
 
 def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, Data]:
     found: dict[str, Data] = {}
-    factored: list[tuple[str, Tree, Place]] = []
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, "an object of payloads by their sha256")
         return found
@@ -322,9 +309,6 @@ def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, D
         if not SHA256.fullmatch(key):
             message = f'"{visible(key, 80)}" is not a sha256'
             context.error(at, "bad-payload", message, "64 digits and letters a to f", on_key=True)
-            continue
-        if isinstance(value, dict) and "base" in value:
-            factored.append((key, value, at))
             continue
         if not (isinstance(value, dict) and set(value) == {"base64"}):
             context.wrong_type(value, at, '{"base64": "..."}')
@@ -336,21 +320,7 @@ def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, D
         if sha256 != key:
             context.error(at, "bad-payload", f"the sha256 of the payload is {sha256}", "the bytes were changed")
         found[key] = data
-    weights = [(key, _read_factored(key, value, at, context, found)) for key, value, at in factored]
-    return {**found, **{key: data for key, data in weights if data is not None}}
-
-
-def _read_factored(sha256: str, tree: Tree, place: Place, context: Context, known: Mapping[str, Data]) -> Data | None:
-    """Read a weight that is computed from another one."""
-    try:
-        change = msgspec.convert(tree, Change)
-        factors = [known[each] for each in (change.left, change.right, change.corrections)]
-        return Factored(sha256, change.type, change.base, factors, change.sign)
-    except KeyError as error:
-        context.error(place, "bad-payload", f"there is no payload {error}", "add it to the payloads")
-    except (msgspec.ValidationError, TypeSyntaxError, LimitError) as error:
-        context.error(place, "bad-payload", visible(str(error), 200))
-    return None
+    return found
 
 
 def _read_external(tree: Tree, place: Place, context: Context) -> ExternalFile | None:

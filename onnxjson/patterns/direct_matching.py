@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from onnxjson.model.constants import is_constant
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import is_commutative
 from onnxjson.patterns.expression import Anything, Bound, Call, Elements, Number, Operator, ValuePattern
@@ -107,7 +108,11 @@ class DirectMatcher:
         if isinstance(want, Anything):
             return _Input(lambda name: True, None, is_needed=False)
         if isinstance(want, Bound):
-            find = self._constant(scope) if want.is_constant else lambda name: name or None
+            is_any = not want.is_constant
+
+            def find(name: str) -> str | None:
+                return name if name and (is_any or is_constant(scope, name)) else None
+
             return _Input(find, self._bound(scope, want))
         if isinstance(want, Number | Elements):
             return _Input(self._literal(scope, want), None)
@@ -115,25 +120,18 @@ class DirectMatcher:
         return self._inner(scope, want)
 
     def _bound(self, scope: Scope, want: Bound) -> _Take:
-        wanted, is_constant, literals, producers = (
-            want.name,
-            want.is_constant,
-            self._known.literals,
-            self._known.computed(scope),
-        )
+        wanted, producers = want.name, self._known.computed(scope)
         bind = self.bindings.setdefault
 
         def take(name: str) -> bool:
             value = new_value((scope if name in producers else Index.defining_scope(scope, name), name))
-            if is_constant and literals.constant(value) is None:
-                return False
             return bind(wanted, value) == value
 
         return take
 
     def _literal(self, scope: Scope, want: Number | Elements) -> _Find:
         known: dict[str, bool | None] = {}
-        may_be_constant, literals = self._constant(scope), self._known.literals
+        may_be_constant, literals = self._copied(scope), self._known.literals
 
         def find(name: str) -> bool | None:
             if name not in known:
@@ -144,7 +142,7 @@ class DirectMatcher:
 
         return find
 
-    def _constant(self, scope: Scope) -> _Find:
+    def _copied(self, scope: Scope) -> _Find:
         producers, nodes = self._known.computed(scope), scope.graph.node
         passing = positions_calling(scope, (Operator("Constant"), Operator("Identity")))
         passed = {name for position in passing for name in nodes[position].output}

@@ -98,7 +98,7 @@ class Cut:
     def __init__(self, index: Index, is_inside: Callable[[NodeRef], bool]) -> None:
         self._index = index
         self._is_inside = is_inside
-        self._literals = Literals(index, 0)
+        self._literals = Literals(0)
         self._names: dict[Value, str] = {}
         self._known_literals: dict[Value, Number | Elements] = {}
 
@@ -123,16 +123,16 @@ class Cut:
         if value in self._known_literals:
             return self._known_literals[value]
         if value in self._names:
-            return Bound(self._names[value], self._literals.constant(value) is not None)
+            return Bound(self._names[value], self._literals.is_constant(value))
         elements = self._literals.elements(value)
         if elements and len(elements) <= _LONGEST and all(isinstance(each, int | float) for each in elements):
             numbers = [int(each) if isinstance(each, bool) else each for each in elements]
             return Number(numbers[0]) if len(numbers) == 1 else Elements(tuple(numbers))
-        is_constant = self._literals.constant(value) is not None
+        is_copy = self._literals.constant(value) is not None
         producer = self._index.producer(user.scope, name)
-        if producer is not None and not is_constant and self._is_inside(producer):
+        if producer is not None and not is_copy and self._is_inside(producer):
             return self.call(producer, producer.scope.producers[name][1])
-        return Bound(self._names.setdefault(value, _letters(len(self._names))), is_constant)
+        return Bound(self._names.setdefault(value, _letters(len(self._names))), self._literals.is_constant(value))
 
     def _attribute(self, node: Node, attribute: Attribute) -> AttributeValue | None:
         return _literal(attribute)
@@ -181,7 +181,7 @@ def generalise(before: Model, after: Model, pattern: str) -> Generalised:
             break
     else:
         raise SelectorError("no match was edited since the filter was set")
-    named = parsed._replace(root=_Names(parsed, Literals(old, TOLERANCE)).call(parsed.root, iter(match.calls)))
+    named = parsed._replace(root=_Names(parsed, Literals(TOLERANCE)).call(parsed.root, iter(match.calls)))
     again = [each for each in find(before, named, overlapping=True, index=old) if each.root == match.root]
     if not again:
         raise SelectorError(f"{match.root.address} does not match {named}; name the inputs in the pattern")
@@ -249,8 +249,8 @@ class _Names:
             if isinstance(each, Call):
                 inputs[place] = self.call(each, refs)
             elif isinstance(each, Anything) and name:
-                found = self._literals.constant(Value(Index.defining_scope(ref.scope, name), name))
-                inputs[place] = self._fresh("v", is_constant=found is not None)
+                value = Value(Index.defining_scope(ref.scope, name), name)
+                inputs[place] = self._fresh("v", is_constant=self._literals.is_constant(value))
         operator = Operator(node.op_type or "", plain_domain(node.domain))
         return Call((operator,), tuple(given.items()), tuple(inputs), output=call.output, name=call.name)
 
@@ -277,7 +277,7 @@ class _Made(Cut):
             is_same = ref.scope is self._before and ref != match.root and _node(scope, ref.node) == ref.node
             if is_same and self._own.intersection(ref.node.input) <= self._stays.keys():
                 self._stays[ref.node.output[pattern.calls[place].output]] = place
-        before = Literals(old, TOLERANCE)
+        before = Literals(TOLERANCE)
         for value, literal in before.of_match(pattern.calls, match.calls):
             now = Value(None if value.scope is None else index.scope(value.scope.address), value.name)
             if self._literals.elements(now) == before.elements(value):

@@ -211,7 +211,7 @@ class Matcher:
         )
 
     def _bound(self, want: Bound, value: Value, user: NodeRef, state: State) -> State | None:
-        if want.is_constant and self._nodes.literals.constant(value) is None:
+        if want.is_constant and not self._literals.is_constant(value):
             return miss(
                 state, lambda: f'"{visible(value.name)}" is not a constant, the pattern needs one ({want})', user
             )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from onnxjson.model.constants import Constant, find_constant
+from onnxjson.model.constants import Constant, copied_constant, is_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Model, Node
 from onnxjson.model.dtypes import DATA_TYPES
@@ -40,34 +40,22 @@ class Value(NamedTuple):
 class Literals:
     """The constants of one model, each looked up once."""
 
-    def __init__(self, index: Index, tolerance: float) -> None:
-        self._index = index
+    def __init__(self, tolerance: float) -> None:
         self._tolerance = tolerance
         self._constants: dict[Value, Constant | None] = {}
         self._elements: dict[Value, Sequence[Any] | None] = {}
 
     def constant(self, value: Value) -> Constant | None:
-        """Return the constant that a value is, directly or through Identity nodes; None if a caller may replace it."""
+        """Return the constant whose elements a value has, directly or through Identity nodes; see `is_constant`."""
         if value not in self._constants:
-            self._constants[value] = self._find(value)
+            scope, name = value
+            found = copied_constant(scope, name) if scope is not None else None
+            self._constants[value] = None if found is None or found.is_default else found
         return self._constants[value]
 
-    def _find(self, value: Value) -> Constant | None:
-        scope, name = value
-        seen = set()
-        while scope is not None and name and (scope, name) not in seen:
-            seen.add((scope, name))
-            found = find_constant(scope, name)
-            if found is not None:
-                return None if found.is_default else found
-            producer = self._index.producer(scope, name)
-            if producer is None:
-                return None
-            node = producer.node
-            if node.op_type != "Identity" or plain_domain(node.domain) or not node.input:
-                return None
-            scope, name = producer.scope, node.input[0]
-        return None
+    def is_constant(self, value: Value) -> bool:
+        """Whether a value is a constant or computed from constants alone, which no caller can replace."""
+        return value.scope is not None and is_constant(value.scope, value.name)
 
     def elements(self, value: Value) -> Sequence[Any] | None:
         """Return the elements of a small constant of numbers or texts in this file; None for other values."""
@@ -168,7 +156,7 @@ class Nodes:
 
     def __init__(self, model: Model, index: Index, tolerance: float) -> None:
         self.index = index
-        self.literals = Literals(index, tolerance)
+        self.literals = Literals(tolerance)
         self.computed = cache(_computed)
         """The nodes and outputs of the values that a graph computes; of two definitions, the first one counts."""
         self.are_calling = cache(_are_calling)

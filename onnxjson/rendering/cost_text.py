@@ -33,6 +33,7 @@ def cost_lines(cost: Cost, width: int) -> list[str]:
         ("FLOPs", number_text(cost, "flops")),
         ("parameters", f"{cost.parameters:,}"),
         ("weights", size(cost.weight_bytes)),
+        *([("other constants", size(cost.constant_bytes))] if cost.constant_bytes else []),
         ("activations", number_text(cost, "activation_bytes")),
         ("peak", number_text(cost, "peak_activation_bytes") + at),
     ]
@@ -56,9 +57,10 @@ def problems(cost: Cost) -> list[str]:
 
 
 def _group_lines(title: str, groups: Sequence[GroupCost], cost: Cost, width: int) -> list[str]:
+    others = "outside of scopes" if title == "by scope" else "used by no node"
     rows = [
-        (each.name, counted(each.nodes, "node"), size(each.weight_bytes), amount(each.macs), amount(each.flops),
-         _share(each, cost))
+        (each.name or others, counted(each.nodes, "node"), size(each.weight_bytes), amount(each.macs),
+         amount(each.flops), _share(each, cost))
         for each in groups
         if each.flops != 0 or each.weight_bytes
     ]  # fmt: skip
@@ -77,7 +79,8 @@ def _share(group: GroupCost, cost: Cost) -> str:
 
 
 TOTALS: Final = (
-    "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "peak_activation_bytes", "unsized",
+    "macs", "flops", "parameters", "weight_bytes", "constant_bytes", "activation_bytes", "peak_activation_bytes",
+    "unsized",
 )  # fmt: skip
 """The properties of a cost that are one number."""
 
@@ -97,7 +100,8 @@ class CostRow(NamedTuple):
 
 
 _COMPARED: Final = {
-    "parameters": "parameters", "weights": "weight_bytes", "MACs": "macs", "FLOPs": "flops",
+    "parameters": "parameters", "weights": "weight_bytes", "other constants": "constant_bytes",
+    "MACs": "macs", "FLOPs": "flops",
     "activations": "activation_bytes", "peak of activations": "peak_activation_bytes",
 }  # fmt: skip
 
@@ -109,6 +113,7 @@ def cost_rows(base: Cost, target: Cost) -> list[CostRow]:
         CostRow(label, number_text(base, field), number_text(target, field),
                 "not known" if field in partial else _change(getattr(base, field), getattr(target, field)))
         for label, field in _COMPARED.items()
+        if field != "constant_bytes" or base.constant_bytes or target.constant_bytes
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.display import counted
 from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_name
-from onnxjson.model.walking import weight_tensors
+from onnxjson.model.weights import weight_tensors
 from onnxjson.rendering.cost_text import cost_rows
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.values import weights

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from onnxjson.checking.cost import Cost
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import find_constant, is_constant
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node, SparseTensor, Tensor
 from onnxjson.model.elements import element_count
@@ -104,7 +104,8 @@ class _Page:
     def _about(self, scope: Scope, name: str) -> str:
         constant = find_constant(scope, name)
         if constant is None:
-            return _type(self._index, scope, name)
+            kind = _type(self._index, scope, name)
+            return f"constant {kind}".rstrip() if is_constant(scope, name) else kind
         tensor = constant.value
         if not isinstance(tensor, Tensor):
             return "constant, sparse" if isinstance(tensor, SparseTensor) else "constant"

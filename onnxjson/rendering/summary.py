@@ -11,6 +11,7 @@ from onnxjson.model.index import Index, Kind
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import shown_type
 from onnxjson.model.walking import stored_tensors
+from onnxjson.model.weights import weight_tensors
 from onnxjson.rendering import values
 from onnxjson.rendering.values import picked
 from onnxjson.storage.external import Resolver
@@ -89,8 +90,8 @@ class Summary(msgspec.Struct, frozen=True):
     nodes_in: Graphs
     operators: tuple[Operator, ...]
     functions: tuple[FunctionSummary, ...]
-    weights: values.Weights  # initializers of all graphs; sparse ones count as their values and indices
-    constants: values.Weights
+    weights: values.Weights
+    constants: values.Weights  # all other tensors, such as shapes, indices and masks
     dtypes: tuple[values.Dtype, ...]
     biggest: tuple[values.BigTensor, ...]
     external: tuple[values.ExternalFile, ...]
@@ -111,6 +112,8 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
     """Summarize a model; a resolver finds external files, of which only names and sizes are read."""
     graph = model.graph if model.graph is not None else Graph()
     found = list(stored_tensors(index))
+    weights = list(weight_tensors(index))
+    of_weights = set(map(id, weights))
     counts = _node_counts(index)
     per_kind = Counter[Kind]()
     for (kind, *_), number in counts.items():
@@ -127,8 +130,8 @@ def summarise(model: Model, index: Index, place: Place, resolver: Resolver | Non
         nodes_in=Graphs(*_of_kinds(per_kind)),
         operators=_operators(model, counts),
         functions=_functions(model, counts),
-        weights=values.weights([each.tensor for each in found if each.is_weight]),
-        constants=values.weights([each.tensor for each in found if not each.is_weight]),
+        weights=values.weights(weights),
+        constants=values.weights([each.tensor for each in found if id(each.tensor) not in of_weights]),
         dtypes=values.dtypes(found),
         biggest=values.biggest(found),
         external=values.external_files(found, resolver),

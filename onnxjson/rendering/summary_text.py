@@ -158,9 +158,9 @@ def weights_text(weights: Weights, noun: str) -> str:
 def _weight_lines(summary: Summary, width: int) -> list[str]:
     lines = []
     if summary.weights.tensors:
-        lines += wrapped(f"initializers: {weights_text(summary.weights, 'parameter')}", width)
+        lines += wrapped(f"weights: {weights_text(summary.weights, 'parameter')}", width)
     if summary.constants.tensors:
-        lines += wrapped(f"in attributes: {weights_text(summary.constants, 'element')}", width)
+        lines += wrapped(f"other constants: {weights_text(summary.constants, 'element')}", width)
     rows = [
         (each.dtype, counted(each.tensors, "tensor"), counted(each.elements, "element"), size(each.bytes))
         for each in summary.dtypes

@@ -5,7 +5,6 @@ it is asked again about a copy of the model in which each node has a name of its
 is only counted there.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -19,8 +18,7 @@ from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.display import visible
-from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import (
     DecodeError,
     EncodeError,
@@ -28,6 +26,7 @@ from onnxjson.model.errors import (
     LimitError,
     OnnxJsonError,
     OtherJsonError,
+    Severity,
     WorkerError,
 )
 from onnxjson.model.index import Index
@@ -35,7 +34,6 @@ from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.opset_checks import unknown_domains
 from onnxjson.model.types import contradict
-from onnxjson.model.walking import replace_records
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
@@ -46,6 +44,9 @@ from onnxjson.storage.weights import check_blobs, missing
 
 if TYPE_CHECKING:
     from onnxjson.running.worker import Worker
+
+LOAD: Final = "check-load"
+"""Code of findings about loading a model in onnxruntime."""
 
 UNFINISHED: Final = "check-unfinished"
 """Code of the finding that native analysis did not finish."""
@@ -67,7 +68,8 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
 
     Args:
         model: the model, or its file; findings of a text have line and column.
-        deep: whether to run the checker and the shape inference of onnx too, in a guarded process.
+        deep: whether to run the checker and the shape inference of onnx too, and to load the model in onnxruntime, in
+            a guarded process.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
@@ -83,7 +85,8 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
             return Findings(found)
         file = file_of(model)
         folder = None if file is None else file.parent
-        return Findings(onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder)))
+        found = onnx_findings(worker, model, found, folder=folder, reads=_files_of(model, folder))
+        return Findings((*found, *load_findings(worker, model, found, folder)))
 
 
 def new_worker() -> "Worker":
@@ -208,7 +211,29 @@ def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: 
         model = files.bind_digests(model, folder=files.real_folder(path), weights_from=None)
     reads = _files_of(model, path.parent)
     found = onnx_findings(worker, model, others, path=path if is_binary else None, folder=path.parent, reads=reads)
-    return located(path, loaded, list(found))
+    return located(path, loaded, [*found, *load_findings(worker, model, found, path.parent)])
+
+
+def load_findings(
+    worker: "Worker", model: Model, others: Sequence[Finding], folder: Path | None
+) -> tuple[Finding, ...]:
+    """Return the findings of loading a model in onnxruntime and of running it; none if there are errors already."""
+    if any(each.severity == "error" for each in others):
+        return ()
+    from onnxjson.running.loading import try_loading
+
+    tried = try_loading(model, folder, worker)
+    found: list[tuple[Severity, str]] = []
+    if tried.state == "not-tried":
+        found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
+    elif tried.state == "fails":
+        found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
+    elif tried.run_fails and not tried.has_open_sizes:
+        found.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
+    if model.training_info:
+        found.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
+    address = tried.address or "/graph"
+    return tuple([Finding(severity=how, code=LOAD, message=text, address=address) for how, text in found])
 
 
 def _files_of(model: Model, folder: Path | None) -> list[Path]:
@@ -285,21 +310,12 @@ def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
 
 def _with_nodes(model: Model, ask: Callable[[bytes], tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """Return the findings of onnx about a serialized model with the addresses of the nodes that they name."""
-    mark = f"node-{os.urandom(4).hex()}-"
-    names: list[str] = []
+    from onnxjson.running.loading import MarkedNodes
 
-    def number(node: Node) -> Node:
-        names.append(node.name or "")
-        return msgspec.structs.replace(node, name=f"{mark}{len(names) - 1}")
-
-    numbered = replace_records(model, Node, number, shared=False)
-    addresses = {ref.node.name: ref.address for ref in Index(numbered).nodes()}
-    marked = re.compile(f"{mark}([0-9]+)")
+    marked = MarkedNodes(model)
     found = []
-    for each in ask(message_bytes(numbered)):
-        first = marked.search(each.message)
-        message = marked.sub(lambda match: visible(names[int(match[1])]), each.message)
-        address = "" if first is None else addresses.get(first[0], "")
+    for each in ask(message_bytes(marked.model)):
+        message, address = marked.read(each.message)
         found.append(msgspec.structs.replace(each, message=message, address=address))
     shells = [each for each in found if each.message.endswith(_SHELL)]
     return tuple(found if len(shells) == len(found) else [each for each in found if each not in shells])

@@ -6,6 +6,7 @@ outputs by name. It returns ``{"loss": 0.1, "metric": 0.98}``, or these two numb
 
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -106,6 +107,10 @@ def _run(task: tasks.RunTask, emit: Emit, sanitize: Sanitizer) -> None:
     model = _open(0, task.subject, task.settings, emit, sanitize)
     if model is None:
         return
+    if task.run_seconds is not None:
+        ending = threading.Timer(task.run_seconds, os._exit, (0,))
+        ending.daemon = True
+        ending.start()
     has_run = False
     if task.placed and model.engine == "onnxruntime":
         placed = placement(task.subject, task.settings)

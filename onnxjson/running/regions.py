@@ -12,7 +12,7 @@ import msgspec
 from onnxjson.diffing.changes import Region
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model import document as d
-from onnxjson.model.constants import RANDOM, find_constant, is_constant_node, value_of_node
+from onnxjson.model.constants import RANDOM, copied_constant, is_constant_node, value_of_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
 from onnxjson.model.index import Index, Scope
@@ -310,7 +310,7 @@ class Surroundings:
             made = _outputs_of(scope, positions)
             consumed = [name for place in positions for name in consumed_names(scope.graph.node[place])]
             for name in dict.fromkeys([*consumed, *[each[side] for each in outputs]]):
-                if name not in made and not _is_constant(scope, name):
+                if name not in made and copied_constant(scope, name) is None:
                     other = own[side].get(name) or values[side].get(name) or values[side].get(aliases.get(name, name))
                     inputs[(name, other) if side == 0 else (other, name)] = None
         return Region(pair, tuple(base), tuple(target), tuple(inputs), outputs, (), ())
@@ -350,7 +350,7 @@ def _derivation(scope: Scope, name: str, given: Collection[str]) -> list[int]:
     pending = [name]
     while pending:
         each = pending.pop()
-        if (each != name and each in given) or _is_constant(scope, each):
+        if (each != name and each in given) or copied_constant(scope, each) is not None:
             continue
         if each in scope.inputs or each not in scope.producers:
             return []
@@ -368,18 +368,3 @@ def _derivation(scope: Scope, name: str, given: Collection[str]) -> list[int]:
 
 def _outputs_of(scope: Scope, positions: Iterable[int]) -> set[str]:
     return {name for position in positions for name in scope.graph.node[position].output if name}
-
-
-def _is_constant(scope: Scope, name: str) -> bool:
-    """Whether a value is a constant or a copy of one, and so must not get random values."""
-    seen: set[str] = set()
-    while name not in seen:
-        seen.add(name)
-        if find_constant(scope, name) is not None:
-            return True
-        defining = Index.defining_scope(scope, name)
-        producer = None if defining is None else defining.producer(name)
-        if producer is None or operator_key(producer.node)[:2] != ("", "Identity") or not producer.node.input:
-            return False
-        name = producer.node.input[0]
-    return False

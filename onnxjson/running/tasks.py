@@ -64,6 +64,8 @@ class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     settings: Settings
     feeds: tuple[bytes, ...]
     """Values of its inputs for each run, written by `onnxjson.running.values.packed_values`; the first run is timed."""
+    run_seconds: float | None = None
+    """Seconds after which the process ends, counted from the opened model; the reports up to then are kept."""
     warm_up: int = 0
     repeat: int = 0
     profiled: int = 0

@@ -1,7 +1,7 @@
 """Jobs of the guarded process: native analysis by onnx with its messages as findings, passes and tasks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -10,10 +10,11 @@ from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.running.expansion import ExpansionError, refuse_expansion
+from onnxjson.running.shape_inference import inferred_shapes
 from onnxjson.running.worker_protocol import ALLOWED, Answer, Request
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto
+    from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 MESSAGE_LENGTH: Final = 1000
 
@@ -29,8 +30,10 @@ def prepare(request: Request) -> None:
     import onnx.checker
     import onnx.inliner
     import onnx.shape_inference
-    import onnx.version_converter  # noqa: F401
+    import onnx.version_converter
 
+    if request.job in ("infer_shapes", "infer_types"):
+        import onnx.reference  # noqa: F401
     if request.job == "text":
         import onnxjson.codecs.reading.exact_reader
         import onnxjson.codecs.reading.fast
@@ -99,7 +102,7 @@ def _check_shapes(model: bytes | str) -> Answer:
         if isinstance(model, str):
             checker.check_model(model, full_check=True)
         else:
-            shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+            inferred_shapes(model, strict=True)
     except checker.ValidationError:
         return _DONE  # `_check` has reported it.
     except shape_inference.InferenceError as error:
@@ -108,23 +111,44 @@ def _check_shapes(model: bytes | str) -> Answer:
 
 
 def _infer_types(model: bytes) -> tuple[Answer, bytes]:
-    """Run the strict shape inference of onnx, and the other one where it fails; the result has the types alone."""
+    """Run the strict shape inference of onnx, and the other one where it fails; the result has the types alone.
+
+    Where shapes stay open that follow from computations with constants, such as that of an Expand, it runs again with
+    the results of these.
+    """
+    from onnx import ModelProto
+
+    answer, inferred = _strictly_inferred(model)
+    easier = ModelProto.FromString(model)
+    for _ in range(_ROUNDS):
+        sizes = _sizes((*easier.graph.input, *inferred.graph.value_info))
+        if not (_has_computable_shape(easier.graph, sizes, _known(inferred.graph)) and _simplify(easier, sizes)):
+            break
+        again, better = _strictly_inferred(easier.SerializeToString())
+        _add_types(inferred.graph, better.graph)
+        if again.findings:
+            answer = again
+            break
+    around = [node for node in inferred.graph.node if any(each.HasField("g") or each.graphs for each in node.attribute)]
+    del inferred.graph.node[:], inferred.graph.initializer[:], inferred.functions[:]
+    inferred.graph.node.extend(around)
+    return answer, inferred.SerializeToString()
+
+
+def _strictly_inferred(model: bytes) -> tuple[Answer, "ModelProto"]:
     from onnx import shape_inference
 
     answer = _DONE
     try:
-        inferred: ModelProto = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        inferred = inferred_shapes(model, strict=True)
         known = {each.name for each in inferred.graph.value_info if each.type.tensor_type.HasField("shape")}
         if any(name not in known for node in inferred.graph.node for name in node.output):
             # With known values, the inference sometimes gives up where it continues without them.
             shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except shape_inference.InferenceError as error:
         answer = _inference_findings(error)
-        inferred = shape_inference.infer_shapes(model, data_prop=True)
-    around = [node for node in inferred.graph.node if any(each.HasField("g") or each.graphs for each in node.attribute)]
-    del inferred.graph.node[:], inferred.graph.initializer[:], inferred.functions[:]
-    inferred.graph.node.extend(around)
-    return answer, inferred.SerializeToString()
+        inferred = inferred_shapes(model)
+    return answer, inferred
 
 
 def _changed(request: Request, model: bytes) -> "ModelProto":
@@ -146,6 +170,15 @@ _SAME_SHAPE: Final = frozenset((
 ))  # fmt: skip
 """Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
 
+_SHAPED: Final = {
+    "CenterCropPad": 1, "ConstantOfShape": 0, "Expand": 1, "OneHot": 1, "Pad": 1, "Range": 0, "Reshape": 1, "Resize": 1,
+    "Slice": 1, "Split": 1, "Squeeze": 1, "Tile": 1, "TopK": 1, "Unsqueeze": 1, "Upsample": 1,
+}  # fmt: skip
+"""Operators whose inputs from this one on decide the shape of the output."""
+
+_ROUNDS: Final = 4
+"""Maximum number of times that types are inferred with more constants."""
+
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a constant that may be a shape."""
 
@@ -154,24 +187,53 @@ def _with_shapes(model: bytes) -> "ModelProto":
     """Run the shape inference of onnx; where it does not suffice, again on a model that is easier to infer."""
     from onnx import ModelProto, shape_inference
 
-    inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
+    inferred = inferred_shapes(model)
     graph = inferred.graph
-    known = {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
-    if known.issuperset([name for node in graph.node for name in node.output]):
+    if _known(graph).issuperset([name for node in graph.node for name in node.output]):
         return inferred
     easier = ModelProto.FromString(model)
-    typed = [(each.name, each.type.tensor_type) for each in (*graph.input, *graph.value_info)]
+    _simplify(easier, _sizes((*graph.input, *graph.value_info)))
+    with suppress(shape_inference.InferenceError):
+        _add_types(graph, inferred_shapes(easier.SerializeToString()).graph)
+    return inferred
+
+
+def _known(graph: "GraphProto") -> set[str]:
+    return {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
+
+
+def _has_computable_shape(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
+    """Whether a node has an output of unknown shape, but inputs that decide it and are computed from constants."""
+    constants = {each.name for each in graph.initializer}
+    computed: set[str] = set()
+    for node in graph.node:
+        names = [name for name in node.input if name]
+        slots = node.input[_SHAPED.get(node.op_type, len(node.input)) :]
+        if not computed.isdisjoint(slots) and not known.issuperset(node.output):
+            return True
+        if node.op_type == "Constant":
+            constants.update(node.output)
+        elif (node.op_type == "Shape" and names[:1] and names[0] in sizes) or (
+            names and all([name in computed or name in constants for name in names])
+        ):
+            computed.update(node.output)
+    return False
+
+
+def _sizes(values: "Iterable[ValueInfoProto]") -> dict[str, list[int]]:
+    """Return the dims of values that are all sizes."""
+    typed = [(each.name, each.type.tensor_type) for each in values]
     sizes = {name: [each.dim_value for each in tensor.shape.dim] for name, tensor in typed if _is_known(tensor)}
-    _simplify(easier, {name: dims for name, dims in sizes.items() if min(dims, default=1) > 0})
-    try:
-        better = shape_inference.infer_shapes(easier, data_prop=True).graph
-    except shape_inference.InferenceError:
-        return inferred
+    return {name: dims for name, dims in sizes.items() if min(dims, default=1) > 0}
+
+
+def _add_types(graph: "GraphProto", better: "GraphProto") -> None:
+    """Replace the types of a graph that are not known by those of a graph that is easier to infer."""
     for old, new in ((graph.value_info, better.value_info), (graph.output, better.output)):
-        types = {each.name: each for each in (*old, *new, *[each for each in old if each.name in known])}
+        known = [each for each in old if _is_known(each.type.tensor_type)]
+        types = {each.name: each for each in (*old, *new, *known)}
         del old[:]
         old.extend(types.values())
-    return inferred
 
 
 def _is_known(tensor: "TypeProto.Tensor") -> bool:
@@ -181,10 +243,11 @@ def _is_known(tensor: "TypeProto.Tensor") -> bool:
     )
 
 
-def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
+def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> bool:
     """Replace computations with small constants by their results, and operators by others with the same shapes.
 
-    `sizes` are the dims of values that are known, so that the result of Shape is a constant.
+    `sizes` are the dims of values that are known, so that the result of Shape is a constant. Return whether any node
+    was replaced.
     """
     from math import prod
 
@@ -208,6 +271,7 @@ def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
                 small[name] = numpy_helper.to_array(tensor)
     for given in graph.input if model.ir_version > 3 else ():
         small.pop(given.name, None)
+    replaced = False
     for node in graph.node:
         key, names = (node.domain, node.op_type), [name for name in node.input if name]
         values = {name: small[name] for name in names if name in small}
@@ -225,12 +289,16 @@ def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> None:
                     stored = numpy_helper.from_array(results[0])
                     node.CopyFrom(helper.make_node("Constant", [], node.output, value=stored))
                     small[node.output[0]] = results[0]
+                    replaced = True
         elif names and node.op_type in _SAME_SHAPE and node.domain in ("", "com.microsoft"):
             node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
+            replaced = True
         elif names and key == ("com.microsoft", "MatMulNBits"):
             dims = [each.i for letter in "KN" for each in node.attribute if each.name == letter]
             graph.initializer.add(name=f"{node.output[0]} weights", dims=dims, data_type=TensorProto.FLOAT)
             node.CopyFrom(helper.make_node("MatMul", [names[0], f"{node.output[0]} weights"], node.output[:1]))
+            replaced = True
+    return replaced
 
 
 def _run_pass(request: Request, model: bytes) -> tuple[Answer, bytes]:

@@ -20,6 +20,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
 from onnxjson.model.index import NodeRef
 from onnxjson.serving.edited_text import EditedText, documentation
+from onnxjson.serving.messages import Protocol
 from onnxjson.serving.offers import (
     MOST,
     Replacement,
@@ -229,7 +230,7 @@ def _written_wrong(text: str, message: str, start: int, end: int) -> tuple[int, 
 
 def server() -> LanguageServer:
     """Return the language server."""
-    made = LanguageServer("onnxjson", version("onnxjson"))
+    made = LanguageServer("onnxjson", version("onnxjson"), protocol_cls=Protocol)
     _Features(made).register()
     return made
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from onnxjson.codecs.reading.tree import Key
+from onnxjson.model.limits import TEXT_DEPTH
 
 _DECLARING: Final = ("input", "output", "initializer", "value_info")
 
@@ -42,6 +43,8 @@ def walk(text: str, path: list[Any], start: int) -> Iterator[tuple[int, int, tup
                 path[-1] = unquoted(string) if "\\" in string else string
         elif opening is not None:
             yield token.start(), token.end(), tuple(path), False
+            if len(path) > TEXT_DEPTH:
+                return  # no reader accepts what is deeper
             path.append(None if opening == "{" else 0)
             continue
         elif closed is not None:

@@ -20,6 +20,7 @@ import msgspec
 from onnxjson.checking.cost import cost_of
 from onnxjson.diffing.difference import Diff, diff
 from onnxjson.editing.applying import run
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
@@ -39,10 +40,12 @@ from onnxjson.rendering.trace_text import part_text, stages, subjects_named, sum
 from onnxjson.rendering.verification_report import verification_data
 from onnxjson.running.checking import check
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.loading import require_loadable
 from onnxjson.running.locating import locate
 from onnxjson.running.verification import Plan, Verifier, verify
 from onnxjson.storage import files
 from onnxjson.storage.external import Resolver
+from onnxjson.storage.external_files import refuse_left_behind
 from onnxjson.storage.identity import Identity, identity
 
 if TYPE_CHECKING:
@@ -216,6 +219,7 @@ class Tools:
         """
         path, opened = self._writable(output)
         _, after, notes = _edited(model, edits)
+        refuse_left_behind(after, Path(model), path)
         files.save(after, path, expect=opened, backup=True)
         return answer("Saved.", {"file": str(path), "bytes": path.stat().st_size, "notes": notes})
 
@@ -224,6 +228,7 @@ class Tools:
         place = self._writable(output) if output else None
         trace = optimize(model, *passes)
         if place is not None:
+            refuse_left_behind(trace.last, Path(model), place[0])
             files.save(trace.last, place[0], expect=place[1], backup=True)
         return answer("Done." if place is None else "Done and saved.", _steps(trace))
 
@@ -288,8 +293,10 @@ def _steps(trace: Trace) -> list[dict[str, Any]]:
 def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list[str]]:
     before = files.load(Path(model)).model
     script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
-    result = run(before, script, model_folder=Path(model).parent)
-    return before, result.model, [note for outcome in result.outcomes for note in outcome.notes]
+    folder = Path(model).parent
+    result = run(before, script, model_folder=folder)
+    tried = require_loadable(before, result.model, folder, worker()) if script.is_tried else ()
+    return before, result.model, [*[note for outcome in result.outcomes for note in outcome.notes], *tried]
 
 
 def server(writable: Path | None = None) -> "MCPServer":

@@ -84,6 +84,16 @@ def left_behind(model: Model, source: Path, place: Path) -> tuple[str, ...]:
     return tuple(location for location in locations(model) if os.path.lexists(source.parent / location))
 
 
+def refuse_left_behind(model: Model, source: Path, place: Path, advice: str = "") -> None:
+    """Raise OutputError if the model, saved at `place`, would not find its weights; `advice` ends with "or "."""
+    for location in left_behind(model, source, place):
+        raise OutputError(
+            f"nothing was written: the result needs the weights in {visible(location, None)!r} next to "
+            f"{visible(str(source), None)}, which {visible(str(place), None)} would not find; {advice}"
+            "write the result next to it"
+        )
+
+
 def is_data_of(path: Path, model: Model, folder: Path) -> bool:
     """Whether a file, under this name or another, has external data of a model in `folder`."""
     try:

@@ -265,7 +265,7 @@ def verify(path: Path, form: Format) -> None:
         text_file.require_readable(source)
         return
     with _content(source) as data:
-        serde.require_readable(data, source)
+        serde.parse(data, source)
 
 
 def write(

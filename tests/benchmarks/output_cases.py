@@ -16,7 +16,6 @@ SPELLINGS: Final[dict[str, str]] = {
     "diff --weights": "diff --compare-weights",
     "diff --prove": "diff --test-rewrites",
     "new --format": "new --to",
-    "split --format": "split --to",
     "tensor --proto-json": "tensor --format protojson",
     "tensor --dtype float16 --shape 2,2": "tensor --type 'float16[2,2]'",
     "tensor --input": "tensor --from",
@@ -140,16 +139,13 @@ b-json: onnxjson diff m.onnx b.onnx --format json --matches
 b-markdown: onnxjson diff m.onnx b.onnx --format markdown
 b-html: onnxjson diff m.onnx b.onnx -o b.html
 b-patch: onnxjson diff m.onnx b.onnx --format patch -o b.patch.json
-b-script: onnxjson diff m.onnx b.onnx --format script
 a-json: onnxjson diff m.onnx a.onnx --format json
-a-script: onnxjson diff m.onnx a.onnx --format script -o a.script.json
 a-b-json: onnxjson diff a.onnx b.onnx --format json
 ignore: onnxjson diff m.onnx a.onnx --ignore names,docs,metadata,order
 nodes-only: onnxjson diff a.onnx b.onnx --nodes-only
 skip-weights: onnxjson diff a.onnx b.onnx --weights skip
 tolerance: onnxjson diff a.onnx b.onnx --weights tolerance --exit-zero
 prove: onnxjson diff m.onnx b.onnx --prove
-factors-refused: onnxjson diff m.onnx b.onnx --format patch --factors
 other-text: onnxjson diff m.onnx o.onnx
 other-details: onnxjson diff m.onnx o.onnx --details
 other-json: onnxjson diff m.onnx o.onnx --format json --matches
@@ -157,7 +153,6 @@ other-unified: onnxjson diff m.onnx o.onnx --format unified
 other-markdown: onnxjson diff m.onnx o.onnx --format markdown
 other-html: onnxjson diff m.onnx o.onnx -o o.html
 other-patch: onnxjson diff m.onnx o.onnx --format patch -o o.patch.json
-other-script: onnxjson diff m.onnx o.onnx --format script -o o.script.json
 other-apply: onnxjson apply o.patch.json m.onnx -o again.onnx && cmp o.onnx again.onnx
 text-and-binary: onnxjson convert m.onnx -o t.onnx.json && onnxjson diff t.onnx.json m.onnx
 digest: onnxjson convert b.onnx --weights digest -o d.onnx.json && onnxjson diff m.onnx d.onnx.json --format json
@@ -249,7 +244,7 @@ into-folder: mkdir many && onnxjson rewrite prefix c.onnx o.onnx x/ -o many
 no-edit: onnxjson rewrite set-atribute m.onnx op:Conv a 1 -i
 no-output: onnxjson rewrite prune c.onnx
 to-text: onnxjson rewrite strip c.onnx -o 53.onnx.json
-all-51-diff: onnxjson diff c.onnx 51.onnx --format script
+all-51-diff: onnxjson diff c.onnx 51.onnx --format patch
 """,
     "scripts": """
 script: printf '%s' '{"format": "onnxjson-rewrite/1", "edits": [{"edit": "strip"}, {"edit": "name-nodes"}, {"edit":
@@ -283,14 +278,6 @@ diff: onnxjson diff m.onnx c.onnx --format json
 extract: onnxjson rewrite extract c.onnx --outputs "$OUTPUT" -o m2.onnx
 extract-diff: onnxjson diff m.onnx m2.onnx
 """,
-    "split": """
-at: onnxjson split m.onnx --at "$VALUE" -o pieces
-join: onnxjson apply pieces/m.join.json pieces/m.part1.onnx -o again.onnx
-join-diff: onnxjson diff m.onnx again.onnx
-size: onnxjson split m.onnx --size 20k -o small
-size-text: onnxjson split m.onnx --size 30k --format json -o texts
-wrong: onnxjson split m.onnx --at "${VALUE}x" -o none
-""",
     "numbers": f"""
 {CHANGED}
 run: onnxjson run m.onnx
@@ -318,7 +305,6 @@ bench-wrong: onnxjson bench m.onnx -n 0 --variant plain=stirp
     "passes-own": """
 edits: onnxjson optimize m.onnx -p strip -p name-nodes -p prune -o 1.onnx --trace 1.steps
 edits-json: onnxjson trace 1.steps --format json
-rules: onnxjson optimize m.onnx -p rules -o 5.onnx
 find: onnxjson find m.onnx "$OP(...)" --json
 find-why: onnxjson find m.onnx "Tanh($OP(...))" --why
 dry: onnxjson optimize m.onnx -p 'constants-to-initializers' --dry-run

@@ -4,11 +4,14 @@ import math
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import onnxjson
 from onnxjson.checking.amounts import Amount, UnknownAmountError, as_amount, is_at_least, largest, named, plain
 from onnxjson.checking.cost import cost_of
 from onnxjson.checking.formulas import FORMULAS
+from onnxjson.model.dimensions import substitute
+from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.errors import ParameterError
 from tests.checking.texts import parsed
 
@@ -123,6 +126,47 @@ def test_weights_count_for_the_operator_that_uses_them_first() -> None:
     )
     assert {each.name: each.weight_bytes for each in cost.operators} == {"Add": 32, "Mul": 4}
     assert cost.weight_bytes == 36
+
+
+def test_weights_of_operators_and_scopes_are_those_of_the_model_and_add_up() -> None:
+    size = 4 * 40 * 40
+    model = parsed("g (float[40,40] x) => (float[40,40] y) {y = Relu(x)}")
+    weights = tuple([Tensor(dims=(40, 40), data_type=1, name=name, raw_data=bytes(size)) for name in ("w", "unused")])
+    nodes = (
+        Node(op_type="Identity", input=("w",), output=("same",)),
+        Node(op_type="MatMul", name="/a/b/one", input=("x", "same"), output=("h",)),
+        Node(op_type="Constant", output=("c",), attribute=(Attribute(name="value", type=4, t=weights[0]),)),
+        Node(op_type="Add", input=("h", "c"), output=("y",)),
+    )
+    assert model.graph is not None
+    cost = cost_of(replace(model, graph=replace(model.graph, node=nodes, initializer=weights)))
+    assert (cost.parameters, cost.weight_bytes, cost.constant_bytes) == (3 * 1600, 3 * size, 0)
+    of_operators = {each.name: each.weight_bytes for each in cost.operators}
+    assert of_operators == {"MatMul": size, "Add": size, "Identity": 0, "Constant": 0, "": size}
+    assert {each.name: each.weight_bytes for each in cost.scopes} == {"a": size, "a/b": size, "": 2 * size}
+
+
+def test_constants_of_shapes_are_no_parameters() -> None:
+    body = "<float[1] w = {1}, int64[2] s = {2, 3}> {h = Reshape(x, s) y = Mul(h, w)}"
+    cost = cost_of(parsed(f"g (float[6] x) => (float[2,3] y) {body}"))
+    assert (cost.parameters, cost.weight_bytes) == (1, 4)
+    assert cost.constant_bytes > 0
+
+
+def test_shapes_that_the_model_computes_give_formulas_that_hold_for_sizes() -> None:
+    body = """<int64[1] z = {0}, int64[1] o = {1}, int64[1] f = {4}, int64[1] r = {-1}, float[8,5] w>
+    {s = Shape(x) n = Slice(s, z, o) m = Mul(n, f) t = Concat<axis = 0>(m, r) h = Reshape(x, t) y = MatMul(h, w)}"""
+    model = parsed(f"g (float[N,32] x, float[8,5] w) => (float[a,b] y) {body.replace(', float[8,5] w', '')}")
+    cost = cost_of(model)
+    assert (cost.macs, cost.partial) == ("160*N", ())
+    sized = cost_of(model, dims={"N": 8})
+    assert (sized.macs, sized.activation_bytes) == (160 * 8, substitute(str(cost.activation_bytes), {"N": 8}))
+
+
+def test_sizes_that_are_rounded_get_no_formula() -> None:
+    body = "{h = MaxPool<kernel_shape = [64], strides = [64], ceil_mode = 1>(x) y = Relu(h)}"
+    cost = cost_of(parsed(f"g (float[1,1,N] x) => (float[1,1,c] y) {body}"))
+    assert cost.activation_bytes != "4*N + 8"
 
 
 def test_every_formula_is_that_of_an_operator_which_exists() -> None:

@@ -201,3 +201,15 @@ def test_graph_is_not_needed() -> None:
         "ONJ112",
         "ONJ116",
     }
+
+
+def test_what_constants_compute_is_counted_once() -> None:
+    text = (
+        "(float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> {a = Neg(w) b = Neg(w) c = Add(x, a) y = Add(c, b)}"
+    )
+    rules = [each for each in RULES if each.code in ("ONJ107", "ONJ110")]
+    assert [each.code for each in lint(Subject(parsed(f"g {text}")), rules)] == ["ONJ107"]
+
+
+def test_names_that_exporters_invent_are_off() -> None:
+    assert {each.code for each in RULES if each.level == "off"} >= {"ONJ401", "ONJ403"}

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,31 @@ def _action() -> dict[str, Any]:
     return loaded
 
 
+def _run_step(number: int, folder: Path, runner: Path, **values: str) -> "subprocess.CompletedProcess[str]":
+    """Run the script of a step in a checkout, as a runner does; `values` are the variables of the step."""
+    step = _action()["runs"]["steps"][number]
+    names = {key: values.get(key, value) for key, value in step["env"].items()}
+    assert "${{" not in "".join(names.values())
+    files = {name: str(runner / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, **files, **names, "PATH": path, "RUNNER_TEMP": str(runner), "PIP_NO_INDEX": "1"}
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder, env=environment | values, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
 def _run_gate(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], str]:
     """Run the step of the gate; return its code, its log, its outputs and its summary."""
-    action = _action()
-    step = next(each for each in action["runs"]["steps"] if each["id"] == "gate")
-    given = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
     runner = folder.parent / "runner"
-    runner.mkdir()
-    files = {name: str(runner / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-    names = {key: given[value.removeprefix("${{ inputs.").removesuffix(" }}")] for key, value in step["env"].items()}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, **files, **names, "PATH": path, "PYTHONPATH": f"{ROOT}:{ROOT / 'tui'}"}
-    done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-    written = {name: Path(file).read_text() if Path(file).exists() else "" for name, file in files.items()}
+    program = runner / "onnxjson" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    given = {name: each.get("default", "") for name, each in _action()["inputs"].items()} | inputs
+    done = _run_step(1, folder, runner, **{name.upper(): value for name, value in given.items()})
+    files = {name: runner / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    written = {name: file.read_text() if file.exists() else "" for name, file in files.items()}
     outputs = dict(line.split("=", 1) for line in written["GITHUB_OUTPUT"].splitlines())
     return done.returncode, done.stdout, outputs, written["GITHUB_STEP_SUMMARY"]
 
@@ -42,6 +52,7 @@ def test_change_that_breaks_the_policy_fails_with_annotations_and_a_summary(repo
     code, log, outputs, summary = _run_gate(repository, base="main", policy="policy.toml")
     assert (code, outputs["verdict"]) == (1, "fail")
     assert (repository / outputs["comment"]).read_text() == summary
+    assert not Path(outputs["comment"]).is_relative_to(repository), "a link of the checkout could lead elsewhere"
     assert all((repository / outputs[name]).exists() for name in ("page", "sarif"))
     lines = log.splitlines()
     start = next(line for line in lines if line.startswith("::stop-commands::"))
@@ -53,6 +64,45 @@ def test_change_that_breaks_the_policy_fails_with_annotations_and_a_summary(repo
 def test_wrong_revision_is_an_error_and_not_a_verdict(repository: Path) -> None:
     code, _, outputs, summary = _run_gate(repository, base="nowhere")
     assert (code, outputs, summary) == (66, {}, "")
+
+
+def test_unset_revision_is_an_error_and_not_a_verdict(repository: Path) -> None:
+    code, _, outputs, summary = _run_gate(repository, base="", policy="policy.toml")
+    assert (code, outputs, summary) == (2, {}, "")
+
+
+HOSTILE = (
+    "secrets", "pip/__init__", "pip/__main__", "onnxjson/__init__", "onnxjson/__main__", "sitecustomize", "json",
+    "usercustomize", "venv/__init__", "venv/__main__", "ensurepip/__init__", "ensurepip/__main__", "multiprocessing",
+    "encodings/__init__", "runpy", "onnx", "numpy", "threading", "pickle", "distributed", "hatchling/__init__",
+)  # fmt: skip
+
+
+def test_nothing_of_the_checkout_is_run(repository: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for name in HOSTILE:
+        module = repository / f"{name}.py"
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(f"import posix\nposix.open({str(mark)!r}, {os.O_CREAT | os.O_WRONLY}, 384)\n")
+    for name in ("python", "git", "mktemp"):
+        (repository / name).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (repository / name).chmod(0o755)
+    wheel, info = tmp_path / "empty-1-py3-none-any.whl", "empty-1.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: empty\nVersion: 1\n")
+        file.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{info}/RECORD", "")
+    runner = tmp_path / "installing"
+    runner.mkdir()
+    installed = _run_step(0, repository, runner, ACTION=str(wheel))
+    assert (installed.returncode, installed.stderr) == (0, "")
+    assert list((runner / "onnxjson").glob("lib/*/site-packages/empty-1.dist-info"))
+    assert not mark.exists()
+    code, _, outputs, _ = _run_gate(repository, base="main", policy="policy.toml")
+    assert (code, outputs["verdict"]) == (1, "fail")
+    assert not mark.exists()
 
 
 def test_action_is_composite_and_uses_nothing_but_pip() -> None:

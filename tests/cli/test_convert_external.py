@@ -331,3 +331,17 @@ def test_a_data_file_with_holes_is_read_only_when_that_is_allowed(tmp_path: Path
     result = run("convert", tmp_path / "m.onnx", "--internalize", "--allow-sparse", "-o", tmp_path / "x.onnx")
     assert result.exit_code == 0
     assert (tmp_path / "x.onnx").stat().st_size > 10_000_000
+
+
+@pytest.mark.parametrize("words", [("optimize", "-p", "strip"), ("rewrite", "strip")])
+def test_a_result_without_its_weights_is_not_written(split: Path, binary: Path, words: tuple[str, ...]) -> None:
+    folder = binary.with_name("elsewhere")
+    folder.mkdir()
+    line: list[str | Path] = [words[0], *words[1:], split] if words[0] == "rewrite" else [words[0], split, *words[1:]]
+    error = refused(run(*line, "-o", folder / "m.onnx"), 73)
+    assert "nothing was written: the result needs the weights in 'w.bin' next to" in error
+    assert "--with-external" in error
+    assert names(folder) == []
+    assert run(*line, "--with-external", "-o", folder / "m.onnx").exit_code == 0
+    assert names(folder) == ["m.onnx", "w.bin"]
+    assert run(*line, "-o", split.with_name("m.onnx")).exit_code == 0

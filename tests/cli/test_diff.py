@@ -136,7 +136,7 @@ def test_patch_makes_one_model_of_the_other(binary: Path, leaky: Path, tmp_path:
     assert run("diff", binary, binary, "--format", "patch").exit_code == 0
 
 
-@pytest.mark.parametrize("form", ["text", "patch", "script", "unified"])
+@pytest.mark.parametrize("form", ["text", "patch", "unified"])
 def test_weights_in_other_files_that_differ_are_a_difference_in_every_format(
     form: str, binary: Path, tmp_path: Path
 ) -> None:

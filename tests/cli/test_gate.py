@@ -102,6 +102,29 @@ def test_change_that_breaks_nothing_passes(repository: Path) -> None:
     assert run("gate", "--base", "nowhere", "--out", out).exit_code == 66
 
 
+@pytest.mark.parametrize("options", [["--base", ""], ["--base", " "], ["--base", "main", "--head", ""]])
+def test_empty_revision_is_an_error_and_not_a_change_of_nothing(repository: Path, options: list[str]) -> None:
+    result = run("gate", *options, "--out", repository.parent / "out")
+    assert (result.exit_code, "it is empty; name a revision" in result.stderr) == (2, True)
+    assert not (repository.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "a.onnx", "--select", "all", "--base", ""),
+        ("check", "a.onnx", "--select", "all", "--new-since", ""),
+        ("diff", "", "HEAD", "--", "a.onnx"),
+        ("diff", "--git", "", "a.onnx"),
+        ("diff", "--staged", ""),
+        ("show", ""),
+    ],
+)
+def test_empty_revision_is_an_error_of_every_command(repository: Path, words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert (result.exit_code, "empty" in result.stderr, result.stdout) == (2, True, "")
+
+
 def test_changed_external_data_is_a_change_of_its_models(
     binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

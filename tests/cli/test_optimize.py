@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from onnxjson.diffing.difference import diff_models
 from onnxjson.editing.declaration import name_of
 from onnxjson.optimizing.passes import PASSES
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer
@@ -79,6 +80,38 @@ def test_a_dry_run_writes_nothing_and_shows_the_diff(binary: Path, rename: Path)
     assert result.exit_code == 0
     assert "renamed" in result.stdout
     assert binary.read_bytes() == before
+
+
+def test_a_comparison_that_fails_never_costs_the_result(
+    binary: Path, rename: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("onnxjson.optimizing.trace_records.diff_models", fails)
+    out, steps = binary.with_name("new.onnx"), binary.with_name("steps")
+    result = run("optimize", binary, "-p", f"{rename}{{name=new}}", "-p", rename, "-o", out, "--trace", steps)
+    assert result.exit_code == 70
+    assert result.stderr.count("error[70]: internal error (IndexError: list index out of range)") == 1
+    assert "no trace is written; the passes go on" in result.stderr
+    assert (graph_name(out), steps.exists()) == ("renamed", False)
+
+
+def test_a_dry_run_of_several_models_goes_on_after_a_comparison_that_fails(
+    binary: Path, rename: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare = diff_models
+
+    def fails_once(*models: object, **options: object) -> object:
+        monkeypatch.setattr("onnxjson.cli.changing.diff_models", compare)
+        raise IndexError
+
+    monkeypatch.setattr("onnxjson.cli.changing.diff_models", fails_once)
+    other = binary.with_name("other.onnx")
+    other.write_bytes(binary.read_bytes())
+    result = run("optimize", binary, other, "-p", rename, "--dry-run")
+    assert result.exit_code == 70
+    assert result.stdout.startswith(f"{other}")
 
 
 def test_files_beside_the_model_are_written_with_it_or_not_at_all(binary: Path, fail: Path, tmp_path: Path) -> None:

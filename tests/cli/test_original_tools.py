@@ -63,7 +63,7 @@ def test_ssc4onnx_bool_inputs_and_shared_constants_are_counted_right_without_a_r
     proto.graph.initializer.append(helper.make_tensor("w", TensorProto.BOOL, [3], [True, False, True]))
     result = run("show", saved(tmp_path / "m.onnx", proto), "--json")
     assert result.exit_code == 0
-    weights = json.loads(result.stdout)["weights"]
+    weights = json.loads(result.stdout)["constants"]
     assert (weights["tensors"], weights["elements"], weights["bytes"]) == (1, 3, 3)
 
 

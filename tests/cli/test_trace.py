@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_text_names_each_rule_and_is_quiet_about_what_changed_nothing(folder: Path) -> None:
     lines = run("trace", folder / "t").stdout.splitlines()
-    assert "m.onnx: 2 passes, 1 changed something, 4 -> 2 nodes (-2), 130 -> 114 parameters" in lines[0]
+    assert "m.onnx: 2 passes, 1 changed something, 4 -> 2 nodes (-2), 128 -> 112 parameters" in lines[0]
     fused = [line.strip() for line in lines if "NodeFusion" not in line and "fused" in line]
     patterns = ["Conv+BatchNormalization -> Conv", "Conv+Relu -> com.microsoft::FusedConv"]
     assert [line.removeprefix("fused").strip() for line in fused] == patterns

@@ -22,7 +22,6 @@ COMMANDS = {
     "an edit": f"rewrite set-attribute m.onnx {NODE} axis 3 -o ours.onnx",
     "another edit": "rewrite set-doc m.onnx other -o theirs.onnx",
     "a renaming": "rewrite rename m.onnx tensor logits scores -o renamed.onnx",
-    "a dimension": "rewrite set-dim m.onnx --dim past --size 16 -o fixed.onnx",
     "diff": "diff m.onnx ours.onnx",
     "diff of names": "diff m.onnx renamed.onnx",
     "diff as text": "diff m.onnx ours.onnx --format unified",
@@ -57,6 +56,10 @@ def test_only_weights_that_are_needed_are_read(tmp_path: Path, monkeypatch: pyte
     # What needs one tensor reads that one; what needs all reads each once.
     assert run("show", "m.onnx", "norm.weight").exit_code == 0
     assert 0 < sum(read) <= 3 * small  # twice for the histogram, once for values
+    read.clear()
+    # What changes shapes is loaded in onnxruntime before it is written.
+    assert run("rewrite", "set-dim", "m.onnx", "--dim", "past", "--size", "16", "-o", "fixed.onnx").exit_code == 0
+    assert sum(read) <= total + 100 * small  # inference reads the small ones, too
     read.clear()
     assert run("convert", "m.onnx", "--internalize", "-o", "whole.onnx").exit_code == 0
     assert sum(read) == total

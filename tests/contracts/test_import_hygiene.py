@@ -52,14 +52,6 @@ def test_help_imports_no_codec(arguments: list[str]) -> None:
     assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson", *(["msgspec"] if "--help" in arguments else [])})
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_of_the_program_is_printed_without_click(option: str) -> None:
-    statement = (
-        f"import sys, onnxjson.cli as cli\nsys.argv[1:] = [{option!r}]\ntry: cli.main()\nexcept SystemExit: pass"
-    )
-    assert "click" not in _loaded_by(statement)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
     call = f"onnxjson.cli.group.onnxjson.main([{name!r}, '--help'])"
@@ -70,12 +62,11 @@ def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
 def test_a_binary_that_replaces_another_is_proven_without_numpy_and_onnx(tmp_path: Path) -> None:
     path = str(tmp_path / "m.onnx")
     statement = (
-        "import onnxjson\nfrom onnxjson.codecs import serde\nserde._READ_BY_PROTOBUF = range(1, 1 << 30)\n"
+        "import onnxjson\n"
         'model = onnxjson.loads(\'{"format": "onnxjson/1", "ir_version": 8, "graph": {"name": "g"}}\')\n'
         f"for _ in range(2): onnxjson.save(model, {path!r})"
     )
     loaded = _loaded_by(statement)
-    assert "google" in loaded
     assert not loaded & {"numpy", "onnx"}
 
 

@@ -169,3 +169,12 @@ def test_a_name_is_followed_where_another_node_of_the_operator_was_inserted() ->
     text = layers.replace("h = Tanh(a1)", "h = Reshape(a1, s)\n r = Reshape(h, s)").replace("m2 = MatMul(h, w2)", "")
     target = model_of(text.replace("a2 = Add(m2, b2)", "a2 = Gemm(r, w2, b2)"))
     assert ("/graph/node/3", "/graph/node/2") in diff(base, target).matches
+
+
+def test_values_that_end_a_rewrite_in_several_ways_are_no_cut() -> None:
+    weights = "<float[4] w = {1,2,3,4}, float[4] v = {5,6,7,8}>"
+    head = f"g (float[4] x, float[4] y) => (float[4] z) {weights}"
+    base = model_of(f"{head} {{a = Mul(x, w) b = Neg(a) c = Abs(a) d = Add(b, v) e = Sub(c, y) z = Mul(d, e)}}")
+    target = model_of(f"{head} {{a = local.Fused(x, w) z = local.More(a, v, y)}}")
+    for one, other in ((base, target), (target, base)):
+        assert len(diff(one, other).events) == 1

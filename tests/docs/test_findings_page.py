@@ -33,6 +33,7 @@ NOT_CODES = {
     "utf-32-le",
     "latin-1",
     "onnxjson-demo",
+    "not-tried",
     *KINDS,
     *get_args(Verdict),
     *get_args(Role),

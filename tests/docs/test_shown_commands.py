@@ -28,9 +28,8 @@ for name in after ours mine new b; do onnxjson rewrite set-attribute m.onnx act 
 for name in theirs other; do onnxjson rewrite set-doc m.onnx text -q -o $name.onnx; done
 onnxjson optimize -q m.onnx -p float16 -o m16.onnx
 onnxjson diff m.onnx after.onnx --format patch -o change.json --exit-zero -q
-onnxjson diff m.onnx after.onnx --format script -o rewrite.json --exit-zero -q
+echo '{"format": "onnxjson-rewrite/1", "edits": [{"edit": "set-doc", "text": "new"}]}' > rewrite.json
 onnxjson optimize -q m.onnx -p onnxoptimizer -p prune -o z.onnx --trace steps && rm z.onnx
-onnxjson split -q m.onnx --at features -o pieces
 onnxjson run -q m.onnx -o test_data_set_0
 echo '{"format": "onnxjson-recipe/1", "passes": [{"edit": "prune"}, "onnxslim"]}' > recipe.json
 printf 'format = "onnxjson-policy/1"\n[budgets]\nnodes = "<= 100"\n' > policy.toml
@@ -50,7 +49,6 @@ BEFORE = (
     (r"onnxjson convert m\.onnx( --weights blobs)?", "rm -f m.onnx.json"),
     (r"onnxjson undo-save (\S+)", r"onnxjson rewrite set-doc \1 changed -i"),
     (r"onnxjson apply change\.json m\.onnx.*", "cp before.onnx m.onnx"),
-    (r"onnxjson split m\.onnx.*", "rm -r pieces"),
 )
 """What precedes some commands; the others find everything prepared."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import onnxjson
@@ -14,6 +15,7 @@ from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, re
 from onnxjson.editing.shapes import SetDim
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, SelectorError
+from onnxjson.model.tensors import from_numpy
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import walk
 from tests.editing.batch_graphs import random_model
@@ -541,3 +543,112 @@ def test_nothing_but_shapes_and_constants_changes() -> None:
     assert after.graph is not None
     assert after.graph.node == before.graph.node
     assert list(walk(after, Model)) == [after]
+
+
+RECURRENT_SIZES = """g (float[{x}] x, float[{h}] h, int64[{n}] n) => (float y, float z)
+    <float[1,{rows},4] w, float[1,{rows},3] r> {{
+    y, z = {operator} <hidden_size = 3, layout = {layout}> (x, w, r, {inputs})
+}}"""
+
+
+def _recurrent(operator: str, layout: int, x: str, h: str = "1,1,3", inputs: str = ", , h", n: str = "1") -> Model:
+    rows = {"LSTM": 12, "GRU": 9, "RNN": 3}[operator]
+    text = RECURRENT_SIZES.format(x=x, h=h, n=n, rows=rows, operator=operator, layout=layout, inputs=inputs)
+    constants = [numpy.full((1, rows, columns), 0.1, numpy.float32) for columns in (4, 3)]
+    model = model_of(text.replace(f"float[1,{rows},4] w, float[1,{rows},3] r", ""))
+    assert model.graph is not None
+    named = [from_numpy(array, name) for name, array in zip("wr", constants, strict=True)]
+    return replace(model, graph=replace(model.graph, initializer=tuple(named)))
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize("old", ["1", "steps", "?"])
+def test_a_batch_on_the_time_axis_is_refused(operator: str, size: int | str, old: str) -> None:
+    words = rf"/graph/node/0 \({operator}\): axis {{}} of its input is the time"
+    for layout, x in ((0, f"{old},1,4"), (1, f"1,{old},4")):
+        model = _recurrent(operator, layout, x)
+        with pytest.raises(EditError, match=words.format(layout)):
+            apply(model, SetBatchSize(size=size, inputs={"x": layout}))
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize("old", ["1", "?"])
+def test_initial_states_and_lengths_must_have_the_batch_of_the_input(operator: str, size: int | str, old: str) -> None:
+    for layout, x, h in ((0, f"5,{old},4", f"1,{old},3"), (1, f"{old},5,4", f"{old},1,3")):
+        model, axis = _recurrent(operator, layout, x, h), 1 - layout
+        for inputs, other in (({"x": axis}, "h"), ({"h": axis}, "x")):
+            with pytest.raises(EditError, match=f'must be the batch, too; name the axis of the input "{other}"'):
+                apply(model, SetBatchSize(size=size, inputs=inputs))
+        assert _types(apply(model, SetBatchSize(size=size, inputs={"x": axis, "h": axis})))[1]
+    lengths = _recurrent(operator, 0, f"5,{old},4", inputs=", n", n=old)
+    with pytest.raises(EditError, match='name the axis of the input "n"'):
+        apply(lengths, SetBatchSize(size=size, inputs={"x": 1}))
+    apply(lengths, SetBatchSize(size=size, inputs={"x": 1, "n": 0}))
+
+
+@pytest.mark.parametrize("old", ["1", "batch"])
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("y, s, z = DynamicQuantizeLinear(x)", "it computes one scale for all samples"),
+        ("a = Constant <value_int = 0> () y = CumSum(x, a)", "adds up or multiplies along this axis"),
+        ("y, n, v = BatchNormalization <training_mode = 1> (x, w, w, w, w)", "the mean of all samples"),
+        ("s, y = TopK <axis = 0> (x, k)", "it selects among all samples"),
+        ("y = Unique(x)", "compares all samples with each other"),
+        ("y = EyeLike(x)", "depends on their place along this axis"),
+    ],
+)
+def test_operators_that_mix_samples_are_named_with_their_property(old: str, body: str, reason: str) -> None:
+    weights = "<float[4] w = {1,1,1,1}, int64[1] k = {2}>"
+    model = model_of(f"g (float[{old},4] x) => (float y) {weights} {{ {body} }}")
+    with pytest.raises(EditError, match=reason):
+        apply(model, SetBatchSize(size="N"))
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_lengths_of_a_reversed_sequence_follow_the_batch(size: int | str) -> None:
+    before = model_of("g (float[5,1,4] x) => (float[5,1,4] y) <int64[1] n = {3}> { y = ReverseSequence(x, n) }")
+    after = apply(before, SetBatchSize(size=size, inputs={"x": 1}))
+    require_valid(after)
+    x = numpy.arange(60, dtype=numpy.float32).reshape(5, 3, 4)
+    alone = [computed(before, {"x": x[:, place : place + 1]})[0] for place in range(3)]
+    numpy.testing.assert_array_equal(computed(after, {"x": x})[0], numpy.concatenate(alone, 1))
+    with pytest.raises(EditError, match="it reverses the order along axis 0"):
+        apply(before, SetBatchSize(size=size, inputs={"x": 0}))
+
+
+def test_weights_that_have_the_batch_are_refused() -> None:
+    model = model_of(
+        "g (float[1,2,5] w) => (float y) <float[1,2,9] x> { y = Conv(x, w) }".replace("<float[1,2,9] x>", "")
+    )
+    assert model.graph is not None
+    x = from_numpy(numpy.ones((1, 2, 9), numpy.float32), "x")
+    model = replace(model, graph=replace(model.graph, initializer=(x,)))
+    with pytest.raises(EditError, match="its input 1 is the same for all samples, but has the batch"):
+        apply(model, SetBatchSize(size=3))
+
+
+def test_a_name_of_the_batch_on_another_axis_is_the_batch_too() -> None:
+    model = model_of(
+        "g (float[B,4] x, float[2,B,4] h) => (float[C,4] y) { s = ReduceSum <keepdims = 0> (h, a) y = Add(x, s) }"
+    )
+    assert model.graph is not None
+    axes = from_numpy(numpy.array([0]), "a")
+    model = replace(model, graph=replace(model.graph, initializer=(axes,)))
+    result = run(model, SetBatchSize(size="N"))
+    assert _types(result.model) == ["float32[N,4]", "float32[2,N,4]", "float32[N,4]"]
+    assert not any("assumed" in note for note in result.outcomes[0].notes)
+
+
+def test_an_input_that_may_have_the_batch_must_be_named_where_it_cannot_be_followed() -> None:
+    model = model_of(
+        """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+        g (float[?,4] x, float[2,?] h) => (float y) { y = local.Op(x, h) }"""
+    )
+    with pytest.raises(EditError, match=r'not known whether "h" has the batch.*local:Op on the batch is not known'):
+        apply(model, SetBatchSize(size="N"))
+    after = run(model, SetBatchSize(size="N", inputs={"x": 0, "h": 1}))
+    assert _types(after.model)[:2] == ["float32[N,4]", "float32[2,N]"]
+    assert any("whether samples stay apart is not known: /graph/node/0" in note for note in after.outcomes[0].notes)

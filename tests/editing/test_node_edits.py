@@ -81,6 +81,25 @@ def test_the_one_input_that_is_no_constant_takes_the_place() -> None:
     assert shape_of(changed(CHAIN, "delete-node op:Add"))[-1] == ("Identity", "i", "y")
 
 
+def test_weights_that_other_nodes_compute_are_no_choice() -> None:
+    text = """g (float[N,4] x) => (float[N,4] y) <float[4] s = {1, 2, 3, 4}> {
+        scale = Identity(s)
+        bias = Neg(scale)
+        n = LayerNormalization(x, scale, bias)
+        y = Add(bias, n)
+    }"""
+    after = changed(text, "delete-node op:LayerNormalization")
+    assert shape_of(after)[-1] == ("Add", "bias,x", "y")
+    assert shape_of(changed(text.replace("y = Add(bias, n)", "a = Add(bias, n) y = Relu(a)"), "delete-node op:Add"))[
+        -1
+    ] == ("Relu", "n", "y")
+
+
+def test_of_constants_alone_the_computed_one_takes_the_place() -> None:
+    text = "g (float[N] x) => (float[N] y) <float[1] w = {1}> { v = Neg(w) k = Mul(w, v) y = Add(x, k) }"
+    assert shape_of(changed(text, "delete-node op:Mul"))[-1] == ("Add", "x,v", "y")
+
+
 def test_node_with_one_input_needs_no_bypass_if_that_is_a_constant() -> None:
     text = "g (float[N] x) => (float[N] y) <float[1] w = {1}> { v = Identity(w) y = Add(x, v) }"
     assert shape_of(changed(text, "delete-node op:Identity")) == [("Add", "x,w", "y")]

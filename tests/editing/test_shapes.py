@@ -217,7 +217,17 @@ def test_unknown_dimensions_are_refused() -> None:
         ("N**2", "4**2"),
         ("(" * 60 + "N" + ")" * 60, 4),
         ("(" * 400 + "N" + ")" * 400, "(" * 400 + "4" + ")" * 400),
-        ("max(N, 2)", "max(N, 2)"),
+        ("max(N, 2)", "max(4, 2)"),
+        ("floor(N/2 - 1/2) + 1", 2),
+        ("floor(floor(7*N/2 - 1/2)/2)", 6),
+        ("ceiling(N/3)*Mod(N + 3, 4) - Max(1, N) + Min(N, 9)", 6),
+        ("(floor(N/3) + 1)*(floor(M/3) + 1)", "2*(floor(M/3) + 1)"),
+        ("M - (N + 1)", "M - 5"),
+        ("ä*(N - 1)", "ä*3"),
+        ("N/3*M", "4/3*M"),
+        ("floor(N, 2)", "floor(4, 2)"),
+        ("floor", "floor"),
+        ("2N", "2N"),
     ],
 )
 def test_names_in_expressions_become_sizes(text: str, result: int | str) -> None:

@@ -56,7 +56,7 @@ def types(model: Model) -> dict[str | None, str | None]:
         (CHAIN, edits.Rewire(node="op:Neg", input=0, tensor="x"), {"b": "3,2,4", "y": "2,3,4"}),
         (CHAIN, edits.Rewire(node="output:y", input=0, tensor="x"), {"b": "3,2,4", "y": "2,3,4"}),
         (RESHAPE, edits.SetTensor(tensor="s", value=[4, 3]), {"a": "4,3", "y": "4,3"}),
-        (CONV, edits.SetAttribute(node="c", attribute="strides", value=[2, 2]), {"a": "N,4,?,?", "z": "N,4,1,1"}),
+        (CONV, edits.SetAttribute(node="c", attribute="strides", value=[2, 2]), {"a": "N,4,H2,W2", "z": "N,4,1,1"}),
         (
             CONV,
             edits.SetAttribute(node="c", attribute="pads", value=[2, 2, 0, 0]),
@@ -201,3 +201,38 @@ def test_a_model_that_passes_the_full_check_passes_it_after_any_edit(seed: int) 
         results.append(result)
         assert result != "BROKEN", edit
     assert "made" in results
+
+
+COMPUTED = """g (float[1,samples] x, int64[2] s) => (float[1,frames] y, float[samples,1] z) <float[1,frames] a> {
+   [r] a = Reshape(x, s) y = Relu(a) z = Transpose(x)
+}"""
+
+
+def test_names_stay_where_the_inference_knows_less() -> None:
+    before = model_of(COMPUTED)
+    # A node that keeps the type of what it gets changes no type after it; nor does its removal.
+    added = run(before, edits.AddNode(op_type="Abs", input=("x",), output=("n",), name="new", insert=True))
+    assert types(added.model) == types(before)
+    assert not added.outcomes[0].notes
+    assert run(added.model, edits.DeleteNode(node="new")).model == before
+    # The size of "y" may be another one, but still has a name of its own.
+    cast = edits.AddNode(op_type="Flatten", input=("x",), output=("n",), attribute={"axis": 0}, insert=True)
+    assert types(run(before, cast).model)["y"] == "float32[1,frames]"
+
+
+def test_a_name_that_other_values_have_is_not_stated_for_a_size_that_may_differ() -> None:
+    before = model_of(CONV.replace("H2,W2", "H,W"))
+    after = run(before, edits.SetAttribute(node="c", attribute="strides", value=[2, 2])).model
+    assert types(after)["y"] == "float32[N,4,?,?]"
+
+
+def test_types_in_branches_are_restored_with_those_around_them() -> None:
+    before = model_of(
+        """g (float[1,n] x, int64[2] s, bool c) => (float[k,4] y) {
+           a = Reshape(x, s)
+           y = If(c) <then_branch = t () => (float[k,4] p) { p = Relu(a) },
+                      else_branch = e () => (float[k,4] q) { q = Neg(a) }>
+        }"""
+    )
+    added = run(before, edits.AddNode(op_type="Abs", input=("x",), output=("m",), name="new", insert=True)).model
+    assert run(added, edits.DeleteNode(node="new")).model == before

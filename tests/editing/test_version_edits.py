@@ -36,7 +36,9 @@ def test_a_stamp_changes_the_version_and_nothing_else(exported: Model) -> None:
 
 
 def test_a_stamp_of_another_domain_is_added(exported: Model) -> None:
-    after = apply(exported, StampOpset(version=1, domain="com.example"))
+    result = run(exported, StampOpset(version=1, domain="com.example"))
+    after = result.model
+    assert result.outcomes[0].notes[0].endswith(": imported with version 1; no node is converted")
     assert [(each.domain, each.version) for each in after.opset_import] == [("", 20), ("com.example", 1)]
 
 

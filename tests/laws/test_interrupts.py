@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "convert back": "convert c.onnx.json -o new.onnx",
     "fmt": "fmt t.onnx.json",
     "diff": "diff a.onnx b.onnx -o new.html",
-    "patch": "diff a.onnx b.onnx --format patch --factors -o new.json",
+    "patch": "diff a.onnx b.onnx --format patch -o new.json",
     "optimize": "optimize a.onnx -p onnxoptimizer:eliminate_identity -o new.onnx",
     "verify": "verify a.onnx b.onnx --samples 1",
     "externalize": "convert a.onnx -o new.onnx --externalize",

@@ -3,13 +3,23 @@
 import struct
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.diffing.matching.models import align
-from onnxjson.model.constants import Constant, attribute_tensor, constant_value, find_constant, own_constant
+from onnxjson.model.constants import (
+    Constant,
+    attribute_tensor,
+    constant_value,
+    copied_constant,
+    find_constant,
+    is_constant,
+    own_constant,
+)
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index
 from onnxjson.patterns.selectors import select_tensor
 from onnxjson.storage.constant_reading import find_tensor
+from tests.editing.graphs import model_of
 
 VALUE = Tensor(dims=(1,), data_type=1, raw_data=struct.pack("<f", 2.0))
 OPERATOR = Node(op_type="Constant", output=("c",), attribute=(Attribute(name="value", type=4, t=VALUE),))
@@ -52,6 +62,50 @@ def test_initializer_and_constant_of_one_name_are_a_pair_in_the_default_domain_a
     target = model(constant(domain), Node(op_type="Neg", input=("c",), output=("y",)))
     alignment = align(base, target)
     assert ("c" in alignment.graphs[0].values) is (domain == "ai.onnx")
+
+
+COMPUTED = """g (float[2] x, bool k, float[2] d = {1, 2}) => (float[2] y) <float[2] w = {1, 2}, bool one = {1}> {
+    copy = Identity(w)
+    twice = Identity(copy)
+    sum = Add(twice, w)
+    own = local.f(w)
+    noise = RandomNormalLike(w)
+    default = Neg(d)
+    size = Shape(x)
+    inner = If(one) <then_branch = t () => (float[2] p) { p = Neg(sum) },
+                     else_branch = e () => (float[2] q) { q = Neg(w) }>
+    varies = If(one) <then_branch = v () => (float[2] r) { r = Neg(x) },
+                      else_branch = u () => (float[2] s) { s = Neg(w) }>
+    random = If(one) <then_branch = n () => (float[2] z) { z = RandomNormalLike(w) },
+                      else_branch = m () => (float[2] o) { o = Neg(w) }>
+    y = Add(x, sum)
+}"""
+
+
+def test_what_is_computed_from_constants_alone_is_a_constant() -> None:
+    index = Index(model_of(COMPUTED))
+    main = next(scope for scope in index.scopes if scope.kind == "main")
+    constant = {name for name in main.defined_names if is_constant(main, name)}
+    assert constant == {"w", "one", "copy", "twice", "sum", "inner"}
+    branch = next(scope for scope in index.scopes if "p" in scope.producers)
+    assert [is_constant(branch, name) for name in ("p", "sum", "x", "none")] == [True, True, False, False]
+
+
+def test_copies_of_constants_are_followed_to_their_elements() -> None:
+    scope = Index(model_of(COMPUTED)).scopes[0]
+    found = [copied_constant(scope, name) for name in ("w", "copy", "twice", "sum", "x", "none")]
+    assert [each and each.name for each in found] == ["w", "w", "w", None, None, None]
+    cycle = model(Node(("b",), ("a",), op_type="Identity"), Node(("a",), ("b",), op_type="Identity"))
+    assert copied_constant(Index(cycle).scopes[0], "a") is None
+
+
+def test_what_is_constant_follows_a_changed_graph() -> None:
+    whole = model_of("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { c = Neg(w) y = Add(x, c) }")
+    scope = Index(whole).scopes[0]
+    assert is_constant(scope, "c")
+    nodes = scope.graph.node
+    scope.follow(replace(scope.graph, node=(replace(nodes[0], input=("x",)), nodes[1])), [0])
+    assert not is_constant(scope, "c")
 
 
 def test_initializers_of_graphs_around_are_found_and_shadowed() -> None:

@@ -10,7 +10,7 @@ from onnxjson.cli import changing
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.applying import new_findings
-from onnxjson.model.document import Model, Tensor
+from onnxjson.model.document import Graph, Model, Tensor
 from onnxjson.model.errors import LimitError, PassError
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import is_external
@@ -86,6 +86,22 @@ def test_the_result_is_that_of_the_pass_on_the_whole_model(
     assert sorted_constants(made.after.model, tmp_path) == sorted_constants(whole_result(spec, model, limits), tmp_path)
 
 
+@pytest.mark.parametrize("preprocess", ["true", "false"])
+def test_weights_are_quantized_from_their_files(preprocess: str, tmp_path: Path, limits: pytest.MonkeyPatch) -> None:
+    """The result fits into a message, as that of a model of up to 8 GiB does; the model does not."""
+    limits.setattr(big_constants, "LIMIT", 100_000)
+    model, spec = llama(), f"quantize-dynamic{{preprocess={preprocess}}}"
+    made = light(spec, model, tmp_path)
+    assert made.before.is_big
+    assert "MatMulInteger" in {node.op_type for node in (made.after.model.graph or Graph()).node}
+    assert sorted_constants(made.after.model, tmp_path) == sorted_constants(whole_result(spec, model, limits), tmp_path)
+
+
+def test_a_result_that_is_too_big_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PassError, match=r"returned a model that is too big: the model has 55,\d+ bytes"):
+        light("quantize-dynamic{preprocess=false}", llama(), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["encoder_ts", "mobile_ts", "mobile_dynamo"])
 @pytest.mark.parametrize("spec", ["onnxoptimizer", "onnxruntime"])
 def test_the_result_is_the_same_for_exported_models(
@@ -108,7 +124,7 @@ def test_no_constant_is_made_from_a_big_one_and_the_remark_tells_so(spec: str, t
         assert is_external(each) or len(each.raw_data or b"") <= 1024
 
 
-@pytest.mark.parametrize("spec", ["mixed-precision", "quantize-dynamic", "quantize-static", "qnn-preprocess"])
+@pytest.mark.parametrize("spec", ["mixed-precision", "quantize-static", "qnn-preprocess"])
 def test_a_pass_that_needs_all_constants_is_refused_with_the_reason(spec: str, tmp_path: Path) -> None:
     with pytest.raises(PassError, match=f"^{spec} needs all weights in memory, and those in other files have .*: it "):
         light(spec, llama(), tmp_path)

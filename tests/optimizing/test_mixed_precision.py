@@ -6,13 +6,14 @@ import re
 import numpy
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.shape_inference import infer_shapes
 
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ParameterError, PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
-from onnxjson.optimizing.passes.float16 import minimal
 from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate
+from onnxjson.optimizing.passes.minimal_sets import minimal
 from onnxjson.running.values import Tolerance
 from onnxjson.running.verification import verify
 from onnxjson.storage import api
@@ -214,3 +215,78 @@ def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
 def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         parse_step(spelled)
+
+
+def quantized(opset: int) -> Model:
+    """A perceptron of one layer whose weight is int8 with a scale, and whose input is quantized while it runs."""
+    nodes, weights = perceptron(1)
+    scale = numpy.float32(3e-7)
+    weights |= {"w0": numpy.full((4, 4), 0.5, numpy.float32), "q": numpy.full((4, 4), 100, numpy.int8)}
+    constant = helper.make_node("Constant", [], ["scale"], value=numpy_helper.from_array(numpy.array(scale)))
+    made = [
+        constant,
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
+        helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["q", "scale"], ["w"]),
+        helper.make_node("MatMul", ["xd", "w"], ["tiny"]),
+        *nodes,
+        helper.make_node("Add", ["t0", "tiny"], ["y"]),
+    ]
+    model = api.to_proto(model_of(made, weights))
+    model.opset_import[0].version = opset
+    return api.from_proto(model)
+
+
+@pytest.mark.parametrize(("opset", "wide"), [(17, 3), (19, 1)])
+@pytest.mark.parametrize("spelled", ["float16", "mixed-precision"])
+def test_operators_without_float16_at_the_operator_set_stay_float32(spelled: str, opset: int, wide: int) -> None:
+    made = made_by(quantized(opset), spelled)
+    x = numpy.ones((2, 4), numpy.float32)
+    assert numpy.isfinite(evaluated(made.after.data, x)).all()  # onnxruntime loads it
+    proto = api.to_proto(made.after.model)
+    types = {each.name: each.type.tensor_type.elem_type for each in infer_shapes(proto).graph.value_info}
+    places = {"DynamicQuantizeLinear": 0, "DequantizeLinear": 1}
+    inputs = [node.input[places[node.op_type]] for node in proto.graph.node if node.op_type in places]
+    assert [types.get(name, TensorProto.FLOAT) for name in inputs].count(TensorProto.FLOAT) == wide
+    (scale,) = [node for node in proto.graph.node if node.op_type == "Constant"]
+    kept = numpy_helper.to_array(scale.attribute[0].t)
+    assert (kept.dtype == numpy.float32 and kept == numpy.float32(3e-7)) == (opset == 17)
+    assert [node.name for node in proto.graph.node if node.op_type == "DynamicQuantizeLinear"] == [""]
+
+
+def sensitive(layers: int) -> Model:
+    """A model of which no node can be float16: each rounds what the next ones multiply by 1e6 and subtract 1e6 from."""
+    weights = {"up": numpy.full(1, 1e6, numpy.float32)}
+    nodes, last = [], "x"
+    for number in range(layers):
+        nodes.append(helper.make_node("Mul", [last, "up"], [f"m{number}"], f"mul{number}"))
+        nodes.append(helper.make_node("Div", [f"m{number}", "up"], [f"d{number}"], f"div{number}"))
+        last = f"d{number}"
+    nodes.append(helper.make_node("Sub", [last, "x"], ["y"], "sub"))
+    return model_of(nodes, weights)
+
+
+@pytest.mark.parametrize(
+    ("layers", "why"), [(2, "every node needs float32"), (40, "alone in float16, each of 16 nodes")]
+)
+def test_nothing_converted_is_a_failure_that_names_what_is_too_large(layers: int, why: str) -> None:
+    with pytest.raises(PassError, match=f"nothing was converted: {why}") as caught:
+        made_by(sensitive(layers), "mixed-precision")
+    assert "; beyond float16 (65504): up (1e+06), m0 (" in str(caught.value)
+    assert "the model is unchanged" in str(caught.value)
+
+
+def test_constants_that_float16_does_not_hold_are_named_and_stay_in_their_float32_nodes() -> None:
+    """The variance of a normalization, in a Constant as exporters write it."""
+    nodes, weights = perceptron(1)
+    large = helper.make_node(
+        "Constant", [], ["var"], value=numpy_helper.from_array(numpy.full(4, 9.8e7, numpy.float32))
+    )
+    weights |= {name: numpy.full(4, value, numpy.float32) for name, value in (("scale", 1e4), ("b", 0), ("mean", 0.1))}
+    norm = helper.make_node("BatchNormalization", ["t0", "scale", "b", "mean", "var"], ["n"], "norm")
+    model = model_of([large, *nodes, norm, helper.make_node("Relu", ["n"], ["y"], "last")], weights)
+    made = made_by(model, "mixed-precision")
+    assert "beyond float16 (65504): var (9.8e+07)" in made.notes
+    assert kept(made) == ["norm"]
+    made = made_by(model, "float16")
+    assert any(note.startswith("beyond float16, and reduced where") and "var (9.8e+07)" in note for note in made.notes)

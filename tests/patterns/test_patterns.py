@@ -125,6 +125,30 @@ def test_pattern_finds(model: Model, pattern: str, found: list[list[str]]) -> No
     assert names(model, pattern) == found
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("MatMul($x, ?w)", [["mm"]]),
+        ("MatMul($x, Transpose(?w))", [["mm", "t"]]),
+        ("Add($x, ?b)", [["add"]]),
+        ("Add($x, 2)", []),
+        ("Mul($x, 3)", [["mul"]]),
+        ("Mul(?a, ?b)", []),
+    ],
+)
+def test_values_computed_from_constants_are_constants(pattern: str, found: list[list[str]]) -> None:
+    whole = model_of("""<ir_version: 9, opset_import: ["" : 19]>
+        g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1, 2, 3, 4}, float two = {2}, float three = {3}> {
+            [t] v = Transpose(w)
+            [mm] m = MatMul(x, v)
+            [neg] n = Neg(two)
+            [add] a = Add(n, m)
+            [same] s = Identity(three)
+            [mul] y = Mul(a, s)
+        }""")
+    assert names(whole, pattern) == found
+
+
 def test_match_says_what_its_names_stand_for(model: Model) -> None:
     (match,) = onnxjson.find(model, "Softmax<axis=$n>(Relu(MatMul($x, ?w)))")
     assert match.names == {"n": -1, "x": "g", "w": "k"}

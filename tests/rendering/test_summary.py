@@ -48,12 +48,12 @@ def test_operators_are_counted_through_subgraphs_functions_and_training(summary:
 
 
 def test_weights_and_constants_are_counted_once_each(summary: Summary) -> None:
-    # w, outside, texts, typed, inner, and values and indices of s
-    assert summary.weights.tensors == 7
-    assert summary.weights.elements == 6 + 4 + 2 + 2 + 3 + 1 + 1
-    assert summary.weights.bytes == 24 + 16 + 3 + 2 + 3 + 4 + 8
+    # w, outside, and the values of s; not texts, typed, inner, the indices of s, and the value of an attribute
+    assert (summary.weights.tensors, summary.weights.elements) == (3, 6 + 4 + 1)
+    assert summary.weights.bytes == 24 + 16 + 4
     assert summary.weights.external_bytes == 16
-    assert (summary.constants.tensors, summary.constants.elements, summary.constants.bytes) == (1, 2, 16)
+    assert (summary.constants.tensors, summary.constants.elements) == (5, 2 + 2 + 3 + 1 + 2)
+    assert summary.constants.bytes == 3 + 2 + 3 + 8 + 16
 
 
 def test_initializer_that_many_nodes_use_is_counted_once() -> None:
@@ -118,7 +118,7 @@ def test_lines_say_what_the_summary_holds(summary: Summary) -> None:
         "main: 7 nodes (1 in subgraphs, 1 in functions, 1 in training)",
         "  and 1 that have initializers",
         "operators 7, nodes 7",
-        "19 parameters in 7 tensors, 60 bytes (16 bytes in other files)",
+        "11 parameters in 3 tensors, 44 bytes (16 bytes in other files)",
         "author  n\\u{1b}",
         "  Second line.",
         "weights.bin  1 tensor, 16 bytes",

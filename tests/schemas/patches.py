@@ -36,12 +36,7 @@ def patch_schema() -> Schema:
                     "description": "Bytes of tensors by their sha256.",
                     "type": "object",
                     "propertyNames": _SHA256,
-                    "additionalProperties": {
-                        "anyOf": [
-                            record({"base64": reference("base64")}, required=["base64"]),
-                            reference("factored_weight"),
-                        ]
-                    },
+                    "additionalProperties": record({"base64": reference("base64")}, required=["base64"]),
                 },
                 "external": {"type": "array", "items": reference("external_file")},
             },
@@ -68,17 +63,6 @@ def _own_definitions(document: Schema) -> Schema:
             "description": "Address in the base: field names, positions, names of attributes (else #position); "
             "~0 ~1 for ~ /.",
             "anyOf": [{"type": "string", "pattern": _ADDRESS}, record({"base64": reference("base64")})],
-        },
-        "factored_weight": {
-            "description": "Bytes of a matrix, computed from those of another: base + left x right, then corrected.",
-            **record(
-                {
-                    "type": {"type": "string", "pattern": r"^ *(float32|float16|bfloat16) *\[ *\d+ *, *\d+ *\] *$"},
-                    **dict.fromkeys(("base", "left", "right", "corrections"), _SHA256),
-                    "sign": {"enum": ["+", "-"]},
-                },
-                required=["type", "base", "left", "right", "corrections"],
-            ),
         },
         "stored_bytes": {
             "description": "Bytes in the table of payloads, or elsewhere if the table does not have them.",

@@ -1,8 +1,9 @@
 """The language server, spoken to by a client as an editor does."""
 
 import asyncio
+import json
 import os
-import socket
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -408,31 +409,82 @@ def test_many_findings_are_cut(tmp_path: Path) -> None:
     edit(tmp_path, session)
 
 
-def test_each_client_of_a_port_has_its_own_server(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+def talk(*sent: bytes, folder: Path | None = None) -> tuple[int, list[dict[str, Any]], str]:
+    """Send bytes to the server, then the end; return its exit code, its answers and its standard error."""
+    command = [sys.executable, "-m", "onnxjson", "lsp"]
+    done = subprocess.run(command, input=b"".join(sent), capture_output=True, timeout=25, cwd=folder, check=False)
+    parts = re.split(rb"Content-Length: \d+\r\n(?:[^\r]+\r\n)*\r\n", done.stdout)
+    return done.returncode, [json.loads(each) for each in parts if each], done.stderr.decode()
 
-    async def session() -> None:
-        editors = []
-        for number in range(2):
-            client = LanguageClient("test", str(number))
-            for _ in range(100):
-                try:
-                    await client.start_tcp("127.0.0.1", port)
-                    break
-                except ConnectionRefusedError:
-                    await asyncio.sleep(0.1)
-            text = text_of(tmp_path).replace("Relu", "Relu" if number else "Reluu")
-            editors.append(Editor(client, (tmp_path / "m.onnx.json").as_uri(), text))
-            await editors[-1].open()
-        assert [len(await editor.diagnostics()) for editor in editors] == [1, 0]
-        for editor in editors:
-            await editor.client.shutdown_async(None)
-            editor.client.exit(None)
-            await editor.client.stop()  # type: ignore[no-untyped-call]
 
-    with subprocess.Popen([sys.executable, "-m", "onnxjson", "lsp", "--tcp", str(port)]) as process:
-        try:
-            asyncio.run(session())
-        finally:
-            process.kill()
+def message(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+INITIALIZE = message(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{}}}')
+
+
+def save(path: Path, text: str) -> bytes:
+    """The command that replaces a model."""
+    params = {"command": "onnxjson.save", "arguments": [str(path), text]}
+    return json.dumps({"jsonrpc": "2.0", "id": 2, "method": "workspace/executeCommand", "params": params}).encode()
+
+
+def test_no_port_is_opened_and_a_page_of_the_web_is_no_editor(tmp_path: Path) -> None:
+    text = text_of(tmp_path).replace("Softmax", "LogSoftmax")
+    path = tmp_path / "m.onnx"
+    before, body = path.read_bytes(), save(path, text)
+    post = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:2087\r\nOrigin: https://example.org\r\n"
+    code, answers, error = talk(post, message(INITIALIZE.partition(b"\r\n\r\n")[2]), message(body))
+    assert (code, answers, path.read_bytes()) == (65, [], before)
+    assert "does not begin with a header" in error
+    command = [sys.executable, "-m", "onnxjson", "lsp", "--tcp", "2087"]
+    refused = subprocess.run(command, capture_output=True, check=False)
+    assert (refused.returncode, b"No such option" in refused.stderr) == (2, True)
+
+
+def test_no_command_works_before_initialize(tmp_path: Path) -> None:
+    text = text_of(tmp_path).replace("Softmax", "LogSoftmax")
+    path = tmp_path / "m.onnx"
+    before = path.read_bytes()
+    code, answers, _ = talk(message(save(path, text)), message(b'{"jsonrpc":"2.0","id":3,"method":"shutdown"}'))
+    assert [each["error"]["code"] for each in answers] == [-32002, -32002]
+    assert (code, path.read_bytes()) == (0, before)
+
+
+BAD = (
+    b"Content-Length: 99999999999999\r\n\r\n{}",
+    b"Content-Length: 99999999999999999999999999999999\r\n\r\n{}\r\n",
+    message(b"[" * 300_000),
+    message(b'{"jsonrpc":"2.0","id":9,"method":"a","params":' * 300 + b"1" + b"}" * 300),
+    message(b'{"a":' * 300_000),
+    message(b"\xff\xfe{"),
+    message(b"[1]"),
+    message(b"null"),
+    message(b'{"id":5}'),
+    message(b'{"jsonrpc":"2.0","id":[],"method":[],"params":7}'),
+    message(b'{"jsonrpc":"2.0","id":6,"method":"textDocument/hover","params":7}'),
+    message(b'{"jsonrpc":"2.0","id":6,"method":"textDocument/hover","params":{"textDocument":{"uri":"\\u001b[2J"}}}'),
+    message(b'{"jsonrpc":"2.0","id":6,"method":"workspace/executeCommand","params":{"command":"onnxjson.save"}}'),
+    message(b'{"jsonrpc":"2.0","id":6,"method":"workspace/executeCommand","params":{"command":"none"}}'),
+    message(b'{"jsonrpc":"2.0","id":6,"method":"callHierarchy/incomingCalls","params":{"item":{}}}'),
+    message(b'{"jsonrpc":"1.0","id":6,"method":"initialize"}'),
+    message(b'{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{}}'),
+    message(b'{"jsonrpc":"2.0","id":6,"result":{}}'),
+)
+
+
+@pytest.mark.parametrize("number", range(len(BAD)))
+def test_bad_message_is_answered_without_a_traceback_and_the_next_one_works(number: int) -> None:
+    code, answers, error = talk(INITIALIZE, BAD[number], message(b'{"jsonrpc":"2.0","id":7,"method":"shutdown"}'))
+    last = answers[-1]
+    assert (code, last.get("id"), last.get("result", "missing")) == (0, 7, None), answers
+    assert "Traceback" not in error + json.dumps(answers)
+    assert all(line.isprintable() and len(line) < 400 for line in error.splitlines())
+
+
+def test_text_that_nests_deep_is_a_finding_at_once(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        assert "nesting-too-deep" in [each.code for each in await editor.diagnostics()]
+
+    edit(tmp_path, session, '{"format": "onnxjson/1", "graph": ' + "[" * 300_000)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from textual import events
 
 from onnxjson.editing.edits import NameNodes, SetDoc, SetName, apply
+from onnxjson.editing.script import Script
 from onnxjson.editing.spelling import parse_line, spell_line
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index
@@ -111,10 +112,9 @@ def test_a_name_for_a_node_that_has_none_is_a_command_in_the_history_and_the_scr
         await found.type("leaky")
         assert commands(found) == ("set-name output:c leaky",)
         assert found.session.history.made[-1].title == "set-name output:c leaky"
-        exported = found.session.export_script()
-        assert exported.script.edits == (SetName(node="output:c", name="leaky"),)
-        assert not exported.left_out
-        assert apply(model(), exported.script) == found.session.model
+        exported = found.session.export()
+        assert exported == (Script((SetName(node="output:c", name="leaky"),)),)
+        assert apply(model(), exported) == found.session.model
 
     on_model(tmp_path, flow)
 
@@ -193,7 +193,7 @@ def test_a_pass_that_is_an_edit_is_that_edit_in_the_script(tmp_path: Path) -> No
         await found.settle()
         assert commands(found) == ("name-nodes --prefix n_",)
         assert found.session.history.made[-1].title == "optimize -p name-nodes{prefix=n_}"
-        assert found.session.export_script().script.edits == (NameNodes(prefix="n_"),)
+        assert found.session.export() == (Script((NameNodes(prefix="n_"),)),)
 
     on_model(tmp_path, flow)
 
@@ -218,9 +218,7 @@ def test_comments_of_nodes_are_commands_too(tmp_path: Path) -> None:
         await found.press("enter")
         await rub_out(found, "first")
         assert nodes(found)[1].doc_string == "first"
-        exported = found.session.export_script()
-        assert not exported.left_out
-        assert apply(model(), exported.script) == found.session.model
+        assert apply(model(), found.session.export()) == found.session.model
         await found.press("u", "u", "u", "u")
         assert bytes_of(found.session.model) == bytes_of(model())
 

@@ -98,6 +98,20 @@ def test_an_input_says_first_where_it_comes_from() -> None:
     ]
 
 
+def test_an_input_that_is_computed_from_constants_is_said_to_be_one() -> None:
+    model = model_of(
+        """g (float[4] x) => (float[4] y) <float s = {0.5}> {
+            copy = Identity(s)
+            made = Neg(copy)
+            y = local.f(copy, made, x)
+        }"""
+    )
+    index = Index(model)
+    rows = inspected(model, index, NodeRef(index.scopes[0], 2))
+    texts = [plain(rows.line(number, 60)).split() for number in range(2, 5)]
+    assert [" ".join(each[:5]) for each in texts] == ["in 0 = 0.5 copy", "in 1 ← 1 Neg,", "in 2 input f32[4] x"]
+
+
 @pytest.mark.parametrize("width", [4, 12, 20, 33, 57, 90])
 def test_no_row_is_wider_than_it_may_be(width: int) -> None:
     for line in _lines(width):

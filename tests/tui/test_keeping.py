@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -351,7 +352,7 @@ def test_an_exported_script_edits_the_constant_that_was_meant_in_another_order(t
         session.edit(
             edits.SetTensor(tensor="@/graph/initializer/1", value=[7, 8]), edits.SetDoc(node="@/graph/node/1", text="d")
         )
-        script = session.export_script().script
+        script = session.export()
     turned = text.replace("float[2] v = {1, 1}, float[2] w = {1, 2}", "float[2] w = {1, 2}, float[2] v = {1, 1}")
     graph = edits.apply(model_of(turned), script).graph
     assert graph is not None
@@ -557,7 +558,7 @@ def test_a_script_never_takes_the_place_of_a_model(path: Path, tmp_path: Path) -
     assert path.read_bytes() == before
 
 
-def test_steps_that_are_no_edits_make_no_script(path: Path, tmp_path: Path) -> None:
+def test_steps_that_are_no_edits_are_patches_in_files_of_their_own(path: Path, tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         session = found.session
         assert session.model.graph is not None
@@ -565,11 +566,16 @@ def test_steps_that_are_no_edits_make_no_script(path: Path, tmp_path: Path) -> N
         found.bench.accept(session.preview_model(odd, "made elsewhere"))
         assert session.is_changed
         await found.press(":")
-        await found.type(f"export {tmp_path / 'edits.json'}")
-        assert "No script was written" in found.text
-        assert "made elsewhere" in found.text
-        await found.press("enter")
-        assert not (tmp_path / "edits.json").exists()
+        await found.type(f"export {tmp_path / 'p.json'}")
+        assert "p.json: a patch; onnxjson apply" in found.footer
+        assert onnxjson.Patch.load(tmp_path / "p.json").apply(onnxjson.load(path)) == session.model
+        await changed(found)
+        await found.press(":")
+        await found.type(f"export {tmp_path / 'e.json'}")
+        assert "apply with each of them, in this order" in said(found)
+        assert not (tmp_path / "e.json").exists()
+        exported: list[Any] = [onnxjson.Patch.load(tmp_path / "e-1.json"), Script.load(tmp_path / "e-2.json")]
+        assert onnxjson.apply(onnxjson.load(path), exported) == session.model
 
     run(path, flow)
 

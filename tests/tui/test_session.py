@@ -316,25 +316,28 @@ def test_the_exported_script_replays_on_another_model(tmp_path: Path) -> None:
         session.edit(edits.DeleteNode(node="op:Relu", bypass=0))
         session.edit(edits.SetMetadata(key="k", value="v"))
         session.undo()
-        exported = session.export_script()
-        assert not exported.left_out
+        (script,) = session.export()
+        assert isinstance(script, edits.Script)
         other = replace(small(), producer_name="other")
-        assert onnxjson.apply(other, edits.Script.loads(exported.script.dumps())) == replace(
+        assert onnxjson.apply(other, edits.Script.loads(script.dumps())) == replace(
             session.model, producer_name="other"
         )
         session.discard()
 
 
-def test_a_change_from_elsewhere_is_said_in_edits_when_it_is_exported(tmp_path: Path) -> None:
+def test_changes_from_elsewhere_are_patches_between_scripts_when_they_are_exported(tmp_path: Path) -> None:
     with opened(saved(tmp_path / "m.onnx")) as session:
         session.edit(edits.SetMetadata(key="k", value="v"))
         changed = onnxjson.apply(session.model, ALPHA)
         session.accept(session.preview_model(changed, "edit op:LeakyRelu"))
         session.edit(edits.SetMetadata(key="l", value="v"))
-        assert [step.title for step in session.history][1] == "edit op:LeakyRelu"
-        exported = session.export_script()
-        assert not exported.left_out
-        assert onnxjson.apply(small(), exported.script) == session.model
+        changed = onnxjson.apply(session.model, edits.SetDoc(text="d"))
+        session.accept(session.preview_model(changed, "edit the text"))
+        session.edit(edits.SetMetadata(key="m", value="v"))
+        exported = session.export()
+        kinds = [edits.Script, onnxjson.Patch, edits.Script, onnxjson.Patch, edits.Script]
+        assert [type(change) for change in exported] == kinds
+        assert onnxjson.apply(small(), exported) == session.model
         session.discard()
 
 

@@ -149,7 +149,8 @@ class _Side:
                 if sources.isdisjoint(self._lists.columns.constant_codes):
                     key = key.union(*anchors)
                 found.setdefault((sources, key), []).append(self._reshaped(node, value[0]))
-        return {key: [name for name in ways[0] if all(name in way for way in ways)] for key, ways in found.items()}
+        common = {key: [name for name in ways[0] if all(name in way for way in ways)] for key, ways in found.items()}
+        return {key: names for key, names in common.items() if names}
 
     def _anchors(self, node: int, sources: _Sources) -> Iterator[tuple[int, int]]:
         """Yield the slots and codes of the common constants that a node adds to some sources."""

@@ -21,13 +21,14 @@ from msgspec.structs import replace
 
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.editing.initializers import input_for
+from onnxjson.model.constants import constant_values
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Tensor
 from onnxjson.model.dtypes import DATA_TYPES, DTYPES
 from onnxjson.model.errors import LimitError, PassError
 from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.model.operators import plain_domain
 from onnxjson.model.payloads import Data, Payload, even_pieces, whole
+from onnxjson.model.scopes import find_scopes
 from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
 from onnxjson.optimizing.passes.declaration import Pass
@@ -181,7 +182,7 @@ class Substituted:
         graph = model.graph or Graph()
         hidden = {each.name for each in graph.initializer if _is_big(each)}
         if self._subject.constants == "files":
-            hidden &= _foldable(graph)
+            hidden &= _foldable(model)
         self._inputs = {each.name or "": each for each in graph.initializer if each.name in hidden}
         stated = {value.name for value in graph.input}
         graph = replace(
@@ -312,19 +313,12 @@ def _like(original: Tensor, made: Tensor) -> Tensor:
     return original if same else replace(original, **fields)
 
 
-def _foldable(graph: Graph) -> set[str]:
-    """Return the names of constants that a node consumes whose other inputs are constants too."""
-    constants = {each.name or "" for each in graph.initializer} - {value.name or "" for value in graph.input}
-    found: set[str] = set()
-    for node in graph.node:
-        operator = node.op_type if not plain_domain(node.domain) else None
-        names = [name for name in node.input if name]
-        if operator == "Constant":
-            constants.update(node.output)
-        elif names and operator not in _NOT_FOLDED and constants.issuperset(names):
-            found.update(names)
-            constants.update(node.output)
-    return found
+def _foldable(model: Model) -> set[str]:
+    """Return the names that nodes consume from which constant folding makes a constant."""
+    scope = next(find_scopes(model))
+    constants = constant_values(scope)
+    nodes = [node for node in scope.graph.node if node.op_type not in _NOT_FOLDED]
+    return {name for node in nodes if any([name and name in constants for name in node.output]) for name in node.input}
 
 
 def _used(graph: Graph) -> set[str]:

@@ -32,11 +32,11 @@ from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, S
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic, QuantizeWeights
 from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxscript, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import ExtractAdapters, Transformers
-from onnxjson.optimizing.passes.user import EditPass, PluginPass, RulesPass, ScriptPass, UserPass, plugins
+from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer, Onnxsim, Onnxslim, Onnxscript, Onnxruntime, Transformers, Float16, MixedPrecision, QuantizeDynamic,
-    QuantizeStatic, QuantizeWeights, SymbolicShapes, ExtractAdapters, QnnPreprocess, RulesPass,
+    QuantizeStatic, QuantizeWeights, SymbolicShapes, ExtractAdapters, QnnPreprocess,
 )  # fmt: skip
 
 KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass, PluginPass)
@@ -156,8 +156,6 @@ def _parse(head: str, inside: str) -> Pass:
     if not head:
         raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
     name, colon, part = head.partition(":")
-    if head.startswith("rules:"):
-        return user.RulesPass(path=part)
     if name in NAMES:
         return _of_catalogue(NAMES[name], part if colon else None, inside)
     if head in EDITS:
@@ -320,8 +318,6 @@ def spell(subject: Pass) -> str:
             return name_of(edit) + _braces(non_default_parameters(edit), parameters(type(edit)))
         case user.ScriptPass():
             return subject.file
-        case user.RulesPass():
-            return subject.name
         case user.UserPass() | user.PluginPass():
             return subject.name + _braces(subject.options, ())
     values = non_default_parameters(subject)

@@ -24,10 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Sel
 
 import msgspec
 
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.declaration import Declared, name_of
 from onnxjson.editing.parameters import parameters
+from onnxjson.model.dataflow import sort_nodes
 from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Graph
 from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.walking import replace_records
 from onnxjson.storage.external_files import NewFile
 
 if TYPE_CHECKING:
@@ -215,6 +220,18 @@ def proto_of(model: bytes) -> "ModelProto":
     from onnx import ModelProto
 
     return ModelProto.FromString(model)
+
+
+def sorted_model(model: bytes) -> bytes:
+    """Return a serialized model with the nodes of each graph after those whose values they, or their subgraphs, use."""
+    parsed = serde.parse(model).model
+
+    def in_order(graph: Graph) -> Graph:
+        nodes = sort_nodes(graph.node) or graph.node
+        return graph if nodes is graph.node else msgspec.structs.replace(graph, node=nodes)
+
+    made = replace_records(parsed, Graph, in_order)
+    return model if made is parsed else message_bytes(made)
 
 
 def refill(values: Any, others: Iterable[Any]) -> None:

@@ -5,13 +5,11 @@ would be rounded, or overflow, needlessly. Where two of them consume one value, 
 the model invalid. Both are corrected here.
 
 Olive's OrtMixedPrecision is documented to find the minimal set of operators, but keeps a fixed list; this one searches.
-The search is the reduction to complements of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
-(2002).
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 
@@ -19,16 +17,36 @@ from onnxjson.codecs import serde
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
-from onnxjson.optimizing.passes.declaration import consumed_names, proto_of, refill, remark, require, subgraphs
+from onnxjson.optimizing.passes.declaration import (
+    consumed_names,
+    proto_of,
+    refill,
+    remark,
+    require,
+    sorted_model,
+    subgraphs,
+)
+from onnxjson.optimizing.passes.float16_range import GREATEST, described, large_constants, large_values
+from onnxjson.optimizing.passes.float32_nodes import constants_for, operators_without_float16
 from onnxjson.optimizing.passes.measuring import Comparing, MeasuredPass, cost_lines, one_line, rounded
+from onnxjson.optimizing.passes.minimal_sets import Found, minimal
 from onnxjson.running.values import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 
-def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> bytes:
-    """Convert a serialized model to float16."""
+def convert(
+    model: bytes, block_nodes: Collection[str] = (), block_operators: Collection[str] = (), **options: Any
+) -> bytes:
+    """Convert a serialized model to float16.
+
+    Args:
+        block_nodes: names of nodes that stay float32.
+        block_operators: operators that stay float32, instead of the list of onnxruntime; those that cannot be float16
+            at the operator set of the model always do.
+        options: further options of the converter.
+    """
     from onnx import helper
     from onnxruntime.transformers import float16
 
@@ -38,11 +56,19 @@ def convert(model: bytes, block_nodes: Collection[str] = (), **options: Any) -> 
     )
     proto = proto_of(model)
     known = {name for node in proto.graph.node for name in node.output}
-    made = float16.convert_float_to_float16(proto, node_block_list=list(block_nodes), **options)
+    operators = {*(block_operators or float16.DEFAULT_OP_BLOCK_LIST), *operators_without_float16(proto)}
+    names = named(proto)
+    blocked = {*block_nodes, *[fresh for fresh, name in names.items() if name in block_nodes]}
+    # A constant that becomes float16 on its way to a float32 node would lose precision, or all that is above 65504.
+    blocked.update(constants_for(proto, lambda node: node.op_type in operators or node.name in blocked))
+    made = float16.convert_float_to_float16(
+        proto, node_block_list=list(blocked), op_block_list=list(operators), **options
+    )
+    for node in made.graph.node:
+        node.name = names.get(node.name, node.name)
     _remove_duplicates(made.graph, known)
     _remove_round_trips(made, known)
-    _sort(made)
-    return bytes(made.SerializeToString())
+    return sorted_model(bytes(made.SerializeToString()))
 
 
 def _remove_duplicates(graph: "GraphProto", known: Collection[str]) -> None:
@@ -114,19 +140,7 @@ def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
                 value.name = names.get(value.name, value.name)
 
 
-def _sort(model: "ModelProto") -> None:
-    from onnxruntime.transformers.onnx_model import OnnxModel
-
-    made = {name for node in model.graph.node for name in node.output}
-    for node in model.graph.node:
-        if any([name in made for name in node.input]):
-            OnnxModel(model).topological_sort()
-            return
-        made.difference_update(node.output)
-
-
 _SMALLEST: Final = 5.96e-08
-_GREATEST: Final = 65504.0
 
 
 class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
@@ -154,19 +168,22 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         bool, Meta(description="Also convert initializers of operators that stay float32.")
     ] = False
     min_positive: Annotated[float, Meta(description="Raise smaller positive weights to this value.")] = _SMALLEST
-    max_finite: Annotated[float, Meta(description="Reduce larger weights to this value.")] = _GREATEST
+    max_finite: Annotated[float, Meta(description="Reduce larger weights to this value.")] = GREATEST
     bfloat16: Annotated[bool, Meta(description="Use bfloat16 instead of float32 for operators that stay.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
         self._check_names(model)
+        large = large_constants(proto_of(model))
+        if large:
+            remark(f"beyond float16, and reduced where a float16 node consumes it: {described(large)}")
         return convert(
             model,
             self.block_nodes,
+            self.block_operators,
             min_positive_val=self.min_positive,
             max_finite_val=self.max_finite,
             keep_io_types=list(self.keep_io) or self.keep_io_types,
             disable_shape_infer=not self.infer_shapes,
-            op_block_list=list(self.block_operators) or None,
             force_fp16_initializers=self.force_initializers,
             use_bfloat16_as_blocked_nodes_dtype=self.bfloat16,
         )
@@ -188,57 +205,6 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         require(self.block_nodes, [node.name or "" for node in walk(parsed, Node)], "node")
         graph = parsed.graph or Graph()
         require(self.keep_io, [value.name or "" for value in (*graph.input, *graph.output)], "input or output")
-
-
-MOST: Final = 10_000
-
-
-class Found(NamedTuple):
-    """Result of a search."""
-
-    items: tuple[int, ...]
-    evaluations: int
-    is_minimal: bool
-    """Whether each of them is known to be needed; False if the search reached its maximum first."""
-
-
-def minimal(count: int, is_enough: Callable[[frozenset[int]], bool], most: int = MOST) -> Found | None:
-    """Return positions that are sufficient and of which none can be omitted; None if all together are not sufficient.
-
-    For ``k`` needed positions out of ``n`` it takes about ``2 k log2(n / k)`` evaluations. It does not assume that a
-    superset of a sufficient set is sufficient.
-
-    Args:
-        most: maximum number of evaluations; then the best set so far is returned.
-    """
-    known: dict[frozenset[int], bool] = {}
-
-    def evaluated(items: Sequence[int]) -> bool:
-        key = frozenset(items)
-        if key not in known:
-            known[key] = is_enough(key)
-        return known[key]
-
-    left = list(range(count))
-    if evaluated(()):
-        return Found((), len(known), is_minimal=True)
-    if not evaluated(left):
-        return None
-    piece = max(len(left) // 2, 1)
-    while True:
-        is_changed = False
-        place = 0
-        while place < len(left):
-            if len(known) >= most:
-                return Found(tuple(left), len(known), is_minimal=False)
-            rest = left[:place] + left[place + piece :]
-            if evaluated(rest):
-                left, is_changed = rest, True
-            else:
-                place += piece
-        if piece == 1 and not is_changed:
-            return Found(tuple(left), len(known), is_minimal=True)
-        piece = max(piece // 2, 1)
 
 
 _SHOWN: Final = 12
@@ -274,15 +240,38 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
         """See `Pass.run`.
 
         Raises:
-            RuntimeError: the outputs are too far off even if every node of the graph stays float32.
+            RuntimeError: the outputs are too far off even if every node of the graph stays float32, or no node can be
+                float16.
         """
         search = _Search(self, model)
-        found = minimal(len(search.names), search.is_close, self.evaluations)
-        if found is None:
-            raise RuntimeError(f"even with all nodes in float32 the outputs are too far off: {search.problem}")
+        found = Found((), 1, is_minimal=True)
+        if not search.is_close(frozenset()):
+            large = search.large()
+            if large:
+                remark(f"beyond float16 ({GREATEST:.0f}): {described(large)}")
+            found = self._found(search, large)
         made = search.converted(found.items)
         _report(found, search)
         return search.with_names(made)
+
+    def _found(self, search: "_Search", large: Mapping[str, float]) -> Found:
+        """Return the nodes that need float32, if some can be float16; `large` are values that float16 does not hold."""
+        count = len(search.names)
+        if not search.is_close(frozenset(range(count))):
+            why = "even with all nodes in float32 the outputs are too far off"
+        elif not search.is_promising():
+            why = f"nothing was converted: alone in float16, each of {_PROBES} nodes spread over the model is too much"
+        else:
+            found = minimal(count, search.is_close, self.evaluations, search.touching(large))
+            if found is not None and len(found.items) < count:
+                return found
+            why = "nothing was converted: every node needs float32"
+        beyond = f"; beyond float16 ({GREATEST:.0f}): {described(large)}" if large else ""
+        raise RuntimeError(f"{why}: {search.problem}{beyond}")
+
+
+_PROBES: Final = 16
+"""Number of nodes that are tried one by one before a search that takes hundreds of models."""
 
 
 class _Search:
@@ -293,25 +282,36 @@ class _Search:
 
         self._subject = subject
         proto = proto_of(model)
-        self._names = _named(proto)
+        self._names = named(proto)
         self._model = bytes(proto.SerializeToString())
-        blocked = set(subject.block_operators or DEFAULT_OP_BLOCK_LIST)
+        blocked = {*(subject.block_operators or DEFAULT_OP_BLOCK_LIST), *operators_without_float16(proto)}
         self.nodes = [node for node in proto.graph.node if node.op_type not in blocked and node.op_type != "Constant"]
         self.names = [node.name for node in self.nodes]
         tolerance = Tolerance(relative=subject.relative, of_scale=subject.of_scale, absolute=subject.absolute)
         self._tolerances = dict.fromkeys(TOLERANCES, tolerance)
         self._comparing = Comparing(subject, model, self.converted(()))
         self.problem = ""
+        self._known: dict[frozenset[int], bool] = {}
 
     def converted(self, kept: Sequence[int] | frozenset[int]) -> bytes:
         return convert(
             self._model,
             [self.names[place] for place in kept],
+            self._subject.block_operators,
             keep_io_types=self._subject.keep_io_types,
-            op_block_list=list(self._subject.block_operators) or None,
         )
 
     def is_close(self, kept: frozenset[int]) -> bool:
+        if kept not in self._known:
+            self._known[kept] = self._measured(kept)
+        return self._known[kept]
+
+    @property
+    def runs(self) -> int:
+        """Number of models that were run."""
+        return len(self._known)
+
+    def _measured(self, kept: frozenset[int]) -> bool:
         try:
             found = self._comparing.run(rounded(self.converted(sorted(kept))), self._tolerances)
         except MemoryError:
@@ -321,6 +321,24 @@ class _Search:
             return False
         self.problem = "; ".join(cost_lines(found))
         return all(each.worst.close for each in found)
+
+    def large(self) -> dict[str, float]:
+        """Return the constants and values that float16 does not hold, with their largest magnitudes."""
+        proto = proto_of(self._model)
+        return large_constants(proto) | large_values(proto, [feed for feed, _ in self._comparing.feeds])
+
+    def touching(self, values: Collection[str]) -> list[int]:
+        """Return the positions of the nodes that consume or produce some values."""
+        return [place for place, node in enumerate(self.nodes)
+                if any([name in values for name in (*node.input, *node.output)])]  # fmt: skip
+
+    def is_promising(self) -> bool:
+        """Whether the outputs are close with one of `_PROBES` nodes in float16, if there are many more."""
+        count = len(self.names)
+        if count <= 2 * _PROBES:
+            return True
+        alone = [number * count // _PROBES for number in range(_PROBES)]
+        return any(self.is_close(frozenset(range(count)) - {place}) for place in alone)
 
     def with_names(self, made: bytes) -> bytes:
         proto = proto_of(made)
@@ -334,7 +352,7 @@ class _Search:
         return visible(f"{node.op_type} ({name})", 100)
 
 
-def _named(model: "ModelProto") -> dict[str, str]:
+def named(model: "ModelProto") -> dict[str, str]:
     """Give every node of the graph a unique name; return the new names with the original ones."""
     seen: set[str] = set()
     taken = {node.name for node in model.graph.node}
@@ -353,7 +371,7 @@ def _named(model: "ModelProto") -> dict[str, str]:
 def _report(found: Found, search: _Search) -> None:
     count = len(found.items)
     share = f"{count:,} of {len(search.names):,} nodes stay float32"
-    ran = f"{found.evaluations:,} model{'s' * (found.evaluations != 1)} run to find them"
+    ran = f"{search.runs:,} model{'s' * (search.runs != 1)} run to find them"
     if not found.is_minimal:
         ran += "; the search ended before each was shown to be needed"
     elif count:

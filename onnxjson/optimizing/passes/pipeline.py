@@ -11,7 +11,7 @@ from onnxjson.codecs import serde
 from onnxjson.editing.applying import new_findings
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Graph, Model, Node
-from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
+from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, UnloadableError, WireError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import walk
@@ -19,6 +19,7 @@ from onnxjson.optimizing.passes import executing
 from onnxjson.optimizing.passes.big_constants import Stage, Substituted, stage_of
 from onnxjson.optimizing.passes.catalogue import REPETITIONS, Step
 from onnxjson.optimizing.passes.declaration import PartStage
+from onnxjson.running.loading import require_loadable
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits, Request, encoded_paths
@@ -132,6 +133,9 @@ _TIMES_FOR_PARTS: Final = 20
 _SHOWN: Final = 3
 """Maximum number of printed lines in a note or in the message of a failure."""
 
+_KEPT_BYTES: Final = 64 << 20
+"""Bytes of a result up to which it is kept until the last one is tried in onnxruntime."""
+
 _HINT: Final = " (it runs without access to your files, the network and other programs; --trust allows them)"
 
 _AS_BEFORE: Final = "the model is unchanged"
@@ -177,6 +181,7 @@ class Pipeline:
         memory: address space of one pass in bytes; at least twelve times the size of the model.
         max_size: maximum size of a resulting model in bytes; None for the limit of protobuf.
         keep_going: whether to skip passes that fail; otherwise their failure is raised.
+        unloadable: whether to accept results that onnxruntime no longer loads; see `onnxjson.running.loading`.
         trust: whether Python files and functions of other packages run outside the box of `onnxjson.running.box`, and
             may use the network, all files of the user and other programs; optimizers never do.
     """
@@ -188,11 +193,13 @@ class Pipeline:
         memory: int = 4 << 30,
         max_size: int | None = None,
         keep_going: bool = False,
+        unloadable: bool = False,
         trust: bool = False,
     ) -> None:
         self._seconds = seconds
         self._memory = memory
         self._max_size = max_size
+        self._unloadable = unloadable
         self._trust = trust
         self.keep_going = keep_going
         self._model_folder: Path | None = None
@@ -223,12 +230,37 @@ class Pipeline:
         if not self.keep_going:
             for step in steps:  # Unavailable passes are reported before any pass runs.
                 _refuse_unavailable(step, str(step))
-        for step in steps:
+        first, unjudged = stage.model, list[PassResult]()
+        for number, step in enumerate(steps, 1):
             made = self._run_step(stage, step)
+            if made.is_changed:
+                unjudged.append(made)
+            # Results that are kept until the last one need memory.
+            is_last = number == len(steps) and made.failure is None
+            if unjudged and not self._unloadable and (is_last or self.keep_going or made.after.size > _KEPT_BYTES):
+                made = self._judged(first, unjudged, made)
+                unjudged.clear()
             yield made
             if made.failure is not None and not self.keep_going:
                 raise made.failure
             stage = made.after
+
+    def _judged(self, first: Model, unjudged: Sequence[PassResult], made: PassResult) -> PassResult:
+        """Return the result of a pass, as failed if onnxruntime loads the first model and not the last unjudged one."""
+        try:
+            notes = require_loadable(first, unjudged[-1].after.model, self._model_folder, self._worker)
+            return made._replace(notes=(*made.notes, *notes))
+        except UnloadableError as error:
+            reason = error
+        at_fault = unjudged[-1]
+        for each in unjudged[:-1]:
+            try:
+                require_loadable(first, each.after.model, self._model_folder, self._worker)
+            except UnloadableError as error:
+                at_fault, reason = each, error
+                break
+        failure = PassError(f"{_label(at_fault.name)}: {reason}", at_fault.name)
+        return made._replace(after=made.before, files=(), failure=failure)
 
     def _run_step(self, before: Stage, step: Step) -> PassResult:
         started = time.monotonic()
@@ -373,7 +405,9 @@ def _stage(answer: PassAnswer, before: Stage, given: Substituted, name: str) -> 
             return stage_of(given.read(model))
     except PassError as error:
         what = str(error)
-    except (WireError, IndexError, LimitError) as error:
+    except LimitError as error:
+        what = f"returned a model that is too big: {error}"
+    except (WireError, IndexError) as error:
         what = f"returned {len(data):,} bytes that are not a model ({error})"
     if what:
         raise _failed(name, f"{what}{_last_words(answer)}", answer.printed)

@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import logging
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,15 @@ from msgspec import Meta, field
 from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
-from onnxjson.optimizing.passes.declaration import consumed_names, graphs, is_installed, proto_of, refill, require
+from onnxjson.optimizing.passes.declaration import (
+    consumed_names,
+    graphs,
+    is_installed,
+    proto_of,
+    refill,
+    require,
+    sorted_model,
+)
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
 from onnxjson.optimizing.passes.onnxruntime import Sessions
 from onnxjson.running.interfaces import TwoModels
@@ -94,7 +103,7 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
             node.domain for graph in graphs(after.graph) for node in graph.node
         }
         refill(after.opset_import, [each for each in after.opset_import if each.domain in used])
-        return bytes(after.SerializeToString())
+        return sorted_model(bytes(after.SerializeToString()))
 
 
 class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
@@ -103,6 +112,8 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
     No input values are needed to quantize; samples are only used to measure the error of each output.
     """
 
+    constants: ClassVar = "files"
+
     def run(self, model: bytes, folder: Path) -> bytes:
         from onnxruntime.quantization import quantize_dynamic
         from onnxruntime.quantization.registry import IntegerOpsRegistry
@@ -110,7 +121,7 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
         made = folder / "quantized.onnx"
         operators = list(self.operators) or sorted(IntegerOpsRegistry)
         options = {"MatMulConstBOnly": True, **self.more}
-        with _quietly():
+        with _quietly(), _weights_in_files():
             proto = self._prepared(model, folder)
             quantize_dynamic(proto, made, op_types_to_quantize=operators, extra_options=options, **self._common())
         return self._finished(model, made)
@@ -273,6 +284,32 @@ def _reader(feeds: Sequence[Feed]) -> Any:
             return next(left, None)
 
     return Reader()
+
+
+@contextlib.contextmanager
+def _weights_in_files() -> Iterator[None]:
+    """Let the quantizer infer shapes without a copy of the model in files, and so without reading all its weights.
+
+    It then reads each weight that it quantizes from its file; the others stay there.
+    """
+    from onnx import shape_inference
+    from onnxruntime.quantization import onnx_quantizer, quant_utils, quantize_dynamic
+
+    def inferred(model: "ModelProto") -> "ModelProto":
+        made = shape_inference.infer_shapes(model)
+        quant_utils.add_infer_metadata(made)
+        return made
+
+    name = "save_and_reload_model_with_shape_infer"
+    modules = onnx_quantizer, sys.modules[quantize_dynamic.__module__]
+    originals = [(module, getattr(module, name)) for module in modules]
+    try:
+        for module in modules:
+            setattr(module, name, inferred)
+        yield
+    finally:
+        for module, original in originals:
+            setattr(module, name, original)
 
 
 @contextlib.contextmanager

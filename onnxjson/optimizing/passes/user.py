@@ -22,14 +22,12 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.editing.applying import Result, run
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.editing.script import Script, parse_edit, write_edit
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EditError, ParameterError
 from onnxjson.optimizing.passes.declaration import Changed, PartStage, Pass, proto_of
-from onnxjson.patterns.rule_files import SHIPPED, read_rules
 from onnxjson.running.box import readable_by_script
 
 GROUP: Final = "onnxjson.passes"
@@ -190,27 +188,6 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
 
     def change(self, model: Model, model_folder: Path | None) -> Changed:
         return _changed(run(model, Script.load(self.file), model_folder=model_folder))
-
-
-class RulesPass(Pass, frozen=True, kw_only=True, eq=False, tag="rules"):
-    """Apply the replacements of rules: those of this package, or of a file or folder."""
-
-    is_guarded: ClassVar = False
-
-    path: Annotated[str | None, Role("file"), Meta(description="A rule, or a folder of rules.")] = None
-
-    @property
-    def name(self) -> str:
-        """``rules``, with the path."""
-        return "rules" if self.path is None else f"rules:{self.path}"
-
-    def change(self, model: Model, model_folder: Path | None) -> Changed:
-        edits = [
-            ReplacePattern(pattern=rule.pattern_text, replacement=replacement, if_any=True, where_possible=True)
-            for rule in read_rules(SHIPPED if self.path is None else Path(self.path))
-            if (replacement := rule.replacement_text) is not None
-        ]
-        return _changed(run(model, edits, model_folder=model_folder))
 
 
 def edit_pass(edit: Edit) -> EditPass:

@@ -130,11 +130,6 @@ def calls(folder: Path, n: int) -> None:
     _save(folder / "a.onnx", model([helper.make_node("f0", ["x"], ["y"], domain="f")], functions=functions))
 
 
-def equal(folder: Path, n: int) -> None:
-    """A model with n inputs and outputs of one name."""
-    _save(folder / "a.onnx", model([_relu("x", "v"), _relu("v", "y")], inputs=["x"] * n, outputs=["y"] * n))
-
-
 def identities(folder: Path, n: int) -> None:
     """Two chains of unnamed Identities that differ in length and names."""
     for file, count in (("a", n), ("b", n - 3)):
@@ -210,7 +205,6 @@ def chain(folder: Path, n: int) -> None:
 _OUT = ("-q", "-o", "out.onnx")
 _PASS = ("optimize", *_OUT, "-p")
 _MERGE = ("merge", "-q", "base.onnx", "ours.onnx", "theirs.onnx", "-o", "merged.onnx.json")
-_SCRIPT = ("--format", "script")
 _REFUSED = (65, 71, 76)
 
 CASES = (
@@ -221,13 +215,9 @@ CASES = (
     Case("merge: a cycle of n nodes", cycle, _MERGE, 10_000, 100, (0, 16)),
     Case("merge: a cycle that both sides make", cycle_made_by_both, _MERGE, 10_000, 60, (16,)),
     Case("merge: n consumers", consumers, _MERGE, 50_000, 60, (0, 16)),
-    Case("split: n equal inputs and outputs", equal, ("split", "a.onnx", "--at", "v", "-o", "p"), 20_000, 100, (0, 73)),
     Case("diff: n unnamed Identities", identities, ("diff", "a.onnx", "b.onnx"), 30_000, 100, (1,)),
     Case("diff: n attributes", attributes, ("diff", "a.onnx", "b.onnx"), 50_000, 100, (1,)),
     Case("diff: a tree of n Ifs", ifs, ("diff", "a.onnx", "b.onnx"), 4_096, 8, (1,)),
-    Case("diff as script: a tree of n Ifs", ifs, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 4_096, 8, (1,)),
-    Case("diff as script: a chain of n nodes", chain, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 25_000, 0, (1,)),
-    Case("diff as script: n Identities", identities, ("diff", "a.onnx", "b.onnx", *_SCRIPT), 25_000, 100, (1,)),
     Case("run: n inputs", inputs, ("run", "a.onnx"), 25_000, 20),
     Case("verify: n inputs", inputs, ("verify", "a.onnx", "b.onnx"), 25_000, 20),
     Case("bench: n inputs", inputs, ("bench", "a.onnx", "-n", "1"), 25_000, 10),

@@ -44,7 +44,6 @@ COMMANDS = tuple(
     fmt --check A
     diff A B
     diff A B --json
-    diff A B --format script
     diff A B --format patch
     diff A B --format html -o out.html
     diff A B --format markdown
@@ -68,9 +67,6 @@ COMMANDS = tuple(
     run A {LIMITED} --input w.npz
     verify A B {LIMITED}
     bench A {LIMITED} -n 1
-    split A --at NAME -o pieces
-    split A --nodes 1 -o pieces
-    split A --at v0 -o pieces
     tensor get A w
     tensor get A w -o out.npy
     tensor get A -o out.npz

@@ -124,7 +124,7 @@ def half_edited(rng: Random) -> Files:
 
 
 WRITERS = (
-    cases.scopes, cases.cycle, cases.cycle_made_by_both, cases.consumers, cases.inputs, cases.calls, cases.equal,
+    cases.scopes, cases.cycle, cases.cycle_made_by_both, cases.consumers, cases.inputs, cases.calls,
     cases.identities, cases.attributes, cases.ifs, cases.expansion, cases.filled, cases.chain,
 )  # fmt: skip
 

@@ -25,7 +25,7 @@ from tests.hostile.canary.watching import Watch
 from tests.optimizing.sweep import all_passes
 from tests.tui import every_edit
 
-REPORTS: Final = ("text", "unified", "json", "markdown", "html", "patch", "script")
+REPORTS: Final = ("text", "unified", "json", "markdown", "html", "patch")
 
 SELECTORS: Final = ("op:Relu", "op:If", "@/graph/node/0", "@/functions/0", "*canary*", "attr:*")
 
@@ -87,7 +87,7 @@ def external(watch: Watch) -> None:
 
 
 def reports(watch: Watch) -> None:
-    """diff in every format, a patch and a script applied, a merge and its conflicts."""
+    """diff in every format, a patch applied, a merge and its conflicts."""
     planter, folder = watch.planter, watch.folder
     pairs = [(valid_model(planter), valid_model(planter)), (complete_model(planter)[0], complete_model(planter)[0])]
     for first, second in pairs:
@@ -99,10 +99,9 @@ def reports(watch: Watch) -> None:
                 watch.command(f"diff {form}", "diff", before, target, "--format", form, page=page)
             watch.command("diff text", "diff", before, target, "-v", "--matches")
             watch.command("diff --test-rewrites", "diff", before, target, "--test-rewrites")
-            for form in ("patch", "script"):
-                change = folder / f"change.{form}.json"
-                watch.command(f"diff {form}", "diff", before, target, "--format", form, "-o", change)
-                watch.command("apply", "apply", change, before, "-o", folder / "applied.onnx")
+            change = folder / "change.json"
+            watch.command("diff patch", "diff", before, target, "--format", "patch", "-o", change)
+            watch.command("apply", "apply", change, before, "-o", folder / "applied.onnx")
         merged = folder / "merged.onnx"
         watch.command("merge", "merge", before, renamed, after, "-o", merged)
         watch.command("merge", "merge", before, renamed, before, "-o", merged)
@@ -141,7 +140,7 @@ def with_other_texts(model: ModelProto, watch: Watch) -> ModelProto:
 
 
 def analyses(watch: Watch) -> None:
-    """Commands that evaluate a model: run, verify, bench and split."""
+    """Commands that evaluate a model: run, verify and bench."""
     watched = valid_model(watch.planter, 2)
     path = write(watch.folder, "m.onnx", watched)
     for more in ((), ("--profile", "1"), ("--engine", "reference"), ("--json", "--level", "off")):
@@ -153,8 +152,6 @@ def analyses(watch: Watch) -> None:
     watch.command("bench", "bench", path, "-n", "1", "--warm-up", "0", "--samples", "1", *more_outs)
     marks = [*acting_markdown(outs[2].read_text()), *acting_markup(outs[3].read_text())]
     watch.look("bench", ["bench"], marks=marks)
-    pieces = watch.folder / "pieces"
-    watch.command("split", "split", path, "--at", watched.graph.node[1].output[0], "-o", pieces)
 
 
 def every_edit_kind(watch: Watch) -> None:

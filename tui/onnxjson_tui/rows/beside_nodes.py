@@ -19,6 +19,7 @@ from itertools import count, groupby
 from math import log10
 from typing import Final, Literal, NamedTuple
 
+from onnxjson.model.constants import constant_values
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Node
 from onnxjson.model.index import Scope
@@ -97,28 +98,21 @@ class Lanes:
         """Find the producer and last consumer of each value; return the numbers of consumers."""
         values: dict[str, int] = {}
         starts, ends, inner = self._starts, self._ends, self._inner
-        constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
+        constants = constant_values(scope)
         counts: list[int] = []
         number_of = values.get
         for position, node in enumerate(self._nodes):
-            is_constant = position not in inner
-            for name in node.input if is_constant else inner[position]:
+            for name in inner.get(position, node.input):
                 value = number_of(name)
                 if value is not None:
                     ends[value] = position
                     counts[value] += 1
-                    is_constant = False
-                elif name not in constants:
-                    is_constant = False
-            if not is_constant:
-                for name in node.output:
-                    if name:
-                        values[name] = len(starts)
-                        starts.append(position)
-                        ends.append(-1)
-                        counts.append(0)
-            else:
-                constants.update(node.output)
+            for name in node.output:
+                if name not in constants:
+                    values[name] = len(starts)
+                    starts.append(position)
+                    ends.append(-1)
+                    counts.append(0)
         return counts
 
     def _assign(self, counts: list[int]) -> None:

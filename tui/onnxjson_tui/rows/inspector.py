@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import copied_constant, is_constant
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, Node
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -177,14 +177,15 @@ def _inputs(view: NodeView, ref: NodeRef) -> Iterator[Entry]:
 
 def _source_text(source: Source, ref: NodeRef) -> str:
     """Describe where a value comes from: its value if it is small, the size of a weight, its producer."""
-    constant = find_constant(ref.scope, source.name)
+    constant = copied_constant(ref.scope, source.name)
     if constant is not None and not constant.is_default and constant.tensor is not None:
         values = few_values(constant.tensor)
         if values is not None:
             return f"= {visible(values_text(values), 60)}"
         return f"weight {size(stored_bytes(constant.tensor))}"
     if source.node is not None:
-        return f"← {_place(source.node.address, ref)} {visible(source.node.op_type, 60)}"
+        kind = ", constant" if is_constant(ref.scope, source.name) else ""
+        return f"← {_place(source.node.address, ref)} {visible(source.node.op_type, 60)}{kind}"
     return _ORIGINS.get(source.produced_by, source.produced_by)
 
 

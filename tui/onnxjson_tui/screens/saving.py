@@ -9,6 +9,7 @@ from typing import Final
 from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
+from onnxjson.patching.patch import Patch
 from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
 from onnxjson.rendering.tables import Line, Span, size, wrapped
 from onnxjson.storage.files import Format, format_for
@@ -220,27 +221,41 @@ async def write_rule(bench: Bench, path: Path, rule: Rule) -> None:
         except (OnnxJsonError, OSError) as error:
             bench.say(f"nothing was written: {error_text(error)}", "bad")
             return
-        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules and the pass rules:FILE use it")
+        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules uses it")
 
 
-async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequence[str]) -> None:
-    """Write a rewrite script, and report the steps that it lacks."""
-    if not await _may_write(bench, path, "edits"):
-        return
+async def write_changes(
+    bench: Bench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
+) -> None:
+    """Write changes, several of them to numbered files, and report the steps that they lack."""
+    paths = [path]
+    if len(changes) > 1:
+        paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(changes) + 1)]
+    for place in paths:
+        if not await _may_write(bench, place, "edits"):
+            return
+
+    def write() -> None:
+        for place, change in zip(paths, changes, strict=True):
+            change.save(place)
+
     try:
-        await bench.jobs.awaited("export", "writing", lambda: script.save(path), holds_keys=False)
+        await bench.jobs.awaited("export", "writing", write, holds_keys=False)
     except (OnnxJsonError, OSError) as error:
-        bench.say(f"no script was written: {error_text(error)}", "bad")
+        bench.say(f"not all edits were written: {error_text(error)}", "bad")
         return
-    count = counted(len(script.edits), "edit")
     if left_out:
-        lines = [f"{count} in {visible(str(path), None)}; it lacks these steps, which are not edits:", ""]
-        lines += _reasons(left_out)
+        lines = [f"{visible(str(path), None)} lacks these steps, which are not edits:", "", *_reasons(left_out)]
         await bench.confirm("The script is incomplete", [("o", "ok", "ok")], lines=lines)
     left = f"; {counted(len(left_out), 'step')} left out" if left_out else ""
-    them = "it" if len(script.edits) == 1 else "these" if left_out else "them"
     tone: Tone = "changed" if left_out else "good"
-    bench.say(f"{path}: {count}{left}; onnxjson apply {path.name} MODEL repeats {them}", tone)
+    if len(paths) > 1:
+        names = f"{paths[0]} to {paths[-1].name}"
+        bench.say(f"{names}: onnxjson apply with each of them, in this order, repeats the steps{left}", tone)
+        return
+    only = changes[0]
+    what = counted(len(only.edits), "edit") if isinstance(only, Script) else "a patch"
+    bench.say(f"{path}: {what}{left}; onnxjson apply {path.name} MODEL repeats it", tone)
 
 
 async def offer_recovery(bench: Bench) -> None:
@@ -317,7 +332,7 @@ async def _export(bench: Bench, journal: Abandoned) -> None:
         return
     path = await ask_path(bench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
     if path is not None:
-        await write_edits(bench, path, script, left_out)
+        await write_changes(bench, path, [script], left_out)
 
 
 def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmScreen:

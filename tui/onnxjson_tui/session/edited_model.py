@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -33,13 +33,9 @@ from onnxjson.patching.patch import Patch
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select_nodes, select_tensor
 from onnxjson_tui.session.following import follow
-from onnxjson_tui.session.history import Changed, Exported, History, Lost, Places, Preview, Step, selector_of
+from onnxjson_tui.session.history import Changed, History, Lost, Places, Preview, Step, selector_of
 from onnxjson_tui.session.opening import Opened
 from onnxjson_tui.session.recording import Base, Recorder
-
-if TYPE_CHECKING:
-    from onnxjson.editing.expressing import Expressed
-
 
 READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
 """Message about an attempt to change a read-only session."""
@@ -301,21 +297,22 @@ class EditedModel:
 
     # Scripts
 
-    def export_script(self) -> Exported:
-        """Return the steps as a rewrite script; other changes are expressed as edits where possible."""
-        parts: list[tuple[Edit, ...]] = []
-        left_out: list[str] = []
+    def export(self) -> tuple[Script | Patch, ...]:
+        """Return the steps as changes to apply one after the other: edits as scripts, other steps as patches."""
+        changes: list[Script | Patch] = []
         model = self._model
         for step in reversed(self.history.made):
-            before = step.backward.apply(model)
-            found, reason = step.edits, ""
-            if not found:
-                found, reason, _ = expressed(before, model)
-            found = self._portable(before, found)
-            parts.append(found)
-            left_out += [f"{step.title}: {reason}"] if reason else []
-            model = before
-        return Exported(Script(tuple([edit for found in reversed(parts) for edit in found])), tuple(left_out[::-1]))
+            model = step.backward.apply(model)
+            edits = self._portable(model, step.edits)
+            change: Script | Patch = Script(edits) if edits else step.forward
+            later = changes[-1] if changes else None
+            if isinstance(change, Script) and isinstance(later, Script):
+                changes[-1] = Script((*change.edits, *later.edits))
+            elif isinstance(change, Patch) and isinstance(later, Patch):
+                changes[-1] = change.then(later)
+            else:
+                changes.append(change)
+        return tuple(changes[::-1])
 
     def _portable(self, before: Model, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Return edits of one step that select by names, or by addresses with digests."""
@@ -327,17 +324,6 @@ class EditedModel:
             if number + 1 < len(edits):
                 apply_changes(workspace, edit, self.edits_folder)
         return tuple(found)
-
-
-def expressed(before: Model, after: Model) -> "Expressed":
-    """Return edits with the same result as far as possible, and the reason if there are none."""
-    from onnxjson.diffing.difference import diff
-    from onnxjson.editing.expressing import Expressed, express
-
-    try:
-        return express(before, after, diff(before, after).alignment)
-    except OnnxJsonError as error:
-        return Expressed((), str(error))
 
 
 _ROLES: Final = {"node": "node", "nodes": "node", "tensor": "tensor", "tensors": "tensor", "constant": "tensor"}

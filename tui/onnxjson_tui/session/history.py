@@ -183,13 +183,6 @@ class MergeAnswer(NamedTuple):
     theirs: Opened  # the current file
 
 
-class Exported(NamedTuple):
-    """The edits of a session as a script."""
-
-    script: Script
-    left_out: tuple[str, ...]  # steps that cannot be expressed as edits, and why
-
-
 _NEIGHBOURS: Final = 1000  # maximum distance to the neighbour that the cursor moves to when its node is removed
 MOST_VISITS: Final = 500  # maximum number of places in the jump list
 

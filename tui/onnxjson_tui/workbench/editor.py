@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.editing.declaration import Edit
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import AddressError, DecodeError, Finding, OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, Style, wrapped
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
-from onnxjson_tui.session.edited_model import expressed
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell import terminal
 from onnxjson_tui.shell.bench import Bench
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 _STYLES: Final[dict[str, Style]] = {"removed": "removed", "added": "added", "hunk": "title", "context": "plain"}
 
 _WIDTH: Final = 66
-
-_EXPRESSED: Final = 3_000
-"""Nodes of a model up to which a change is expressed as edits, which the history lists as commands."""
 
 
 async def _edit_text(bench: Bench, arguments: Arguments) -> None:
@@ -231,20 +226,11 @@ class _EditorLoop:
 
         session = self._bench.session
         model = session.with_types(model)
-        edits = _expressed(self._editing.model, model)
         count = sum(len(node_addresses(each)) for each in self._draft.addresses)
-        title = "" if edits else f"edit the text of {counted(count, 'node') if count else 'the model'}"
-        preview = session.preview_model(model, title, edits)
+        title = f"edit the text of {counted(count, 'node') if count else 'the model'}"
+        preview = session.preview_model(model, title)
         _ = preview.patch
         return preview
-
-
-def _expressed(before: "Model", after: "Model") -> tuple[Edit, ...]:
-    """Return edits with the same result; none if there are none or the model is too big to search."""
-    if before.graph is None or len(before.graph.node) > _EXPRESSED:
-        return ()
-    found = expressed(before, after)
-    return () if found.reason or found.left_out else found.edits
 
 
 def _finding_lines(finding: Finding) -> list[Line]:

@@ -125,13 +125,10 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
     if not session.history.made:
         bench.say("there are no edits to export")
         return
-    exported = await bench.jobs.awaited("export", "converting the steps to edits", session.export_script)
-    if not exported.script.edits:
-        await saving.report_no_script(bench, exported.left_out)
-        return
+    changes = await bench.jobs.awaited("export", "converting the steps", session.export)
     path = await saving.ask_path(bench, "export edits to (.json)", "edits.json", given=arguments.text)
     if path is not None:
-        await saving.write_edits(bench, path, exported.script, exported.left_out)
+        await saving.write_changes(bench, path, changes)
 
 
 async def _export_rule(bench: Bench, arguments: Arguments) -> None:
@@ -174,7 +171,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action(
         "export-rule", "export the last replaced pattern as a rule", (), _export_rule, "Keep", argument="[PATH]",
-        help="onnxjson find --rules searches for it in other models, the pass rules:FILE replaces it there.",
+        help="onnxjson find --rules searches for it in other models, replace-pattern replaces it there.",
     ),
     Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
     Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),

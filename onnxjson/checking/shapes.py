@@ -1,0 +1,192 @@
+"""The shapes of the values of a model, for its cost: stated, inferred, or formulas found by inferring them for sizes.
+
+Where a shape is computed while the model runs, from dimensions that have only a name, inference knows nothing. It then
+runs with several sizes for these names; a size of a value that follows a sum of products of names for all of them is
+that formula.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product as combinations
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from onnxjson.checking.amounts import Size, named, value_at
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.dimensions import IDENTIFIER, INVENTED, with_dimension_names
+from onnxjson.model.document import Graph, Model, Type, ValueInfo
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index, Scope, index_of
+
+Sizes = tuple[Size | None, ...]
+"""Sizes of a value; None for those that are not known."""
+
+_SIZES: Final = ((4, 7), (6, 11), (5, 9))
+"""Sizes of the first, second and third name for which a formula is found."""
+
+_CHECKS: Final = ((10, 13, 17), (131, 163, 193))
+"""Sizes for which a formula must hold, too; the large ones show what is rounded to a multiple, or limited."""
+
+
+class Typed(NamedTuple):
+    """A model with the types of its values."""
+
+    model: Model
+    """Without functions, and without the elements of big constants, if types had to be inferred."""
+    notes: tuple[str, ...] = ()
+    """What kept types from being inferred."""
+    formulas: Mapping[tuple[str, str], Sizes] = {}
+    """Shapes that were found by inferring them for sizes, by address of the graph and name."""
+
+
+def typed(model: Model, folder: Path | None) -> Typed:
+    """Infer what a model does not state."""
+    known, notes = _with_types(model, folder)
+    open_values = {} if notes else _open_values(known)
+    names = [*dict.fromkeys(name for text in _input_names(model) for name in IDENTIFIER.findall(text))]
+    if not open_values or not 1 <= len(names) <= len(_SIZES):
+        return Typed(known, tuple(notes))
+    return Typed(known, (), _formulas(model, folder, names, open_values))
+
+
+def sizes_of(stated: Type | None) -> Sizes | None:
+    """Return the sizes in a type; None if its rank is not known."""
+    dims = None if stated is None else stated.shape
+    return None if dims is None else _sizes(tuple(dims))
+
+
+def produced(scope: Scope) -> Iterator[str]:
+    """Yield the values that the nodes of a graph compute."""
+    nodes = scope.graph.node
+    return (name for name, (position, _) in scope.producers.items() if not is_constant_node(nodes[position]))
+
+
+@lru_cache(4096)
+def _sizes(dims: tuple[int | str | None, ...]) -> Sizes:
+    return tuple([_size(each) for each in dims])
+
+
+def _size(dim: int | str | None) -> Size | None:
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return named(dim) if dim and not dim.startswith(INVENTED) else None
+
+
+def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
+    """Return the model with the types of its values, and what kept them from being inferred."""
+    if model.graph is None or not (model.functions or _open_values(model)):
+        return model, []
+    from onnxjson.editing.applying import apply
+    from onnxjson.editing.inference import inferred_types
+    from onnxjson.editing.opsets import InlineFunctions
+
+    try:
+        if model.functions:
+            model = apply(model, InlineFunctions(), model_folder=folder)
+        if not _open_values(model):
+            return model, []
+        return _merge_types(inferred_types(_without_open_types(model), folder), model), []
+    except OnnxJsonError as error:
+        return model, [f"types were not inferred: {error}"]
+
+
+def _input_names(model: Model) -> set[str]:
+    """Return the texts of the dimensions of the inputs."""
+    inputs = () if model.graph is None else model.graph.input
+    return {size for value in inputs for size in value.shape or () if isinstance(size, str)}
+
+
+def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
+    """Return the computed values with a size that is not known, or has a name that no input has."""
+    names = _input_names(model)
+    found = {}
+    for scope in index_of(model).scopes:
+        if scope.kind in ("main", "subgraph"):
+            for name in produced(scope):
+                stated = scope.types.get(name)
+                shape = None if stated is None else stated.shape
+                if shape is None or not all([isinstance(size, int) or size in names for size in shape]):
+                    found[scope.address, name] = scope
+    return found
+
+
+def _without_open_types(model: Model) -> Model:
+    """Leave out types whose dimensions have names that no input has: the inference may find their sizes."""
+    graph = model.graph or Graph()
+    known = {size for value in graph.input for size in value.shape or ()}
+
+    def is_closed(value: ValueInfo) -> bool:
+        return value.shape is not None and all([isinstance(size, int) or size in known for size in value.shape])
+
+    infos = tuple([each for each in graph.value_info if is_closed(each)])
+    outputs = tuple([each if is_closed(each) else _without_shape(each) for each in graph.output])
+    return replace(model, graph=replace(graph, value_info=infos, output=outputs))
+
+
+def _without_shape(value: ValueInfo) -> ValueInfo:
+    tensor = None if value.type is None else value.type.tensor_type
+    return value if tensor is None else replace(value, type=Type(tensor_type=replace(tensor, shape=None)))
+
+
+def _merge_types(inferred: Model, stated: Model) -> Model:
+    """Add the stated types of values for which the inference found no shape."""
+    graph, before = inferred.graph or Graph(), stated.graph or Graph()
+    found = {each.name for each in (*graph.value_info, *graph.output) if each.shape is not None}
+    kept = [each for each in (*before.value_info, *before.output) if each.name not in found]
+    names = {each.name for each in kept}
+    infos = [each for each in graph.value_info if each.name not in names]
+    outputs = [each for each in graph.output if each.name in found]
+    return replace(inferred, graph=replace(graph, value_info=(*infos, *kept), output=tuple(outputs) or before.output))
+
+
+def _formulas(
+    model: Model, folder: Path | None, names: Sequence[str], values: Mapping[tuple[str, str], Scope]
+) -> dict[tuple[str, str], Sizes]:
+    """Return the shapes of values as formulas of names, where those found for some sizes hold for others."""
+    grid = [dict(zip(names, sizes, strict=True)) for sizes in combinations(*_SIZES[: len(names)])]
+    shapes: dict[tuple[str, str], list[Sizes]] = {key: [] for key in values}
+    for point in grid:
+        found = _inferred(model, folder, point) if shapes else {}
+        shapes = {key: [*known, found[key]] for key, known in shapes.items() if key in found}
+    formulas = {
+        key: [_fitted(sizes, names) for sizes in zip(*known, strict=True)]
+        for key, known in shapes.items()
+        if len({len(each) for each in known}) == 1
+    }
+    for sizes in _CHECKS if formulas else ():
+        point = dict(zip(names, sizes, strict=False))
+        for key, shape in _inferred(model, folder, point).items():
+            for axis, (formula, size) in enumerate(zip(formulas.get(key, ()), shape, strict=False)):
+                if size is not None and formula is not None and value_at(formula, point) != size:
+                    formulas[key][axis] = None
+    return {key: tuple(shape) for key, shape in formulas.items()}
+
+
+def _inferred(model: Model, folder: Path | None, sizes: Mapping[str, int]) -> dict[tuple[str, str], Sizes]:
+    """Return the shapes of all computed values for sizes of names; none if the model cannot have them."""
+    known, notes = _with_types(with_dimension_names(model, sizes), folder)
+    scopes = () if notes else Index(known).scopes
+    found = {(scope.address, name): sizes_of(scope.types.get(name)) for scope in scopes for name in produced(scope)}
+    return {key: shape for key, shape in found.items() if shape is not None}
+
+
+def _fitted(sizes: Sequence[Size | None], names: Sequence[str]) -> Size | None:
+    """Return the sum of products of names that has some values at `_SIZES`; None if its factors are not whole."""
+    numbers = [each for each in sizes if isinstance(each, int)]
+    return _interpolated(numbers, [*zip(names, _SIZES, strict=False)]) if len(numbers) == len(sizes) else None
+
+
+def _interpolated(values: Sequence[int], names: Sequence[tuple[str, tuple[int, int]]]) -> Size | None:
+    if len(set(values)) == 1:
+        return values[0]
+    (name, (low, high)), *others = names
+    half = len(values) // 2
+    slopes = [divmod(after - before, high - low) for before, after in zip(values[:half], values[half:], strict=True)]
+    if any([rest for _, rest in slopes]):
+        return None
+    factors = [factor for factor, _ in slopes]
+    starts = [value - factor * low for value, factor in zip(values[:half], factors, strict=True)]
+    constant, factor = _interpolated(starts, others), _interpolated(factors, others)
+    return None if constant is None or factor is None else constant + named(name) * factor

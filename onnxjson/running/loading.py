@@ -1,0 +1,257 @@
+"""Whether onnxruntime loads a model, tried in the guarded process; what no longer loads is not written.
+
+onnxruntime loads the model with its own optimizations, which compute what can be computed in advance and so find
+shapes that do not fit and that the inference of onnx leaves unknown. Then it runs once on random inputs, if that takes
+under a second. Constants of big models become inputs: only their types matter here.
+"""
+
+import os
+import re
+from contextlib import nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Node
+from onnxjson.model.errors import FeedError, LimitError, OnnxJsonError, UnloadableError
+from onnxjson.model.index import Index
+from onnxjson.model.operators import function_key, operator_key, plain_domain
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
+from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.sandbox import MAX_INLINE_BYTES, Outcome, execute, pack_model
+from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
+from onnxjson.running.value_types import without_weights
+from onnxjson.running.values import packed_values
+from onnxjson.running.worker import Worker
+from onnxjson.running.worker_protocol import allowed_limits
+from onnxjson.storage.weights import missing
+
+if TYPE_CHECKING:
+    from onnxjson.running.values import Values
+
+ENGINE: Final = "onnxruntime"
+
+_WHOLE: Final = 128 << 20
+"""Bytes up to which a model is loaded with its weights and run; the weights of bigger ones become inputs."""
+
+_RUN_SECONDS: Final = 1.0
+
+_RUN_SIZES: Final = ((2,), (1,), (64,))
+"""Sizes of open dimensions that are tried."""
+
+_RUN_BYTES: Final = 16 << 20
+"""Maximum bytes of the values of such sizes."""
+
+_DOMAINS: Final = frozenset((
+    "", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.dml",
+    "com.microsoft.experimental", "com.microsoft.nchwc", "com.ms.internal.nhwc", "org.pytorch.aten",
+))  # fmt: skip
+"""Domains whose operators onnxruntime has without an extension."""
+
+_HEAD: Final = re.compile(r"(?:onnxruntime: )?\[ONNXRuntimeError\] : [0-9]+ : (\w+) : ")
+_TOO_NEW: Final = re.compile(r"Unsupported model IR version: .*|Opset [0-9]+ is under development.*")
+_NOT_IMPLEMENTED: Final = "NOT_IMPLEMENTED"
+_CRASHED: Final = "crashed"
+"""Beginning of the outcome of a process that native code ended."""
+
+
+class Loading(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether onnxruntime loads a model."""
+
+    state: Literal["loads", "fails", "not-tried"]
+    reason: str = ""
+    """Why it fails or was not tried, on one line; visible text."""
+    address: str = ""
+    """Address of the node at which it fails; "" if unknown."""
+    is_certain: bool = True
+    """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
+    ran: str = ""
+    """What the run on random inputs did: "runs", "fails: REASON" or "not run: REASON"; "" if none was wanted."""
+    has_open_sizes: bool = False
+    """Whether sizes of the inputs were chosen for the run."""
+
+    @property
+    def run_fails(self) -> bool:
+        """Whether it loads and the run on random inputs fails."""
+        return self.ran.startswith(_FAILS)
+
+
+_FAILS: Final = "fails: "
+
+
+def try_loading(
+    model: Model, folder: Path | None, worker: Worker | None = None, *, runs: bool = True, trust_links: bool = False
+) -> Loading:
+    """Load a model in onnxruntime, and run it once on random inputs.
+
+    Args:
+        folder: where the external data of the model is; None if there is none.
+        runs: whether to run it, too; models above 128 MiB are only loaded.
+    """
+    if (reason := _not_triable(model)) is not None:
+        return Loading(state="not-tried", reason=reason)
+    with nullcontext(worker) if worker is not None else Worker() as guarded:
+        attempt = _Attempt(folder, guarded, trust_links)
+        try:
+            tensors = list(tensors_of(model))
+            size = sum(map(stored_bytes, tensors))
+            is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
+            if size <= _WHOLE and is_known:
+                return attempt.load(model, runs=runs)
+            found = attempt.load(without_weights(model), runs=False)
+            if found.state == "fails" and size <= MAX_INLINE_BYTES and is_known:
+                # An operator may need a constant where it got an input.
+                return attempt.load(model, runs=False)
+            certain = found.is_certain and found.state != "fails"
+            ran = f"not run: its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
+            return msgspec.structs.replace(found, is_certain=certain, ran=ran)
+        except OnnxJsonError as error:
+            return Loading(state="not-tried", reason=str(error))
+
+
+def require_loadable(
+    before: Model, after: Model, folder: Path | None, worker: Worker | None = None, *, what: str = "the result"
+) -> tuple[str, ...]:
+    """Raise if onnxruntime loads a model before a change and not after it; return remarks for the user.
+
+    With known sizes of all inputs, a result that fails on random inputs is refused too, unless the model failed before.
+
+    Args:
+        folder: where the external data of both is; None if there is none.
+        what: how the message names the changed model.
+
+    Raises:
+        UnloadableError: the result does not load any more; the message names the node and the reason.
+    """
+    if after is before or (after.graph is before.graph and after.opset_import == before.opset_import):
+        return ()
+    found = try_loading(after, folder, worker)
+    if found.state == "not-tried":
+        return (f"{what} was not tried in onnxruntime: {found.reason}",)
+    if found.state == "loads" and (not found.run_fails or found.has_open_sizes):
+        return ()
+    was = try_loading(before, folder, worker, runs=found.run_fails)
+    if was.state != "loads" or (found.run_fails and was.ran != "runs"):
+        return ()
+    does = f"{'runs' if found.run_fails else 'loads'} the model"
+    reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
+    where = f"{found.address}: " if found.address else ""
+    raise UnloadableError(
+        f"onnxruntime {does} before the change, but not {what}: {where}{reason}; nothing was written; "
+        f"{UnloadableError.option} writes it anyway",
+        found.address,
+    )
+
+
+def _not_triable(model: Model) -> str | None:
+    """Return why onnxruntime cannot judge a model; None if it can."""
+    if find_spec(ENGINE) is None:
+        return "onnxruntime is not installed"
+    if model.graph is None:
+        return "the model has no graph"
+    functions = {function_key(each) for each in model.functions}
+    for ref in Index(model).node_refs:
+        if plain_domain(ref.node.domain) not in _DOMAINS and operator_key(ref.node) not in functions:
+            name = visible(f"{ref.node.domain}::{ref.node.op_type}")
+            return f"it has custom operators, such as {name} ({ref.address})"
+    return None
+
+
+class _Attempt(NamedTuple):
+    folder: Path | None
+    worker: Worker
+    trust_links: bool
+
+    def load(self, model: Model, *, runs: bool) -> Loading:
+        """Load a model; where it fails, again with names of the nodes by which the message places it."""
+        feeds, not_run, is_open = self._feeds(model) if runs else ([], "", False)
+        outcome = self._execute(model, feeds)
+        if outcome.first(Opened) is not None:
+            ran = "" if not runs else not_run or _run_of(outcome)
+            address = ""
+            if ran.startswith(_FAILS):
+                marked = MarkedNodes(model)
+                again = self._execute(marked.model, feeds).first(Failed)
+                message, address = marked.read("" if again is None else again.problem)
+                ran = f"{_FAILS}{_plain(message)}" if message else ran
+            return Loading(state="loads", ran=ran, has_open_sizes=is_open, address=address)
+        refused = outcome.first(Refused)
+        if refused is None:
+            state: Literal["fails", "not-tried"] = "fails" if outcome.problem.startswith(_CRASHED) else "not-tried"
+            return Loading(state=state, reason=f"onnxruntime {outcome.problem or 'was interrupted'}")
+        if (too_new := _TOO_NEW.search(refused.problem)) is not None:
+            return Loading(state="not-tried", reason=f"it is newer than this onnxruntime: {too_new[0].strip()}")
+        marked = MarkedNodes(model)
+        refused = self._execute(marked.model, ()).first(Refused) or refused
+        message, address = marked.read(refused.problem)
+        kind = _HEAD.match(message)
+        certain = kind is None or kind[1] != _NOT_IMPLEMENTED
+        return Loading(state="fails", reason=_plain(message), address=address, is_certain=certain)
+
+    def _execute(self, model: Model, feeds: "list[Values] | tuple[()]") -> Outcome:
+        sent = pack_model(model, self.folder, trust_links=self.trust_links)
+        task = RunTask(
+            subject=sent.subject,
+            settings=Settings(engines=(ENGINE,), level="all"),
+            feeds=tuple(map(packed_values, feeds)),
+            run_seconds=_RUN_SECONDS,
+        )
+        limits = allowed_limits()
+        return execute(self.worker, task, timeout=limits.wall_seconds, size=sent.size, memory=limits.memory)
+
+    def _feeds(self, model: Model) -> "tuple[list[Values], str, bool]":
+        """Return random values for each run, why there are none, and whether sizes had to be chosen."""
+        found: list[Values] = []
+        problem = ""
+        inputs = Inputs([Index(model)], [(name,) for name in free_inputs(model)], InputOptions(), self.worker)
+        is_open = bool(inputs.shapes.open_dimensions())
+        for cycle in _RUN_SIZES if is_open else _RUN_SIZES[:1]:
+            try:
+                values = inputs.feeds({}, (0,), cycle=cycle)[0]
+            except (FeedError, LimitError) as error:
+                problem = problem or f"not run: {error}"
+                continue
+            if not found or sum([len(packed_values(each)) for each in (*found, values)]) <= _RUN_BYTES:
+                found.append(values)
+        return found, "" if found else problem, is_open
+
+
+def _run_of(outcome: Outcome) -> str:
+    if outcome.first(Output) is not None:
+        return "runs"
+    failed = outcome.first(Failed)
+    if failed is not None:
+        return f"{_FAILS}{_plain(failed.problem)}"
+    return f"not run: it takes more than {_RUN_SECONDS:g} s"
+
+
+def _plain(message: str) -> str:
+    """Return a message of onnxruntime without what every message has."""
+    return _HEAD.sub("", message.partition("RuntimeException: ")[2] or message, count=1)
+
+
+class MarkedNodes:
+    """A copy of a model in which each node has a name of its own, by which messages of native code place it."""
+
+    def __init__(self, model: Model) -> None:
+        mark = f"node-{os.urandom(4).hex()}-"
+        names: list[str] = []
+
+        def number(node: Node) -> Node:
+            names.append(node.name or "")
+            return msgspec.structs.replace(node, name=f"{mark}{len(names) - 1}")
+
+        self.model = replace_records(model, Node, number, shared=False)
+        self._names = names
+        self._addresses = {ref.node.name: ref.address for ref in Index(self.model).nodes()}
+        self._marked = re.compile(f"{mark}([0-9]+)")
+
+    def read(self, message: str) -> tuple[str, str]:
+        """Return a message with the names of the model, and the address of the first node that it names, or ""."""
+        first = self._marked.search(message)
+        address = "" if first is None else self._addresses.get(first[0], "")
+        return self._marked.sub(lambda match: visible(self._names[int(match[1])]), message), address
