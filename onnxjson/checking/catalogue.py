@@ -6,7 +6,6 @@ from typing import Final
 from onnxjson.checking import rule_checks as c
 from onnxjson.checking.linting import Rule
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.operators import operator_table
 from onnxjson.model.tensors import location_of
 
 _NORMALIZATIONS: Final = (
@@ -39,7 +38,8 @@ RULES: Final = (
     Rule("ONJ108", "warning", "Dropout", "Dropout has no effect in inference",
          lambda n: n.opset < 12 or (n.number(2) in (None, 0) and not n.name(2)), "remove it, or export in eval mode"),
     Rule("ONJ109", "warning", "If", "the condition is constant", lambda n: n.is_constant(0), "keep one branch"),
-    Rule("ONJ110", "warning", "graph", '"{}" computes the same as "{}"', c.twins, "use one of them"),
+    Rule("ONJ110", "warning", "graph", '{} nodes compute what another one computes, such as "{}" and "{}"', c.twins,
+         "use one of them"),
     Rule("ONJ111", "warning", "graph", "{} initializers are inputs, too, so no runtime may fold them", c.overridable,
          "remove these inputs"),
     Rule("ONJ112", "warning", "graph", "the graph has no nodes", lambda s: s[1].kind == "main" and not s[1].graph.node),
@@ -78,12 +78,10 @@ RULES: Final = (
          "a runtime needs a library for it"),
     Rule("ONJ307", "warning", "node", "the operator is from PyTorch, not from ONNX",
          lambda n: n.node.domain in ("aten", "org.pytorch.aten") or n.node.op_type == "ATen", "export again"),
-    Rule("ONJ308", "warning", "model", "version {} of ai.onnx is newer than the newest known one",
-         lambda m: m.opsets.get("", 0) > operator_table().newest[""] and m.opsets[""]),
     # naming
-    Rule("ONJ401", "warning", "node", "the node has no name", lambda n: not n.node.name, "", {"edit": "name-nodes"}),
+    Rule("ONJ401", "off", "node", "the node has no name", lambda n: not n.node.name, "", {"edit": "name-nodes"}),
     Rule("ONJ402", "warning", "graph", 'two nodes have the name "{}"', c.repeated_names, "rename one"),
-    Rule("ONJ403", "warning", "value", '"{}" is a number, not a name', lambda v: v.is_interface and
+    Rule("ONJ403", "off", "value", '"{}" is a number, not a name', lambda v: v.is_interface and
          (v.value.name or "").isdigit() and v.value.name, "name inputs and outputs when you export"),
     Rule("ONJ404", "warning", "graph", "the graph has no name", lambda s: s[1].kind == "main" and not s[1].graph.name),
     Rule("ONJ406", "warning", "value", 'the name "{}" has spaces or special characters', lambda v: v.is_interface and
@@ -202,9 +200,10 @@ RULES: Final = (
 
 _OF_TEXTS: Final = {
     "types": "undefined-dtype negative-dim several-payloads wrong-storage input-dtype check-shapes suspicious-name "
-    "bad-type unknown-dtype wrong-count wrong-length bad-storage attribute-type wrong-attribute-field",
-    "opset": "no-ir-version missing-opset duplicate-opset unknown-operator unknown-attribute missing-attribute "
-    "input-count output-count missing-input",
+    "bad-type unknown-dtype wrong-count wrong-length bad-storage attribute-type "
+    "wrong-attribute-value wrong-attribute-field",
+    "opset": "no-ir-version missing-opset duplicate-opset unknown-opset unknown-domain unknown-operator "
+    "unknown-attribute missing-attribute input-count output-count missing-input",
     "naming": "missing-name duplicate-name",
     "security": "missing-location unusable-blob",
 }

@@ -87,17 +87,22 @@ def constant_computations(site: GraphSite) -> object:
     return len([place for place in places if not is_constant_node(scope.graph.node[place])]) or None
 
 
-def twins(site: GraphSite) -> Found:
+def twins(site: GraphSite) -> object:
     _, scope = site
-    first: dict[object, str] = {}
-    found = []
+    # Those that compute with constants only are counted already.
+    constant = set(constant_nodes(scope)) if isinstance(scope.graph, Graph) else set()
+    first: dict[object, int] = {}
+    pairs = []
     for place, node in enumerate(scope.graph.node):
         has_parts = any([each.g or each.t or each.graphs for each in node.attribute])
-        if node.input and node.op_type not in RANDOM and node.op_type != "Dropout" and not has_parts:
-            key = operator_key(node), node.input, len(node.output), node.attribute
-            before = first.setdefault(key, _title(node))
-            found += [Place(f"{scope.address}/node/{place}", (_title(node), before))] if before != _title(node) else []
-    return found
+        is_judged = node.input and node.op_type not in RANDOM and node.op_type != "Dropout" and not has_parts
+        if is_judged and place not in constant:
+            before = first.setdefault((operator_key(node), node.input, len(node.output), node.attribute), place)
+            pairs += [(place, before)] if before != place else []
+    if not pairs:
+        return None
+    titles = [_title(scope.graph.node[each]) for each in pairs[0]]
+    return [Place(f"{scope.address}/node/{pairs[0][0]}", (len(pairs), *titles))]
 
 
 def overridable(site: GraphSite) -> object:

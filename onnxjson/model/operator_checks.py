@@ -2,7 +2,7 @@
 
 `node_mistakes` and `dtype_mistake` are the rules; `check_operators` applies them to every node of a model. Operators
 of domains that onnx does not know, and functions of the model, are not judged. Neither are operator sets that are
-newer than the installed onnx.
+newer than the installed onnx; `onnxjson.model.opset_checks` reports what was therefore not checked.
 """
 
 from collections import ChainMap
@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from onnxjson.model import operators
 from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.attribute_values import check_perms, stated_ranks, text_mistakes
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Function, Graph, Model, Node, OperatorSetId, Type
 from onnxjson.model.errors import Finding
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import operator_table
+from onnxjson.model.opset_checks import check_opsets
 from onnxjson.model.structure import check_dims, check_structure
 from onnxjson.model.types import format_data_type
 
@@ -56,7 +60,7 @@ def unknown_operator(node: Node, opset: int, *, suggests: bool = True) -> Mistak
     hint = similar or "a model's own operators need a separate domain"
     if op_type in operators.known_operators(domain):
         first = min(each[2] for each in operators.all_operators() if each[:2] == (domain, op_type))
-        hint = f"it exists from version {first}, and the model imports {opset}; convert-opset changes that"
+        hint = f"it exists from version {first}; the model imports {opset}; convert-opset changes that"
     return Mistake("unknown-operator", "/op_type", f"there is no operator {shown}", hint)
 
 
@@ -74,7 +78,7 @@ def node_mistakes(node: Node, found: operators.Signature, opset: int) -> Iterato
     for slot, formal in enumerate(found.inputs[:inputs]):
         if formal.option == "single" and not node.input[slot]:
             yield Mistake("missing-input", f"/input/{slot}", f'{shown} needs its input {slot} ("{formal.name}")')
-    yield from _attribute_mistakes(node, found, shown)
+    yield from _attribute_mistakes(node, found, shown, opset)
 
 
 def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int) -> Iterator[Mistake]:
@@ -88,14 +92,15 @@ def count_mistakes(operator: str, what: str, found: int, fewest: int, most: int)
     yield Mistake(code, f"/{what}/{most}" if found > most else f"/{what}", message)
 
 
-def _attribute_mistakes(node: Node, found: operators.Signature, shown: str) -> Iterator[Mistake]:
+def _attribute_mistakes(node: Node, found: operators.Signature, shown: str, opset: int) -> Iterator[Mistake]:
     segments = attribute_segments(node.attribute)
     for segment, attribute in zip(segments, node.attribute, strict=True):
         name, place = attribute.name or "", f"/attribute/{escape(segment)}"
         formal = found.attributes.get(name)
         if formal is None:
             if not name.startswith("__"):  # Such names are for the use of runtimes.
-                hint = suggest(name, found.attributes) or f"it has {', '.join(found.attributes) or 'none'}"
+                hint = _newer_attribute(found, name, opset) or suggest(name, found.attributes)
+                hint = hint or f"it has {', '.join(found.attributes) or 'none'}"
                 message = f'{shown} has no attribute "{visible(name)}"'
                 yield Mistake("unknown-attribute", place, message, hint)
         elif attribute.type and attribute.type != formal.type:
@@ -108,6 +113,16 @@ def _attribute_mistakes(node: Node, found: operators.Signature, shown: str) -> I
             yield Mistake("missing-attribute", "", f'{shown} needs the attribute "{name}"', "add it")
     if found.op_type == "Constant" and not found.domain and len(node.attribute) != 1:
         yield Mistake("missing-attribute", "", f"a Constant needs one of {', '.join(found.attributes)}")
+    for attribute, message, hint in text_mistakes(node, opset):
+        segment = segments[[each is attribute for each in node.attribute].index(True)]
+        yield Mistake("wrong-attribute-value", f"/attribute/{escape(segment)}", message, hint)
+
+
+def _newer_attribute(found: operators.Signature, name: str, opset: int) -> str:
+    rows = operator_table().rows(found.domain, found.op_type)
+    versions = [each.since_version for each in rows if name in each.attributes]
+    later = min([each for each in versions if each > opset], default=None)
+    return "" if later is None else f"it has it since version {later}; the model imports {opset}"
 
 
 def dtype_mistake(node: Node, found: operators.Signature, dtype_of: Callable[[str], int | None]) -> Mistake | None:
@@ -174,7 +189,7 @@ def produced_dtype(node: Node, found: operators.Signature | None, slot: int) -> 
 
 def check_model(model: Model) -> tuple[Finding, ...]:
     """Return the findings about the structure of a model, its use of operators, and its dimensions."""
-    return (*check_structure(model), *check_operators(model), *check_dims(model))
+    return (*check_structure(model), *check_operators(model), *check_opsets(model), *check_dims(model))
 
 
 def check_operators(model: Model) -> tuple[Finding, ...]:
@@ -182,7 +197,23 @@ def check_operators(model: Model) -> tuple[Finding, ...]:
     # onnx is imported only if the table of the package raises a doubt, which onnx may not share.
     if next(_Checker(model, is_quick=True).findings(), None) is None:
         return ()
-    return tuple(_Checker(model).findings())
+    return tuple(_grouped([*_Checker(model).findings()]))
+
+
+def _grouped(found: Sequence[Finding]) -> list[Finding]:
+    """Join the findings that one older version in opset_import causes at many nodes."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for each in found:
+        key = each.address if "; the model imports" not in each.hint else ""
+        groups.setdefault((key, each.message), []).append(each)
+    joined = []
+    for (address, message), members in groups.items():
+        if address or len(members) == 1:
+            joined += members
+        else:
+            nodes = listed([each.address.partition("/attribute/")[0].removesuffix("/op_type") for each in members])
+            joined.append(replace(members[0], message=f"{message}, at {len(members):,} nodes ({nodes})"))
+    return joined
 
 
 _Values: TypeAlias = ChainMap[str, int | None]
@@ -272,6 +303,8 @@ class _Checker:
                 known.pop("", None)
             if has_graphs:
                 yield from self._inner_graphs(node, f"{address}/node/{position}", values)
+        if any([node.op_type == "Transpose" for node in graph.node]):
+            yield from check_perms(graph.node, address, stated_ranks(graph).get)
 
     def _inner_graphs(self, node: Node, address: str, values: _Values) -> Iterator[Finding]:
         for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
@@ -287,7 +320,8 @@ class _Checker:
         attributes = node.attribute
         graphs = [each.g or each.graphs for each in attributes]
         names, types = tuple([each.name for each in attributes]), tuple([each.type for each in attributes])
-        alike = names, types, any(graphs), *key[1:]
+        texts = tuple([each.s or each.strings for each in attributes])
+        alike = names, types, texts, any(graphs), *key[1:]
         found = self._alike.get(alike)
         if found is None:
             found = self._judge(node, dtype_of)

@@ -16,8 +16,9 @@ import msgspec
 from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.document import Model
+from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import (
     DecodeError,
     EncodeError,
@@ -31,6 +32,7 @@ from onnxjson.model.errors import (
 from onnxjson.model.index import Index
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
+from onnxjson.model.opset_checks import unknown_domains
 from onnxjson.model.types import contradict
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
@@ -257,6 +259,9 @@ def onnx_findings(
     reads: Sequence[Path] | None = None,
 ) -> tuple[Finding, ...]:
     """Return other findings and those of onnx; what follows from an error is only counted there."""
+    known = {each.address for each in others}
+    perms = [each for each in _wrong_perms(worker, model) if each.address not in known]
+    others = [*others, *unknown_domains(model), *perms]
     if path is None:
         found = worker.check(message_bytes(model), full=True, folder=folder, reads=reads)
     else:
@@ -269,7 +274,7 @@ def onnx_findings(
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
 
-    from onnxjson.running.value_types import without_weights  # imports the worker, which most checks do not need
+    from onnxjson.running.value_types import without_weights
 
     def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
         types = b""
@@ -283,6 +288,24 @@ def onnx_findings(
         return parse(types).model, answer
 
     return independent_errors(index, [*others, *placed], infer)
+
+
+def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
+    """Return the findings about Transpose nodes of the main graph, with the numbers of dimensions that are inferred.
+
+    Shape inference of onnx accepts a permutation of fewer axes than the input has.
+    """
+    graph = model.graph or Graph()
+    inputs = {each.input[0] for each in graph.node if each.op_type == "Transpose" and each.input}
+    if stated_ranks(graph).keys() >= inputs:
+        return []  # `check_model` reports them.
+    from onnxjson.running.value_types import without_weights
+
+    try:
+        inferred = parse(worker.infer_types(message_bytes(without_weights(model)))[0]).model.graph or Graph()
+    except (WorkerError, LimitError):
+        return []
+    return list(check_perms(graph.node, "/graph", stated_ranks(inferred).get))
 
 
 def _with_nodes(model: Model, ask: Callable[[bytes], tuple[Finding, ...]]) -> tuple[Finding, ...]:

@@ -122,9 +122,9 @@ class Folded:
     def add_hidden(self, found: Sequence[Finding]) -> None:
         """Add errors of a model in which the nodes with errors so far are replaced."""
         followed = _Followed(self._index)
-        known = {(each.code, each.address) for each in self._kept}
-        found = [each for each in found if (each.code, each.address) not in known]
-        behind = [each for each in found if each.address and self._cause(self._followed, each.address) is not None]
+        kept = {each.address for each in self._kept}  # Nodes of functions are never replaced, so they fail again.
+        new = [each for each in found if each.address and each.address not in kept]
+        behind = [each for each in new if self._cause(self._followed, each.address) is not None]
         missing = [each for each in behind if each.message.endswith(_LACKS_TYPE)]
         for each in missing:  # The type of a replaced node is not known.
             cause = self._cause(self._followed, each.address)

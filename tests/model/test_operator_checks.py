@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import onnx
 import pytest
+from msgspec.structs import replace
 from onnx import defs, helper
 
-from onnxjson.codecs.serde import parse
+from onnxjson.codecs.serde import from_proto, parse
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.messages import value_of
 from onnxjson.model.operator_checks import check_operators
@@ -23,6 +25,7 @@ from onnxjson.model.operators import (
     table_signature,
     type_of,
 )
+from onnxjson.model.opset_checks import check_opsets
 from tests.model.operator_table import table
 
 MODELS = sorted((Path(__file__).parents[1] / "models").rglob("*.onnx"))
@@ -105,7 +108,7 @@ def test_exported_models_have_no_mistakes(path: Path) -> None:
 def test_an_operator_of_another_version_is_unknown() -> None:
     gelu = Node(op_type="Gelu", input=("x",), output=("y",))
     assert found(model(gelu, opset=20)) == []
-    hint = "it exists from version 20, and the model imports 19; convert-opset changes that"
+    hint = "it exists from version 20; the model imports 19; convert-opset changes that"
     assert [each.hint for each in check_operators(model(gelu, opset=19))] == [hint]
 
 
@@ -207,3 +210,79 @@ def test_nodes_that_differ_in_values_and_names_are_judged_alike() -> None:
     also = Node(input=("i", "x"), output=("wc",), op_type="Add")
     names = found(model(*wrong, also, inputs=(FLOAT, HALF, value("i", "tensor(float16)"))))
     assert [each.count('"h"') for each in names] == [1, 1, 0]
+
+
+def _text_graph(opset: int, body: str) -> Model:
+    return from_proto(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["":{opset}]> g {body}'))
+
+
+@pytest.mark.parametrize(
+    ("opset", "stored", "message"),
+    [
+        (19, b"wrap", ""),
+        (18, b"wrap", 'the attribute "mode" of Pad may be "wrap" since version 19; the model imports 18'),
+        (18, b"constnt", 'the attribute "mode" of Pad must not be "constnt"; did you mean "constant"?'),
+        (18, b"zzz", 'the attribute "mode" of Pad must not be "zzz"; it may be constant, reflect or edge'),
+        (18, b"\xff", 'the attribute "mode" of Pad is not a text in UTF-8; in proto-JSON, bytes'),
+    ],
+)
+def test_texts_of_attributes_are_those_of_the_operator(opset: int, stored: bytes, message: str) -> None:
+    pad = Node(
+        op_type="Pad", input=("x", "x"), output=("y",), attribute=(Attribute(name="mode", type=3, s=stored),)
+    )  # fmt: skip
+    problems = [each for each in check_operators(model(pad, opset=opset)) if each.code == "wrong-attribute-value"]
+    assert [f"{each.message}; {each.hint}".startswith(message) for each in problems] == [True] * bool(message)
+    assert all(each.address == "/graph/node/0/attribute/mode" for each in problems)
+
+
+def test_nodes_with_the_same_inputs_and_other_texts_are_each_judged() -> None:
+    first, second = (
+        Node(
+            op_type="DepthToSpace", input=("x",), output=(text,),
+            attribute=(Attribute(name="blocksize", type=2, i=2), Attribute(name="mode", type=3, s=text.encode())),
+        )
+        for text in ("CRD", "CDR")
+    )  # fmt: skip
+    base = model(first, opset=20)
+    assert base.graph is not None
+    both = replace(base, graph=replace(base.graph, node=(first, second)))
+    assert [each.address for each in check_operators(both)] == ["/graph/node/1/attribute/mode"]
+
+
+def test_texts_of_domains_that_onnx_does_not_know_may_be_bytes() -> None:
+    node = Node(
+        op_type="Engine", domain="own", input=("x",), output=("y",),
+        attribute=(Attribute(name="plan", type=3, s=b"\xff\x00"),),
+    )  # fmt: skip
+    assert check_operators(model(node, opset=20)) == ()
+
+
+@pytest.mark.parametrize(
+    ("perm", "message"),
+    [
+        ("0,2,1", ""),
+        ("1,0", "perm has 2 axes, but the input has 3 dimensions"),
+        ("0,1,1", "perm must have each of the axes 0 to 2 once, but it is [0, 1, 1]"),
+    ],
+)
+def test_a_permutation_has_each_axis_of_its_input_once(perm: str, message: str) -> None:
+    body = f"(float[2,3,4] x) => (float[a,b,c] y) {{ y = Transpose<perm=[{perm}]>(x) }}"
+    assert [each.message for each in check_operators(_text_graph(17, body))] == [message] * bool(message)
+
+
+def test_what_one_old_version_causes_at_many_nodes_is_one_finding() -> None:
+    nodes = " ".join(f"y{number} = Reshape<allowzero=0>(x, s)" for number in range(34))
+    (one,) = check_operators(_text_graph(7, f"(float[2] x, int64[1] s) => (float[2] y0) {{ {nodes} }}"))
+    assert one.address == "/graph/node/0/attribute/allowzero"
+    assert one.message == (
+        'Reshape has no attribute "allowzero", at 34 nodes (/graph/node/0, /graph/node/1, /graph/node/2 and 31 more)'
+    )
+    assert one.hint == "it has it since version 14; the model imports 7"
+
+
+def test_a_version_that_nobody_knows_is_a_warning_that_counts_the_nodes_not_checked() -> None:
+    spoiled = model(Node(op_type="Softmax", input=("x",), output=("y",), attribute=(Attribute(name="axes"),)), opset=99)
+    (one,) = check_opsets(spoiled)
+    assert (one.severity, one.code, one.address) == ("warning", "unknown-opset", "/opset_import/0")
+    assert one.message.startswith("version 99 of ai.onnx is newer than the newest known one")
+    assert one.hint.startswith("1 node of this domain was not checked")
