@@ -342,12 +342,11 @@ def _reason(status: int) -> str:
 
 def _started(program: str, limits: Limits) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", program, str(os.getpid()), str(limits.memory)],
+        [sys.executable, "-P", "-m", program, str(os.getpid()), str(limits.memory)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
     )
 
 
