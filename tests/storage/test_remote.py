@@ -102,7 +102,11 @@ def test_every_command_that_reads_a_model_reads_a_url(memory: Any, tmp_path: Pat
     assert run("diff", url, path).exit_code == 0
     assert run("run", url, "--dim", "n=2").exit_code == 0
     assert run("verify", url, path, "--samples", "1").exit_code == 0
-    assert run("rewrite", "set-doc", url, "hello", "-o", tmp_path / "new.onnx.json").exit_code == 0
+    (tmp_path / "new").mkdir()
+    words = ("rewrite", "set-doc", url, "hello", "-o", tmp_path / "new" / "m.onnx.json")
+    assert run(*words).exit_code == 73
+    assert run(*words, "--with-external").exit_code == 0
+    assert (tmp_path / "new" / "m.data").read_bytes() == (tmp_path / "m.data").read_bytes()
     assert run("convert", url, "-o", tmp_path / "copy.onnx", "--internalize").exit_code == 0
     copy, whole = onnx.load(tmp_path / "copy.onnx"), onnx.load(path)
     assert [each.raw_data for each in copy.graph.initializer] == [each.raw_data for each in whole.graph.initializer]
