@@ -27,6 +27,7 @@ from onnxjson.running.engines import OpenModel, UnsupportedError, message_of, op
 from onnxjson.running.tasks import Emit, Sanitizer, Settings, Subject
 from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import (
+    EXACT,
     Comparison,
     Value,
     Values,
@@ -193,13 +194,14 @@ def _compare(task: tasks.CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
                 base, target = task.pairs[number]
                 values = found[0][base], found[1][target]
                 dtypes = dtype_of(values[0]), dtype_of(values[1])
-                emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, *values), dtypes=dtypes))
+                emit(tasks.Compared(run=run, pair=number, comparison=_compared(task, number, *values), dtypes=dtypes))
 
 
-def _compared(task: tasks.CompareTask, one: Value, other: Value) -> Comparison:
+def _compared(task: tasks.CompareTask, pair: int, one: Value, other: Value) -> Comparison:
+    least = task.least[pair] if task.least else EXACT
     if not (task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other)):
-        return compare_values(one, other, task.tolerances)
-    comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances)
+        return compare_values(one, other, task.tolerances, least)
+    comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances, least)
     # Equal numbers of elements also fit after a transposition, which moves them.
     return comparison if comparison.close else msgspec.structs.replace(comparison, problem="another shape")
 

@@ -92,6 +92,8 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     reshaped: bool = False
     """Whether values of different shapes with equal numbers of elements are compared."""
     tolerances: dict[str, Tolerance]
+    least: tuple[Tolerance, ...] = ()
+    """The least tolerance of each pair; see `onnxjson.running.precision`."""
     target_settings: Settings | None = None
 
 

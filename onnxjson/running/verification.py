@@ -19,6 +19,7 @@ from onnxjson.model.methods import Reported
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.precision import least_tolerances
 from onnxjson.running.random_values import SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
@@ -31,6 +32,7 @@ from onnxjson.running.values import (
     Value,
     badness,
     furthest,
+    looser,
     packed_values,
     tolerance_of,
 )
@@ -267,11 +269,21 @@ class Verifier:
             batches=(tuple(range(len(pairs))),) if batches is None else tuple(map(tuple, batches)),
             reshaped=reshaped,
             tolerances={**TOLERANCES, **self.plan.tolerances},
+            least=tuple(self._least([pair[0] for pair in pairs], sides[0])),
             target_settings=self.plan.target_settings if sides[1] else None,
         )
         return execute(
             self.worker, task, timeout=self.plan.timeout, on_report=self._on_report, size=max(one.size, other.size)
         )
+
+    def _least(self, names: Sequence[str], side: int = 0) -> list[Tolerance]:
+        """Return the least tolerance of values: that of the least precise dtype on the way in the reference.
+
+        EXACT if the user chose tolerances.
+        """
+        if self.plan.tolerances:
+            return [EXACT] * len(names)
+        return least_tolerances(self.models.indices[side], names, TOLERANCES)
 
     def _trials(self, cycle: Sequence[int], *, turned: bool, until: float) -> Iterator[Trial]:
         plan = self.plan
@@ -342,12 +354,14 @@ class Verifier:
         if not by_run:
             return OutputResult(name=names[0], target_name=names[1])
         found = list(by_run.values())
+        least = self._least(names[:1])[0]
         worst_run, worst = max(by_run.items(), key=lambda each: badness(each[1].comparison))
+        tolerance = tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances})
         return OutputResult(
             name=names[0],
             target_name=names[1],
             dtype=" / ".join(dict.fromkeys(worst.dtypes)),
-            tolerance=tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances}),
+            tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
             compared=len(found),
             failed=sum(not each.comparison.close for each in found),
             worst=furthest([each.comparison for each in found]),

@@ -6,7 +6,10 @@ a line for each. It exits with 1 after the first broken law; with --keep-going, 
 loads
     onnxruntime loads the result of every pass, if it loads the model.
 verdicts
-    `verify` accepts the result of every pass that promises to preserve the outputs, and finds a flipped weight.
+    `verify` accepts the result of every pass that promises to preserve the outputs, unless the model itself states
+    another rank of its outputs than they have: optimizers rely on it.
+flips
+    `verify` finds one changed sign in a weight.
 batches
     A sample in a batch that set-batch-size allows gives what it gives alone; a refusal names the node.
 diffs
@@ -26,11 +29,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 import onnxjson
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.model.document import Model
+from onnxjson.model.constants import constant_output
+from onnxjson.model.document import Model, Node, Tensor
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.tensors import from_numpy
+from onnxjson.model.walking import replace_records, walk
 from onnxjson.optimizing.passes import parse_step
+from onnxjson.running.values import error_share
 from tests.laws.real_batches import batch_law
 from tests.laws.real_diffs import Pair, diff_law, pairs
 
@@ -41,6 +50,16 @@ PASSES: Final = (
     "float16", "quantize-weights", "quantize-dynamic",
 )  # fmt: skip
 """Passes whose results are tried; the laws of tests.laws.real_diffs can be tried with all."""
+
+FLOAT: Final = 1
+
+_PRODUCTS: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+_TRIED: Final = 8
+"""Number of weights that are flipped, one after the other, until one has an effect."""
+
+_MATTERS: Final = 1e-3
+"""Share of the greatest element by which an output must differ; `verify` allows at most a tenth of it for float32."""
 
 PASS_SECONDS: Final = 60.0
 
@@ -119,10 +138,65 @@ def verdicts(results: Results) -> Outcome:
             broken.append(f"{pair.name}: {error}")
             continue
         compared += 1
+        if not verification.equal and _states_wrong_rank(pair.before):
+            return Outcome("states a wrong rank")
         if not verification.equal:
             worst = [f"{each.name}: {each.worst}" for each in verification.outputs if each.failed]
             broken.append(f"{pair.name}: {verification.failed} of {len(verification.runs)} runs differ: {worst}")
     return Outcome(f"{compared} equal", tuple(broken))
+
+
+def _states_wrong_rank(model: Model) -> bool:
+    """Whether outputs of a model have other ranks than it states."""
+    assert model.graph is not None
+    found = onnxjson.run(model).outputs
+    ranks = {
+        each.name: len(each.type.tensor_type.shape.dim)
+        for each in model.graph.output
+        if each.type is not None and each.type.tensor_type is not None and each.type.tensor_type.shape is not None
+    }
+    return any(
+        isinstance(value, Tensor) and ranks.get(name, len(value.dims)) != len(value.dims)
+        for name, value in found.items()
+    )
+
+
+def flips(results: Results) -> Outcome:
+    """Change the sign of the greatest element of a weight that matters, which `verify` must find."""
+    model = onnxjson.load(results.path)
+    weights = _weights(model)
+    step = max(1, len(weights) // _TRIED)
+    for tensor in weights[::step]:
+        other = _flipped(model, tensor)
+        try:
+            result = onnxjson.verify(model, other)
+        except OnnxJsonError as error:
+            return Outcome(f"not run: {error}"[:26])
+        if not result.equal:
+            return Outcome("found")
+        # Some weights have no effect on these inputs, or one below the rounding of float32.
+        shares = [error_share(each.worst) for each in result.outputs if each.worst is not None]
+        if max(shares, default=0.0) > _MATTERS:
+            return Outcome("", (f"a flipped element of {tensor.name} changes outputs by {max(shares):.1e}",))
+    return Outcome("no effect" if weights else "no weights of float32")
+
+
+def _flipped(model: Model, tensor: Tensor) -> Model:
+    array = onnxjson.array_of(tensor).copy()
+    array.reshape(-1)[abs(array).argmax()] *= -1
+    changed = replace(from_numpy(array), name=tensor.name)
+    return replace_records(model, Tensor, lambda each: changed if each is tensor else each)
+
+
+def _weights(model: Model) -> list[Tensor]:
+    """Return the constants of float32 that a convolution or product of matrices consumes."""
+    assert model.graph is not None
+    used = {name for node in walk(model, Node) if node.op_type in _PRODUCTS for name in node.input[1:3]}
+    constants = {each.name: each for each in model.graph.initializer}
+    constants |= {name: node.attribute[0].t for node in model.graph.node if (name := constant_output(node))
+                  and node.attribute and node.attribute[0].t is not None}  # fmt: skip
+    found = [constants[name] for name in sorted(used) if name in constants]
+    return [each for each in found if each.data_type == FLOAT and len(each.dims) > 1 and not each.external_data]
 
 
 def batches(results: Results) -> Outcome:
@@ -141,6 +215,7 @@ def diffs(results: Results) -> Outcome:
 LAWS: Final[dict[str, Callable[[Results], Outcome]]] = {
     "loads": loads,
     "verdicts": verdicts,
+    "flips": flips,
     "batches": batches,
     "diffs": diffs,
 }
