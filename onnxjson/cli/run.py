@@ -11,6 +11,7 @@ import msgspec
 from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, Side, open_side
+from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError, EvaluationError, OnnxJsonError
 from onnxjson.model.index import Index
@@ -102,8 +103,16 @@ def run_command(
         ctx.exit(feeds.report_interruption())
     problems = [case for case in result.cases if case.problem]
     if problems or result.problem:
-        raise EvaluationError(f"{path}: {problems[0].problem if problems else result.problem}")
+        reason = problems[0].problem if problems else result.problem
+        raise EvaluationError(f"{path}: {reason}{_chosen_sizes(result, feeding)}")
     ctx.exit(0 if all(case.is_fine for case in result.cases) else 1)
+
+
+def _chosen_sizes(result: RunResult, feeding: feeds.Feeding) -> str:
+    """Return the end of the message about a failed run: sizes of open dimensions that the user did not choose."""
+    given = feeding.with_one_size().dims
+    sizes = [f"{visible(name)}={size}" for name, size in result.sizes.items() if name not in given]
+    return f"; these sizes were chosen: {listed(sizes, 6)}; others with --dim NAME=SIZE" if sizes else ""
 
 
 def _run(path: Path, feeding: feeds.Feeding, runs: Mapping[str, Any]) -> RunResult:

@@ -101,7 +101,8 @@ def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = Fa
     yield (Span(f"opened in {seconds_text(result.opening_seconds)}" + (f"; {sizes}" if sizes else "")),)
     for case in result.cases:
         yield ()
-        yield from _case_lines(case, width)
+        # The error at the end of the command gives the reason of a single failure.
+        yield from _case_lines(case, width, is_alone=len(result.cases) == 1)
     if times := result.times:
         p50, p95 = result.percentile(50) or 0.0, result.percentile(95) or 0.0
         figures = (("p50", p50), ("p95", p95), ("least", min(times)), ("greatest", max(times)))
@@ -128,7 +129,7 @@ def _how(result: RunResult) -> str:
     return f"onnxruntime ({providers}), level {settings.level}, {threads}{parallel}"
 
 
-def _case_lines(case: Case, width: int) -> Iterator[Line]:
+def _case_lines(case: Case, width: int, *, is_alone: bool) -> Iterator[Line]:
     yield (Span(case.name, "title"),)
     for what, values in (("inputs", case.inputs), ("outputs", case.outputs)):
         if values:
@@ -136,7 +137,7 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
             for line in table(list(_rows(values)), width):
                 yield (Span(line),)
     if case.problem:
-        yield from paragraph(f"failed: {case.problem}", width, "bad")
+        yield from paragraph("failed" if is_alone else f"failed: {case.problem}", width, "bad")
     for each in case.expected:
         comparison = each.comparison
         if comparison.close:

@@ -42,6 +42,9 @@ NEWER_VALUES: Final[dict[tuple[str | None, bytes | None], int]] = {
 
 _HIDDEN: Final = "onnxjson.hidden"
 
+_ROUNDS: Final = 8
+"""How deep definitions may use operators that have definitions."""
+
 
 def convert_version(model: "ModelProto", version: int) -> "ModelProto":
     """Convert a model to another version of the default operator set; nodes of `EXTENDED` may be wrong afterwards."""
@@ -49,7 +52,7 @@ def convert_version(model: "ModelProto", version: int) -> "ModelProto":
 
     old = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     if OLDEST <= version < old:
-        model = _typed(_expanded(_typed(model), old, version))
+        model = _typed(_expanded(model, old, version))
         _hide(model.graph, version, {}, {})
         model.opset_import.add(domain=_HIDDEN, version=1)
     converted: ModelProto = version_converter.convert_version(model, version)
@@ -73,18 +76,34 @@ def _typed(model: "ModelProto") -> "ModelProto":
 
 
 def _expanded(model: "ModelProto", old: int, version: int) -> "ModelProto":
-    """Replace nodes whose operators do not exist in an older version by their definitions, except random ones."""
-    from onnx import defs, inliner
+    """Replace nodes whose operators do not exist in an older version by their definitions, except random ones.
+
+    A definition may use such operators again: that of Gelu uses CastLike, whose own depends on the type of its input.
+    """
+    from onnx import inliner
+
+    for _ in range(_ROUNDS):
+        model = _typed(model)
+        missing = _missing(model, old, version)
+        if not missing:
+            break
+        model = inliner.inline_selected_functions(model, missing, inline_schema_functions=True)
+    return model
+
+
+def _missing(model: "ModelProto", old: int, version: int) -> list[tuple[str, str]]:
+    """Return the operators of the nodes that have a definition and do not exist in an older version."""
+    from onnx import defs
 
     own = {each.name for each in model.functions if not each.domain}
-    missing = []
+    found = []
     for name in sorted({node.op_type for node in _nodes(model.graph) if not node.domain}.difference(own, RANDOM)):
         if operator_signature("", name, old) is None or operator_signature("", name, version) is not None:
             continue
         schema = defs.get_schema(name, old, "")
         if schema.has_function or schema.has_context_dependent_function:  # type: ignore[attr-defined]
-            missing.append(("", name))
-    return inliner.inline_selected_functions(model, missing, inline_schema_functions=True) if missing else model
+            found.append(("", name))
+    return found
 
 
 def _nodes(graph: "GraphProto") -> "Iterator[NodeProto]":

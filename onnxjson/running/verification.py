@@ -12,7 +12,7 @@ from typing import Final, Literal, Self
 
 import msgspec
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
 from onnxjson.model.methods import Reported
@@ -230,9 +230,10 @@ class Verifier:
             if has_run or outcome.interrupted or not self._has_open_dimensions:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
+            sizes = [f"{visible(name)}={size}" for name, size in self.trials[0].sizes.items()]
             raise EvaluationError(
                 f"the base fails on all values that were tried: {base_failed[0].problem}; `onnxjson verify` "
-                "compares on others, with --input or --dim"
+                f"compares on others, with --input or --dim{f' (last: {listed(sizes, 6)})' if sizes else ''}"
             )
         if (
             outcome.problem

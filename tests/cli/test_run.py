@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -197,3 +198,16 @@ def test_an_interrupt_keeps_what_was_measured(saved: Path, tmp_path: Path) -> No
     assert data["interrupted"]
     assert 100 < data["timed"]["runs"] < 1_000_000
     assert "interrupted" in stderr
+
+
+def test_a_failed_run_names_the_sizes_that_were_chosen_once(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[N,M] x, float[3,4] z) => (float[P,4] y) {
+        y = Concat<axis=0>(x, z)
+    }"""
+    path = tmp_path / "m.onnx"
+    onnxjson.save(onnxjson.from_proto(onnx.parser.parse_model(text)), path)
+    failed = run("run", path, "--dim", "N=2")
+    assert failed.exit_code == 76
+    assert failed.output.count("Non-zero status code") == 1
+    assert "these sizes were chosen: M=1; others with --dim NAME=SIZE" in failed.stderr
+    assert run("run", path, "--dim", "M=4").exit_code == 0

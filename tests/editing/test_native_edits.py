@@ -380,3 +380,13 @@ def test_inlined_functions_compute_with_the_defaults_of_their_attributes() -> No
     assert after.graph.node[3] == before.graph.node[3]
     found = [float(helper.get_attribute_value(node.attribute[0])) for node in onnxjson.to_proto(after).graph.node[:3]]
     assert found == [0.25, 0.25, 0.125]
+
+
+@pytest.mark.parametrize("version", [13, 14])
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_an_operator_whose_definition_uses_newer_ones_becomes_old_ones(version: int, approximate: str) -> None:
+    before = onnxjson.from_proto(made(helper.make_node("Gelu", ["x"], ["y"], approximate=approximate), opset=20))
+    after = apply(before, ConvertOpset(version=version))
+    assert after.graph is not None
+    assert not {node.op_type for node in after.graph.node} & {"Gelu", "CastLike"}
+    assert onnxjson.verify(before, after).equal
