@@ -72,7 +72,7 @@ class _ShowCommand(options.Command):
     multiple=True,
 )
 @options.weights_from
-@reports.view_options("text", "json", "html", "explorer", to_file=True)
+@reports.view_options("text", "json", "html", to_file=True)
 @click.pass_context
 def show_command(
     ctx: click.Context,
@@ -105,10 +105,10 @@ def show_command(
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_AFTER])
     if selector is not None and with_cost:
         raise click.UsageError("--cost applies to whole models; leave out the selector")
-    is_page = view.form in ("html", "explorer")
+    is_page = view.form == "html"
     if is_page and (len(paths) > 1 or selector is not None):
-        raise click.UsageError(f"--format {view.form} applies to one whole model")
-    if overlays and view.form != "html":
+        raise click.UsageError("--format html applies to one whole model")
+    if overlays and not is_page:
         raise click.UsageError("--overlay is for a page: -o m.html")
     if dims and not (with_cost or with_shapes or is_page):
         raise click.UsageError("--dim is for --cost, --shapes and pages")
@@ -118,7 +118,7 @@ def show_command(
             opened.append(_open(path, weights_from))
     if is_page:
         with output.working(f"drawing {paths[0]}"):
-            view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], view.form, dims, overlays))
+            view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], dims, overlays))
         return
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
@@ -198,14 +198,11 @@ def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple
     return joined, lines
 
 
-def _page(opened: _Opened, form: str, dims: dict[str, int], files_of_overlays: Sequence[Path]) -> Iterable[str]:
-    """Return the whole model as a page, or as a graph for Model Explorer."""
+def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Path]) -> Iterable[str]:
+    """Return the whole model as a page."""
     from onnxjson.checking.cost import assumed_dims, cost_of
     from onnxjson.rendering import model_page
-    from onnxjson.rendering.values import as_json
 
-    if form == "explorer":
-        return [as_json(model_page.explorer_data(opened.path.name, opened.index), indent=None) + "\n"]
     overlays: dict[str, Mapping[str, float | str]] = {}
     for each in files_of_overlays:
         overlays |= model_page.overlays_of(each, opened.index, opened.path.name)

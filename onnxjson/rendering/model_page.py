@@ -1,4 +1,4 @@
-"""A whole model as one HTML file: folded by scope, repeated layers once; and as a graph for Model Explorer.
+"""A whole model as one HTML file: folded by scope, repeated layers once.
 
 The page needs no network. Its data is JSON in an element that browsers do not run; the script puts every text into the
 page as text. All texts of the model are made visible first.
@@ -174,47 +174,6 @@ def _number(value: float | None) -> float | str:
 
 def _words(text: object) -> str:
     return visible(str(text), _LONGEST)
-
-
-def explorer_data(name: str, index: Index) -> dict[str, Any]:
-    """Return a model as Model Explorer reads it: a graph for each graph, nodes with attributes, edges and types."""
-    return {"label": visible(name), "graphs": [_explorer_graph(scope, index) for scope in index.scopes]}
-
-
-def _explorer_graph(scope: Scope, index: Index) -> dict[str, Any]:
-    nodes: list[dict[str, Any]] = [
-        {"id": f"input {name}", "label": visible(name, _LONGEST), "namespace": "inputs"} for name in scope.inputs
-    ]
-    children: dict[int, list[str]] = {}
-    for child in scope.children:
-        if child.owner is not None:
-            children.setdefault(child.owner.position, []).append(child.address)
-    for position, node in enumerate(scope.graph.node):
-        path = scopes_of(node)
-        edges = []
-        for slot, name in enumerate(node.input):
-            found = scope.producers.get(name)
-            source = f"{found[0]}" if found is not None else f"input {name}" if name in scope.inputs else None
-            if source is not None:
-                output = str(found[1]) if found is not None else "0"
-                edges.append({"sourceNodeId": source, "sourceNodeOutputId": output, "targetNodeInputId": str(slot)})
-        made = {
-            "id": str(position), "label": visible(operator_name(node.domain, node.op_type), _LONGEST),
-            "namespace": visible(path[-1] if path else "", None),
-            "subgraphIds": children.get(position, []),
-            "attrs": _pairs({"name": node.name or ""} | {each.name or "": _attribute(each) for each in node.attribute}),
-            "incomingEdges": edges,
-            "outputsMetadata": [
-                {"id": str(slot), "attrs": _pairs({"tensor_name": name, "tensor_shape": _type(index, scope, name)})}
-                for slot, name in enumerate(node.output)
-            ],
-        }  # fmt: skip
-        nodes.append(made)
-    return {"id": scope.address, "nodes": nodes}
-
-
-def _pairs(texts: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"key": visible(key), "value": visible(text, _LONGEST)} for key, text in texts.items()]
 
 
 def _type(index: Index, scope: Scope, name: str) -> str:

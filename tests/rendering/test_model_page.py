@@ -1,18 +1,14 @@
-"""The page of a whole model, and the graph for Model Explorer."""
+"""The page of a whole model."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import onnxjson
 from onnxjson.example import make_example
 from tests.cli.running import run
 from tests.editing.graphs import model_of
-
-MODELS = Path(__file__).parents[1] / "models"
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -85,19 +81,6 @@ def test_reports_are_overlays(tmp_path: Path) -> None:
     assert "largest error" not in data_of(page_of(new, "--overlay", tmp_path / "equal.json"))["overlays"]
     for name in ("bad", "strange"):
         assert run("show", new, "-o", tmp_path / "p.html", "--overlay", tmp_path / f"{name}.json").exit_code == 65
-
-
-@pytest.mark.parametrize("name", ["branches_ts", "encoder_dynamo"])
-def test_graph_for_model_explorer_is_closed(name: str) -> None:
-    shown = run("show", MODELS / f"{name}.onnx", "--format", "explorer")
-    graphs = json.loads(shown.stdout)["graphs"]
-    addresses = {graph["id"] for graph in graphs}
-    for graph in graphs:
-        ids = {node["id"] for node in graph["nodes"]}
-        assert len(ids) == len(graph["nodes"])
-        for node in graph["nodes"]:
-            assert {edge["sourceNodeId"] for edge in node.get("incomingEdges", ())} <= ids
-            assert set(node.get("subgraphIds", ())) <= addresses
 
 
 def test_page_is_about_one_whole_model(tmp_path: Path) -> None:
