@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
-FORMS: Final = ("text", "json", "sarif", "github", "gitlab", "junit")
+FORMS: Final = ("text", "json", "sarif", "github", "junit")
 
 _NOT_CHECKED: Final = "not-checked"
 

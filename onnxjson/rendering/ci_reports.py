@@ -1,6 +1,6 @@
 """Reports for continuous integration: findings in the forms of other programs, and the verdict of the gate.
 
-The forms are SARIF 2.1.0, GitHub annotations, GitLab code quality and JUnit; Markdown for a pull request, a page and
+The forms are SARIF 2.1.0, GitHub annotations and JUnit; Markdown for a pull request, a page and
 JSON. In findings, texts of models are visible already (`Finding.message`); file names are not. In reports of the gate,
 all text of a model or a file name is in code spans, or escaped; see `onnxjson.rendering.markdown_reports`.
 """
@@ -26,7 +26,7 @@ from onnxjson.rendering.diff_html import html_page, page_code, page_number, page
 from onnxjson.rendering.markdown_reports import LARGEST, amount_cell, code, code_span
 from onnxjson.rendering.tables import size
 
-FORMS: Final = ("sarif", "github", "gitlab", "junit")
+FORMS: Final = ("sarif", "github", "junit")
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 
@@ -36,8 +36,6 @@ def findings_text(found: Sequence[Finding], form: str, files: Sequence[str] = ()
     match form:
         case "sarif":
             yield json.dumps(sarif(found), indent=1, ensure_ascii=True) + "\n"
-        case "gitlab":
-            yield json.dumps([_gitlab(each) for each in found], indent=1, ensure_ascii=True) + "\n"
         case "github":
             yield from map(_github, found)
         case _:
@@ -99,16 +97,6 @@ def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
 def _fingerprint(finding: Finding) -> str:
     parts = (finding.code, finding.file, finding.address, finding.message)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _gitlab(finding: Finding) -> dict[str, Any]:
-    return {
-        "description": _sentence(finding),
-        "check_name": finding.code,
-        "fingerprint": _fingerprint(finding),
-        "severity": "major" if finding.severity == "error" else "minor",
-        "location": {"path": visible(finding.file, None), "lines": {"begin": max(finding.line, 1)}},
-    }
 
 
 def _github(finding: Finding) -> str:

@@ -51,8 +51,8 @@ def _output_data(output: OutputResult) -> dict[str, Any]:
 def _figures_data(found: Comparison | None) -> dict[str, Any]:
     figures = picked(
         found or Comparison(elements=0),
-        "elements unequal outside stray nonfinite max_abs=largest_absolute max_rel=largest_relative max_ulp=largest_ulp "
-        "cosine worst problem",
+        "elements unequal outside stray nonfinite max_abs=largest_absolute max_rel=largest_relative "
+        "max_ulp=largest_ulp cosine worst problem",
     )
     return figures if found is not None else dict.fromkeys(figures)
 

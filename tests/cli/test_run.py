@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper
@@ -139,8 +140,21 @@ def test_what_a_model_fails_with_fits_80_columns(tmp_path: Path) -> None:
     onnxjson.save(made, path)
     result = run("run", path)
     assert result.exit_code == 76
-    assert "failed: " in result.stdout
+    assert result.stdout.endswith("\nfailed\n")
+    result = run("run", path, "--input", write_sets(tmp_path))
+    assert result.exit_code == 76
+    assert result.stdout.count("failed: ") == 2
     assert max(map(len, result.stdout.splitlines()[1:])) <= 80
+
+
+def write_sets(folder: Path) -> Path:
+    """Two sets of test data for an input of two elements."""
+    for number in range(2):
+        (folder / "sets" / f"test_data_set_{number}").mkdir(parents=True)
+        tensor = onnx.numpy_helper.from_array(np.ones(2, np.float32), "x")
+        path = folder / "sets" / f"test_data_set_{number}" / "input_0.pb"
+        path.write_bytes(tensor.SerializeToString())
+    return folder / "sets"
 
 
 def test_words_truth_and_nothing_are_shown(tmp_path: Path) -> None:
@@ -208,6 +222,6 @@ def test_a_failed_run_names_the_sizes_that_were_chosen_once(tmp_path: Path) -> N
     onnxjson.save(onnxjson.from_proto(onnx.parser.parse_model(text)), path)
     failed = run("run", path, "--dim", "N=2")
     assert failed.exit_code == 76
-    assert failed.output.count("Non-zero status code") == 1
+    assert (failed.stdout + failed.stderr).count("Non-zero status code") == 1
     assert "these sizes were chosen: M=1; others with --dim NAME=SIZE" in failed.stderr
     assert run("run", path, "--dim", "M=4").exit_code == 0

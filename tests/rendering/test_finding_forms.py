@@ -1,6 +1,5 @@
 """Findings in the forms of other programs."""
 
-import json
 import re
 from xml.etree import ElementTree
 
@@ -40,13 +39,6 @@ def test_github_commands_cannot_be_injected() -> None:
         assert found is not None, line
         assert not re.search(r"%(?!25|0A|0D|3A|2C)", line)
     assert lines[0].startswith("::error file=a b.onnx,title=onnxjson ONJ101::x\\u{a}::set-output")
-
-
-def test_gitlab_has_what_its_reader_needs() -> None:
-    found = json.loads("".join(findings_text(FOUND, "gitlab")))
-    assert [(each["severity"], each["location"]["lines"]["begin"]) for each in found] == [("major", 1), ("minor", 3)]
-    assert all(re.fullmatch("[0-9a-f]{64}", each["fingerprint"]) for each in found)
-    assert set(found[0]) == {"description", "check_name", "fingerprint", "severity", "location"}
 
 
 def test_junit_is_xml_with_a_case_for_each_file() -> None:

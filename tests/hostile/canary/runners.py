@@ -116,7 +116,7 @@ def judgements(watch: Watch) -> None:
         policy = folder / "policy.json"
         policy.write_text('{"format": "onnxjson-policy/1", "budgets": {"macs": "<= 1", "opset": "<= 1"}}')
         watch.command("show --cost", "show", path, "--cost")
-        for form in ("text", "json", "sarif", "github", "gitlab", "junit"):
+        for form in ("text", "json", "sarif", "github", "junit"):
             watch.command(f"check {form}", "check", path, "--policy", policy, "--format", form)
         watch.command("find", "find", path, "*(...)", "--overlapping")
         watch.command("find --why", "find", path, "Softmax(MatMul($x, ?w))", "--why", "--json")
