@@ -341,15 +341,6 @@ class EditedText:
         found = [each for name in ref.node.output if name for each in self.places.get(name, ()) if is_definition(each)]
         return next((each for each in found if self.node_at(each.path) == ref), None)
 
-    def neighbours(self, ref: NodeRef, *, after: bool) -> list[NodeRef]:
-        """The nodes that produce what a node consumes, or consume what it produces, each once."""
-        if after:
-            uses = [use for name in ref.node.output if name for use in self.index.consumers(ref.scope, name)]
-            found = [NodeRef(use.scope, use.position) for use in uses if use.position is not None]
-        else:
-            found = [made for name in ref.node.input if name and (made := self.index.producer(ref.scope, name))]
-        return list({each.address: each for each in found}.values())
-
     def dimension_names(self) -> list[str]:
         """The names of dimensions in the model."""
         return [] if self.model is None else list(dimension_names(self.model))

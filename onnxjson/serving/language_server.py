@@ -18,7 +18,6 @@ from onnxjson.editing.declaration import name_of, non_default_parameters
 from onnxjson.editing.round_trip import Editing
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError
-from onnxjson.model.index import NodeRef
 from onnxjson.serving.edited_text import EditedText, documentation
 from onnxjson.serving.messages import Protocol
 from onnxjson.serving.offers import (
@@ -148,36 +147,6 @@ class AtCursor(Answers):
         parameters = [lsp.ParameterInformation(each) for each in inputs]
         return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=parameters)], 0, place)
 
-    async def node(self, params: Any) -> Any:
-        """The node at the cursor, whose producers and consumers can be asked for."""
-        uri = params.text_document.uri
-        text = await self.texts.whole(uri)
-        ref = text.node_at(text.path_at(self.texts.offset(uri, params.position))[0]) if text.is_valid else None
-        return None if ref is None else [self._item(uri, text, ref)]
-
-    def _item(self, uri: str, text: EditedText, ref: NodeRef) -> Any:
-        named = text.place_of(ref)
-        place = self.texts.range(uri, 0, 0) if named is None else self._place(uri, named).range
-        name = visible(f"{ref.node.op_type} {ref.node.name or ''}".rstrip(), 200)
-        return lsp.CallHierarchyItem(name, lsp.SymbolKind.Function, uri, place, place, data=ref.address)
-
-    async def _neighbours(self, params: Any, *, after: bool) -> list[Any]:
-        uri = params.item.uri
-        text = await self.texts.whole(uri)
-        ref = next((each for each in text.index.nodes() if each.address == params.item.data), None)
-        found = [] if ref is None or not text.is_valid else text.neighbours(ref, after=after)
-        return [self._item(uri, text, each) for each in found[:MOST]]
-
-    async def producers(self, params: Any) -> Any:
-        """The nodes whose outputs this one consumes: data flow as calls."""
-        found = await self._neighbours(params, after=False)
-        return [lsp.CallHierarchyIncomingCall(each, [each.range]) for each in found]
-
-    async def consumers(self, params: Any) -> Any:
-        """The nodes that consume its outputs."""
-        found = await self._neighbours(params, after=True)
-        return [lsp.CallHierarchyOutgoingCall(each, [params.item.range]) for each in found]
-
     async def actions(self, params: Any) -> Any:
         """Corrections of findings that name what was probably meant, and edits of the element at the cursor."""
         uri, found = params.text_document.uri, list[Any]()
@@ -274,12 +243,8 @@ class _Features(AtCursor, OfWholeText):
             lsp.TEXT_DOCUMENT_CODE_ACTION: self.actions,
             lsp.CODE_ACTION_RESOLVE: self.resolved,
             lsp.TEXT_DOCUMENT_FOLDING_RANGE: self.folds,
-            lsp.TEXT_DOCUMENT_CODE_LENS: self.lenses,
             lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: self.tokens,
             lsp.TEXT_DOCUMENT_SIGNATURE_HELP: self.signature,
-            lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY: self.node,
-            lsp.CALL_HIERARCHY_INCOMING_CALLS: self.producers,
-            lsp.CALL_HIERARCHY_OUTGOING_CALLS: self.consumers,
         }
         for method, function in answers.items():
             self.server.feature(method, options.get(method))(partial(function))

@@ -26,9 +26,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, UntrustedError
 from onnxjson.model.index import NodeRef, index_of
-from onnxjson.optimizing.provenance import provenance
 from onnxjson.optimizing.trace_records import Trace, optimize
-from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.patching.patch import Patch
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.searching import absent_operators, find, nearest_misses
@@ -36,7 +34,7 @@ from onnxjson.patterns.selectors import select, select_nodes
 from onnxjson.rendering.node import view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.tensor import view_tensor
-from onnxjson.rendering.trace_text import part_text, stages, subjects_named, summary
+from onnxjson.rendering.trace_text import stages
 from onnxjson.rendering.verification_report import verification_data
 from onnxjson.running.checking import check
 from onnxjson.running.interfaces import TwoModels
@@ -120,7 +118,7 @@ class Tools:
         """Return the tools that this server offers."""
         reading: list[Callable[..., str]] = [
             self.show, self.cost, self.read_nodes, self.find, self.find_why, self.check, self.diff, self.plan_edit,
-            self.verify, self.locate, self.optimize, self.trace,
+            self.verify, self.locate, self.optimize,
         ]  # fmt: skip
         return reading if self.writable is None else [*reading, self.apply]
 
@@ -231,21 +229,6 @@ class Tools:
             refuse_left_behind(trace.last, Path(model), place[0])
             files.save(trace.last, place[0], expect=place[1], backup=True)
         return answer("Done." if place is None else "Done and saved.", _steps(trace))
-
-    def trace(self, model: str, passes: list[str] | None = None, node: str = "", page: int = 1) -> str:
-        """Tell what each pass changed: of passes that run now, or of a folder that `optimize --trace` wrote (`model`).
-        `node`: a selector of nodes before or after; also tell where they came from, or what became of them.
-        """
-        trace = optimize(model, *(passes or ())) if Path(model).is_file() else load_trace(Path(model))
-        found = subjects_named(trace, provenance(trace), node) if node else ()
-        nodes = [
-            {"node": each.ref.address, "of": "result" if each.is_of_result else "first model",
-             "is": summary(each), "nodes": each.story.nodes, "by": [part_text(trace, by) for by in each.story.touches]}
-            for each in found
-        ]  # fmt: skip
-        words, nodes = paged(nodes, "node", page)
-        words = f" {words}" if node else ""
-        return answer(f"{counted(len(trace.steps), 'step')}.{words}", {"steps": _steps(trace), "nodes": nodes})
 
     def verify(self, before: str, after: str) -> str:
         """Compare the outputs of two models on random inputs, with onnxruntime in a guarded process."""

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,19 +13,14 @@ from typing import Any, Final, Literal
 
 from lsprotocol import types as lsp
 
-from onnxjson.checking.cost import cost_of
 from onnxjson.codecs.reading.tree import Key
 from onnxjson.diffing.difference import diff
 from onnxjson.diffing.events import Event, Member
 from onnxjson.git.repository import open_revision
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import Finding, MissingInputError, OnnxJsonError
 from onnxjson.model.index import Index
-from onnxjson.model.tensors import needed_bytes
 from onnxjson.model.types import format_type
-from onnxjson.rendering.cost_text import amount
-from onnxjson.rendering.tables import size
 from onnxjson.running.checking import placed
 from onnxjson.serving.edited_text import LARGEST, EditedText
 from onnxjson.serving.offers import changed, formatted_nodes
@@ -249,13 +243,6 @@ class OfWholeText(Answers):
         return found
 
     @of_whole
-    def lenses(self, text: EditedText, params: Any) -> Any:
-        """How many nodes use a value, and the bytes of weights."""
-        uri = params.text_document.uri
-        found = lenses(text)[:_MOST]
-        return [lsp.CodeLens(self.texts.range(uri, start, start), lsp.Command(title, "")) for start, title in found]
-
-    @of_whole
     def tokens(self, text: EditedText, params: Any) -> Any:
         """Operators, attributes, values, names of nodes and types in their colours."""
         uri, data = params.text_document.uri, list[int]()
@@ -283,24 +270,6 @@ def brackets(text: str) -> Iterator[tuple[int, int]]:
             opened.append(token.start())
         elif token[5] and opened:
             yield opened.pop(), token.start()
-
-
-def lenses(text: EditedText) -> list[tuple[int, str]]:
-    """Offsets of definitions of values, and their bytes, the MACs of their nodes, and how many nodes use them."""
-    values = [each for each in text.names() if each.kind == "value"]
-    uses = Counter(each.name for each in values if each.path[-2:-1] == ("input",) and "node" in each.path)
-    graph = (text.model or Model()).graph or Graph()
-    facts = {each.name: size(needed_bytes(each) or 0) for each in graph.initializer}
-    if text.is_valid and text.model is not None and len(values) < _MOST:
-        known = {f"/graph/node/{at}": each for at, each in enumerate(graph.node)}
-        for cost in cost_of(text.model, text.path.parent).nodes:
-            if cost.macs and cost.address in known and known[cost.address].output:
-                facts[known[cost.address].output[0]] = visible(f"{amount(cost.macs)} MACs", 80)
-    return [
-        (each.start, ", ".join([*([facts[each.name]] if each.name in facts else []),
-                                counted(uses[each.name], "consumer")]))
-        for each in values if is_definition(each)
-    ]  # fmt: skip
 
 
 def changes_since_head(text: EditedText) -> list[dict[str, object]]:

@@ -58,7 +58,7 @@ def test_models_are_read_searched_and_checked(path: Path) -> None:
     assert call("check", model=str(path)) == ("0 findings.", [])
 
 
-def test_costs_causes_of_differences_and_traces(path: Path) -> None:
+def test_costs_and_causes_of_differences(path: Path) -> None:
     words, cost = call("cost", model=str(path), dims={"N": 2})
     assert (words, cost["nodes"][0]["operator"]) == ("Cost of the model; of 5 nodes those with the most MACs.", "Conv")
     other = path.with_name("other.onnx")
@@ -68,11 +68,6 @@ def test_costs_causes_of_differences_and_traces(path: Path) -> None:
     assert words == "The outputs differ, or could not be compared."
     assert found["location"]["places"][0]["base"] == ["/graph/node/1"]
     assert call("locate", before=str(path), after=str(path))[0] == "The outputs are equal."
-    words, traced = call("trace", model=str(path), passes=["prune"], node="op:Conv")
-    assert (words, traced["steps"][0]["pass"]) == ("1 step. 2 nodes.", "prune")
-    assert [each["nodes"] for each in traced["nodes"]] == [["/graph/node/0"]] * 2
-    onnxjson.write_trace(onnxjson.optimize(path, "prune"), path.parent / "steps")
-    assert call("trace", model=str(path.parent / "steps"))[0] == "1 step."
 
 
 def test_nodes_and_tensors_are_resources(path: Path) -> None:
@@ -179,7 +174,6 @@ def test_no_tool_writes_without_permission() -> None:
         "diff",
         "plan_edit",
         "optimize",
-        "trace",
     } <= found
     assert call("optimize", model="m.onnx", passes=["prune"], output="o.onnx")[1]["code"] == 78
 

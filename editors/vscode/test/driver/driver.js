@@ -37,7 +37,7 @@ const steps = {
     const found = await wait("its symbols", () => run("vscode.executeDocumentSymbolProvider", document.uri));
     if (!found[0].children.some((each) => each.name === "first")) throw new Error("the outline is no tree");
   },
-  async "hover, completion, definition, lenses"() {
+  async "hover, completion, definition"() {
     const { uri } = active();
     const hovers = await run("vscode.executeHoverProvider", uri, offsetOf(active(), '"Softmax"', 2));
     if (!hovers[0].contents[0].value.includes("axis")) throw new Error(JSON.stringify(hovers));
@@ -49,8 +49,6 @@ const steps = {
     if (!String(documentation.value ?? documentation).includes("axis")) throw new Error("no documentation");
     const places = await run("vscode.executeDefinitionProvider", uri, offsetOf(active(), '"input": ["h"]', 11));
     if (places.length !== 1) throw new Error(JSON.stringify(places));
-    const lenses = await run("vscode.executeCodeLensProvider", uri, 100);
-    if (!lenses.length) throw new Error("no lenses");
   },
   async "findings appear and disappear, a correction is offered"() {
     const document = active();
