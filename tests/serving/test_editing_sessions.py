@@ -116,7 +116,7 @@ AT_CURSOR = ("hover", "completion", "definition", "references", "documentHighlig
 
 CONTEXT = {"includeDeclaration": True, "triggerKind": 1, "isRetrigger": False}
 
-OF_WHOLE = ("documentSymbol", "foldingRange", "codeLens", "semanticTokens/full", "documentLink")
+OF_WHOLE = ("documentSymbol", "foldingRange", "semanticTokens/full", "documentLink")
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -215,11 +215,11 @@ def test_waiting_requests_are_cancelled(tmp_path: Path, monkeypatch: pytest.Monk
         document = {"textDocument": {"uri": editor.uri}}
         await editor.diagnostics()
         editor.change((0, 0, " "))
-        first = editor.ask("textDocument/codeLens", document)
+        first = editor.ask("textDocument/documentSymbol", document)
         await asyncio.sleep(0)
         editor.send("$/cancelRequest", {"id": first})
         assert (await editor.answer(first))["error"]["code"] == -32800
-        second = editor.ask("textDocument/codeLens", document)
+        second = editor.ask("textDocument/documentSymbol", document)
         await asyncio.sleep(0)
         editor.replace(editor.text.replace('"Softmax"', '"SoftMax"'))
         assert (await editor.answer(second))["error"]["code"] == -32800
