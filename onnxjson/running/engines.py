@@ -31,6 +31,10 @@ INFERENCE_ERROR: Final = "InferenceError]"
 """Part of the messages of onnxruntime about nodes whose inputs have wrong types or shapes."""
 
 
+OUT_OF_MEMORY: Final = "it needs more than the limit of memory (--memory)"
+"""Beginning of the message about a run that the limit ended, which says nothing about the model."""
+
+
 class UnsupportedError(Exception):
     """An engine does not support a model or a value."""
 
@@ -38,7 +42,7 @@ class UnsupportedError(Exception):
 def message_of(error: Exception, sanitize: Callable[[str], str]) -> str:
     """Return why a model fails, on one line."""
     if "allocate memory" in str(error):  # onnxruntime reports it as any other failure
-        return sanitize(f"it needs more than the limit of memory (--memory): {error}")
+        return sanitize(f"{OUT_OF_MEMORY}: {error}")
     return sanitize(str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}")
 
 

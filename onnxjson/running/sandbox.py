@@ -89,7 +89,9 @@ def execute(
         LimitError: more bytes than can be sent.
     """
     data = msgspec.msgpack.encode(task)
-    asked = memory or max(settings.memory for _, settings in _models(task))
+    wanted = [settings.memory for _, settings in _models(task)]
+    # Models that are compared are open at the same time.
+    asked = memory or (sum(wanted) if isinstance(task, tasks.CompareTask) else max(wanted))
     allowed = max(asked, _MEMORY_SHARE * (len(data) + size))
     limits = Limits(
         memory=max(_ADDRESSES, 2 * allowed),

@@ -16,6 +16,7 @@ from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
 from onnxjson.model.methods import Reported
+from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
@@ -226,7 +227,9 @@ class Verifier:
             outcome = self.compare([trial.feeds for trial in self.trials], pairs)
             _require_open(outcome)
             base_failed = {each.run: each for each in outcome.all(Failed) if each.side == 0}
-            has_run = len(base_failed) < (1 if attempt == 0 else len(self.trials))
+            # Sizes that need more memory than a run may have are not those of most users: others are tried.
+            ended = [each.problem for each in outcome.all(Failed) if each.problem.startswith(OUT_OF_MEMORY)]
+            has_run = not ended and len(base_failed) < (1 if attempt == 0 else len(self.trials))
             if has_run or outcome.interrupted or not self._has_open_dimensions:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
@@ -235,12 +238,10 @@ class Verifier:
                 f"the base fails on all values that were tried: {base_failed[0].problem}; `onnxjson verify` "
                 f"compares on others, with --input or --dim{f' (last: {listed(sizes, 6)})' if sizes else ''}"
             )
-        if (
-            outcome.problem
-            and not outcome.first(Failed)
-            and all(each.comparison.close for each in outcome.all(Compared))
-        ):
-            raise EvaluationError(f"the run {outcome.problem}; nothing different was found before")
+        failed = [each for each in outcome.all(Failed) if each.side == 1 and each.problem not in ended]
+        if (outcome.problem or ended) and not failed and all(each.comparison.close for each in outcome.all(Compared)):
+            reason = f"a model fails: {ended[0]}" if ended else f"the run {outcome.problem}"
+            raise EvaluationError(f"{reason}; nothing different was found before")
         return self._verification(outcome)
 
     def compare(

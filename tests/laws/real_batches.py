@@ -104,6 +104,8 @@ def _run(model: Model, inputs: Arrays, dims: Mapping[str, int], seed: int) -> tu
 
 def _difference(together: NDArray[Any], alone: list[NDArray[Any]], old: int) -> str:
     """Return how an output of a batch differs from those of its samples; "" if each has what it has alone."""
+    if together.ndim == alone[0].ndim + 1 and len(together) == SAMPLES:  # a Squeeze removes a batch of one
+        alone = [each[None] for each in alone]
     if together.ndim != alone[0].ndim:
         return f"has the shape {together.shape} in a batch, and {alone[0].shape} alone"
     grown = [axis for axis in range(together.ndim) if together.shape[axis] != alone[0].shape[axis]]

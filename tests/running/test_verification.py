@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -15,6 +16,7 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.tasks import Settings
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
 from tests.running.decoders import genai_decoder
@@ -303,7 +305,7 @@ def test_a_process_that_dies_while_nothing_differs_is_no_difference(
     assert compared(scaled(2), scaled(3), worker).failed == 3
 
 
-def test_runs_that_a_dead_process_did_not_come_to_have_failed(worker: Worker) -> None:
+def test_a_target_that_needs_all_memory_is_an_error(worker: Worker) -> None:
     huge = model(
         [
             helper.make_node("Mul", ["n", "size"], ["many"]),
@@ -319,9 +321,8 @@ def test_runs_that_a_dead_process_did_not_come_to_have_failed(worker: Worker) ->
         {"n": (TensorProto.INT64, [1])},
         ["y"],
     )
-    found = compared(small, huge, worker, seeds=2)
-    assert [run.verdict for run in found.runs] == ["failed", "failed"]
-    assert all(run.problem for run in found.runs)
+    with pytest.raises(EvaluationError, match="the limit of memory"):
+        compared(small, huge, worker, seeds=2)
 
 
 def test_a_target_without_outputs_fails_and_a_base_without_any_is_an_error(worker: Worker) -> None:
@@ -393,3 +394,12 @@ def test_lengths_of_attention_that_are_inputs_fit_the_cache(tmp_path: Path) -> N
     given = found.cases[0].inputs
     lengths = {name: to_numpy(value).tolist() for name, value in given.items() if isinstance(value, Tensor)}
     assert (lengths["seqlens_k"], lengths["total"]) == ([18], 19)
+
+
+def test_a_run_that_the_limit_of_memory_ends_is_no_verdict() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,3,512,512] x) => (float[1,N] y)
+        <float[128,3,3,3] w> { a = Conv<pads=[1,1,1,1]>(x, w) b = Exp(a) c = Sub(a, b) y = Flatten(c) }"""
+    whole = onnx.parser.parse_model(text.replace(" <float[128,3,3,3] w>", "").replace("g (", "g (float[128,3,3,3] w, "))
+    model = onnxjson.from_proto(whole)
+    with pytest.raises(EvaluationError, match="--memory"):
+        verify(model, model, settings=Settings(memory=32 << 20))

@@ -100,7 +100,7 @@ async def remove_identities(agent: Agent) -> object:
 
 
 async def tell_what_a_pass_did(agent: Agent) -> object:
-    steps = (await agent.ask("optimize", model="encoder_ts.onnx", passes=["onnxoptimizer"]))
+    steps = await agent.ask("optimize", model="encoder_ts.onnx", passes=["onnxoptimizer"])
     return steps[0]["nodes"][0] > steps[0]["nodes"][1]
 
 
