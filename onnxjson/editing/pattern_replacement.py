@@ -150,7 +150,6 @@ class _Replacements:
     keep: bool
     changes: Changes = field(init=False)
     done: list[Replaced] = field(default_factory=list)
-    calls: Sequence[Call] = field(init=False)
     literals: Literals = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _instead: dict[Value, str] = field(default_factory=dict)
@@ -162,7 +161,6 @@ class _Replacements:
 
     def __post_init__(self) -> None:
         self.changes = Changes(self.workspace)
-        self.calls = self.pattern.calls
         self.literals = Literals(TOLERANCE)
 
     def add(self, match: Match) -> None:
@@ -177,7 +175,7 @@ class _Replacements:
         if isinstance(self.replacement, Bound):
             value = match.bindings[self.replacement.name]
             assert isinstance(value, Value)
-            nodes = self._forwarded(root, root.node.output[self.calls[0].output], value)
+            nodes = self._forwarded(root, root.node.output[match.pattern.calls[0].output], value)
         else:
             nodes = _Nodes(self, match, self.replacement).made
         at = root.position if isinstance(self.replacement, Bound) else self._place(match, removed)
@@ -229,7 +227,7 @@ class _Replacements:
         """Return the values of a match that the replacement computes."""
         root = match.root
         if isinstance(self.replacement, Bound) or not self.replacement[0].name:
-            return [root.node.output[self.calls[0].output]]
+            return [root.node.output[match.pattern.calls[0].output]]
         bound = [match.bindings[each.name] for each in self.replacement]
         inside = set(match.nodes)
         for each in bound:
@@ -256,7 +254,7 @@ class _Replacements:
         return []
 
     def _check_inputs(self, match: Match) -> None:
-        for call, ref in zip(self.calls, match.calls, strict=True):
+        for call, ref in zip(match.pattern.calls, match.calls, strict=True):
             there = sum(bool(name) for name in ref.node.input[len(call.inputs or ()) :])
             if call.inputs is None:
                 there = 0 if ref is match.root and isinstance(self.replacement, Bound) else len(ref.node.input)
@@ -348,10 +346,10 @@ class _Nodes:
                 inputs[place] = self._constant(each, dtype)
         while inputs and not inputs[-1]:
             inputs.pop()
-        base = root.node.name or root.node.output[self._work.calls[0].output]
+        base = root.node.name or root.node.output[self._match.pattern.calls[0].output]
         count = max([self._outputs[_node_of(call)], *given]) + 1
         outputs = [given.get(slot) or work.fresh(f"{base}/{operator.name}") for slot in range(count)]
-        name = root.node.name if root.node.output[work.calls[0].output] in outputs else None
+        name = root.node.name if root.node.output[self._match.pattern.calls[0].output] in outputs else None
         node = Node(
             input=tuple(inputs), output=tuple(outputs), name=name, op_type=operator.name,
             attribute=self._attributes(call), domain=operator.domain or None,
@@ -373,7 +371,7 @@ class _Nodes:
     def _constant(self, wanted: Number | Elements, dtype: int) -> str:
         """Return that of the pattern, or make a node."""
         root = self._match.root
-        for value, literal in self._work.literals.of_match(self._work.calls, self._match.calls):
+        for value, literal in self._work.literals.of_match(self._match.pattern.calls, self._match.calls):
             is_before = len(self._given) == 1 or self._work.workspace.index.producer(root.scope, value.name) is None
             if literal == wanted and is_before and dtype_of(self._work.workspace, root.scope, value.name) == dtype:
                 return value.name

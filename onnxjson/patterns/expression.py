@@ -7,10 +7,10 @@ which parses into an equal record.
 import json
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from onnxjson.model.display import visible
-from onnxjson.model.errors import SelectorError
+from onnxjson.model.errors import LimitError, SelectorError
 
 _NAME: Final = r"[^\W\d]\w*"
 _WORD: Final = re.compile(rf"{_NAME}(?:\.{_NAME})*")
@@ -117,7 +117,19 @@ class Path(NamedTuple):
         return f"...{{{self.least},{'' if self.most is None else self.most}}}"
 
 
-ValuePattern: TypeAlias = Anything | Bound | Number | Elements | Call | Path
+class Either(NamedTuple):
+    """``(Reciprocal($a)|Div(1, $a))``: a value that matches one of several patterns."""
+
+    options: "tuple[ValuePattern, ...]"
+
+    def __str__(self) -> str:
+        return f"({'|'.join(map(str, self.options))})"
+
+
+ValuePattern: TypeAlias = Anything | Bound | Number | Elements | Call | Path | Either
+
+MOST_VARIANTS: Final = 256
+"""Patterns without alternatives that a pattern may stand for."""
 
 
 class Condition(NamedTuple):
@@ -150,9 +162,9 @@ FUNCTIONS: Final = {
 class Pattern(NamedTuple):
     """A pattern: the structure, and the conditions on the values of its names."""
 
-    root: Call | Path
+    root: Call | Path | Either
     conditions: tuple[Condition, ...] = ()
-    others: tuple[Call | Path, ...] = ()
+    others: tuple[Call | Path | Either, ...] = ()
     """Further values of the same place; each has a name, and is another one than `root`."""
 
     def __str__(self) -> str:
@@ -161,9 +173,20 @@ class Pattern(NamedTuple):
         return f"{roots} where {where}" if where else roots
 
     @property
-    def roots(self) -> tuple[Call | Path, ...]:
+    def roots(self) -> tuple[Call | Path | Either, ...]:
         """All values that it describes."""
         return (self.root, *self.others)
+
+    @property
+    def variants(self) -> "tuple[Pattern, ...]":
+        """The patterns without alternatives that it stands for; itself if it has none.
+
+        Raises:
+            LimitError: there are more than `MOST_VARIANTS`.
+        """
+        if not any([isinstance(part, Either) for root in self.roots for part in parts(root)]):
+            return (self,)
+        return tuple([self._replace(root=roots[0], others=roots[1:]) for roots in _products(self.roots)])
 
     @property
     def calls(self) -> list[Call]:
@@ -185,6 +208,35 @@ def parts(pattern: ValuePattern) -> "Iterator[ValuePattern]":
     elif isinstance(pattern, Call):
         for value in pattern.inputs or ():
             yield from parts(value)
+    elif isinstance(pattern, Either):
+        for option in pattern.options:
+            yield from parts(option)
+
+
+def _products(patterns: "tuple[ValuePattern, ...]") -> "list[tuple[Any, ...]]":
+    """All ways to choose one option of each alternative in some patterns."""
+    found: list[tuple[Any, ...]] = [()]
+    for pattern in patterns:
+        variants = list(_variants(pattern))
+        if len(found) * len(variants) > MOST_VARIANTS:
+            raise LimitError(f"the alternatives of the pattern have more than {MOST_VARIANTS} combinations")
+        found = [(*others, variant) for others in found for variant in variants]
+    return found
+
+
+def _variants(pattern: "ValuePattern") -> "Iterator[ValuePattern]":
+    match pattern:
+        case Either():
+            for option in pattern.options:
+                yield from _variants(option)
+        case Path():
+            yield from [
+                pattern._replace(start=start, end=end) for start, end in _products((pattern.start, pattern.end))
+            ]
+        case Call() if pattern.inputs:
+            yield from [pattern._replace(inputs=inputs) for inputs in _products(pattern.inputs)]
+        case _:
+            yield pattern
 
 
 def names_of(pattern: ValuePattern) -> dict[str, bool]:
@@ -208,10 +260,14 @@ def _calls(pattern: ValuePattern) -> "Iterator[Call]":
         yield pattern
         for each in pattern.inputs or ():
             yield from _calls(each)
+    elif isinstance(pattern, Either):
+        for option in pattern.options:
+            yield from _calls(option)
 
 
-def final_call(root: "Call | Path") -> Call:
-    """Return the call whose node produces the value that a pattern describes."""
+def final_call(root: "Call | Path | Either") -> Call:
+    """Return the call whose node produces the value that a pattern without alternatives describes."""
+    assert not isinstance(root, Either)
     return root.end if isinstance(root, Path) else root
 
 

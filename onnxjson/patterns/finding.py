@@ -1,12 +1,13 @@
 """All places of a model that match a pattern."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.document import Attribute
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import value_of
+from onnxjson.patterns.expression import Pattern
 from onnxjson.patterns.matching import Matcher
 from onnxjson.patterns.nodes import Value
 
@@ -20,6 +21,8 @@ class Match(NamedTuple):
     """The node of each call of the pattern: `root`, then those of its inputs; for a path, its end, then its start."""
     bindings: dict[str, Value | Attribute]
     """The value or attribute of each name of the pattern."""
+    pattern: Pattern
+    """The pattern, with one option of each alternative."""
 
     @property
     def nodes(self) -> tuple[NodeRef, ...]:
@@ -48,17 +51,33 @@ def _plain(bound: Attribute) -> object:
     return type(items[0]).__name__.lower()
 
 
-def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
-    """Yield the matches of a pattern, in the order of their last nodes; see `onnxjson.patterns.searching.find`."""
+def matches(matchers: Sequence[Matcher], *, overlapping: bool = False) -> list[Match]:
+    """Return the matches of the variants of a pattern, in the order of their last nodes.
+
+    Raises:
+        LimitError: see `onnxjson.patterns.searching.find`.
+    """
     taken: set[NodeRef] = set()
     seen: set[frozenset[NodeRef]] = set()
+    found = [match for matcher in matchers for match in _matches(matcher, taken, seen, overlapping=overlapping)]
+    if len(matchers) == 1:
+        return found
+    by_root: dict[NodeRef, list[Match]] = {}
+    for match in found:
+        by_root.setdefault(match.root, []).append(match)
+    return [match for root in matchers[0].in_order(list(by_root)) for match in by_root[root]]
+
+
+def _matches(
+    matcher: Matcher, taken: set[NodeRef], seen: set[frozenset[NodeRef]], *, overlapping: bool
+) -> Iterator[Match]:
     operators = {each.name for call in matcher.pattern.calls for each in call.operators}
     may_share = not operators.isdisjoint(("Constant", "*"))
     for ref, states in matcher.places():
         if ref in taken:
             continue
         for state in states:
-            match = Match(state.nodes[0], state.nodes, dict(state.bindings))
+            match = Match(state.nodes[0], state.nodes, dict(state.bindings), matcher.pattern)
             if overlapping:
                 nodes = frozenset(match.calls)
                 if nodes not in seen:

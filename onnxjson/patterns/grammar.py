@@ -5,7 +5,7 @@ r"""The grammar of patterns: text to `onnxjson.patterns.expression.Pattern`.
     pattern    = value {";" value} ["where" condition {"and" condition}]
     value      = start {"->" [gap "->"] call}
     gap        = "..." ["{" number "," [number] "}"]
-    start      = "_" | "$" name | "?" name | number | list | call | "(" value ")"
+    start      = "_" | "$" name | "?" name | number | list | call | "(" value {"|" value} ")"
     call       = operators ["<" attribute {"," attribute} ">"] ["(" [value {"," value}] ["..."] ")"] ["." number]
                  ["as" "$" name]
     operators  = operator | "(" operator {"|" operator} ")"
@@ -34,6 +34,7 @@ from onnxjson.patterns.expression import (
     Bound,
     Call,
     Condition,
+    Either,
     Elements,
     Number,
     Operator,
@@ -49,7 +50,8 @@ from onnxjson.patterns.selector_terms import parse as parse_selector
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
 _DIGITS: Final = 9
 _OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
-_CHOICE: Final = re.compile(r'\(\s*(?:[\w.:*-]+|"(?:[^"\\]|\\.)*")\s*\|')
+_NAME: Final = r'\s*(?:[\w.:*-]+|"(?:[^"\\]|\\.)*")\s*'
+_CHOICE: Final = re.compile(rf"\({_NAME}\|(?:{_NAME}\|)*(?:{_NAME}\)|\s*\))")
 _SIZES: Final = re.compile(r"[kMG]\b")
 _SIZE: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
@@ -84,16 +86,17 @@ class _Parser(Scanner):
     _depth = 0
 
     def pattern(self) -> Pattern:
-        roots: list[Call | Path] = []
+        roots: list[Call | Path | Either] = []
         while not roots or self.sees(";"):
             if roots:
                 self.take()
             start = self.token.start
             root = self._value()
-            if not isinstance(root, Call | Path):
+            options = root.options if isinstance(root, Either) else (root,)
+            if not isinstance(root, Call | Path | Either) or not all([isinstance(one, Call | Path) for one in options]):
                 self.fail("an operator, such as Softmax($x)", at=start, found=str(root))
             roots.append(root)
-        if len(roots) > 1 and not all(final_call(each).name for each in roots):
+        if len(roots) > 1 and not all([not isinstance(root, Either) and final_call(root).name for root in roots]):
             self.fail('a name for each of several values, as in "Relu($x) as $a; Tanh($x) as $b"')
         conditions: list[Condition] = []
         if self.sees("where"):
@@ -167,10 +170,8 @@ class _Parser(Scanner):
             self.take()
             return Anything()
         if text == "(" and not _CHOICE.match(self.text, self.token.start):
-            self.take()
-            value = self._value()
-            self.expect(")")
-            return value
+            options = self._between("(", self._value, ")", mark="|")
+            return options[0] if len(options) == 1 else Either(tuple(options))
         return self._call()
 
     def _call(self) -> Call:

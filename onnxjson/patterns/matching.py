@@ -91,6 +91,14 @@ class Matcher:
             call = final_call(pattern.root)
             self._direct = DirectMatcher(self._nodes, call, self._step)
 
+    def in_order(self, refs: list[NodeRef]) -> list[NodeRef]:
+        """Sort nodes into the order of the file."""
+        by_scope: dict[Scope, list[NodeRef]] = {}
+        for ref in sorted(refs, key=itemgetter(1)):
+            by_scope.setdefault(ref.scope, []).append(ref)
+        scopes = self._nodes.index.scopes
+        return self._nodes.index.in_order([ref for scope in scopes for ref in by_scope.get(scope, ())])
+
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
         return self._nodes.calling(final_call(self.pattern.root).operators)

@@ -282,7 +282,7 @@ def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) 
     table = operator_table()
     known = {operator_name(domain, name) for domain, names in table.operators.items() for name in names} | {*used}
     plain = {each.rpartition("::")[2]: each for each in sorted(known, key=used.__contains__)}
-    for call in pattern.calls:
+    for call in dict.fromkeys([call for variant in pattern.variants for call in variant.calls]):
         for each in call.operators:
             name, other = operator_name(each.domain, each.name), plain.get(each.name, "")
             is_meant = is_rule or any(str(one) == other for one in call.operators)

@@ -60,7 +60,7 @@ def find(
         SelectorError: the pattern is misspelled.
         LimitError: the search makes too many comparisons.
     """
-    return list(matches(_matcher(model, index or index_of(model), pattern, tolerance), overlapping=overlapping))
+    return matches(matchers(model, index or index_of(model), pattern, tolerance), overlapping=overlapping)
 
 
 def nearest_misses(
@@ -88,22 +88,32 @@ def nearest_misses(
         SelectorError: the pattern is misspelled.
     """
     index = index_of(model)  # kept here, so that all parts of the search have the same one
-    parsed = parse(pattern) if isinstance(pattern, str) else pattern
-    wanted = len(parsed.calls)
-    matcher = _matcher(model, index, parsed, tolerance)
-    likely = set(matcher.candidates())
+    variants = matchers(model, index, pattern, tolerance)
     nearest: dict[NodeRef, tuple[float, Miss]] = {}
     limit: LimitError | None = None
+    try:
+        for matcher in variants:
+            _add_misses(matcher, index, at, nearest)
+    except LimitError as error:
+        limit = error  # the places found so far count
+    if limit is not None and stopped is not None:
+        stopped(str(limit))
+    # One variant may nearly match where another one matches.
+    matching = {match.root for match in matches(variants, overlapping=True)} if len(variants) > 1 else set()
+    return [miss for _, miss in sorted(nearest.values(), key=itemgetter(0)) if miss.root not in matching][:most]
+
+
+def _add_misses(
+    matcher: Matcher, index: Index, at: Sequence[NodeRef] | None, nearest: dict[NodeRef, tuple[float, Miss]]
+) -> None:
+    wanted = len(matcher.pattern.calls)
+    likely = set(matcher.candidates())
     for slack in _SLACK:
         for ref in at if at is not None else index.node_refs:
             # Nodes of other operators have missed one requirement already, so everything else must match there.
             if at is None and ref not in likely and (slack > 1 or wanted == 1):
                 continue
-            try:
-                misses = [_miss(state, ref, wanted) for state in islice(matcher.matches_at(ref, slack), _ALTERNATIVES)]
-            except LimitError as error:
-                limit = error
-                break  # the places found so far
+            misses = [_miss(state, ref, wanted) for state in islice(matcher.matches_at(ref, slack), _ALTERNATIVES)]
             if not all([miss.reasons for miss in misses]):
                 continue  # it matches
             for miss in misses:
@@ -111,18 +121,19 @@ def nearest_misses(
                 is_nearer = ref not in nearest or distance < nearest[ref][0]
                 if is_nearer and (miss.matched or at is not None):
                     nearest[ref] = distance, miss
-        if limit is not None or any(miss.matched == wanted for _, miss in nearest.values()):
+        if any([miss.matched == wanted for _, miss in nearest.values()]):
             break
-    if limit is not None and stopped is not None:
-        stopped(str(limit))
-    return [miss for _, miss in sorted(nearest.values(), key=itemgetter(0))[:most]]
 
 
 def absent_operators(index: Index, pattern: Pattern | str) -> list[str]:
     """Return the operators of a pattern of which a model has no node."""
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
+    return min([_absent(index, variant) for variant in parsed.variants], key=len)
+
+
+def _absent(index: Index, pattern: Pattern) -> list[str]:
     counts = index.operator_counts()
-    wanted = [call.operators for call in parsed.calls]
+    wanted = [call.operators for call in pattern.calls]
     absent = [
         each
         for each in wanted
@@ -138,8 +149,11 @@ def _miss(state: State, ref: NodeRef, wanted: int) -> Miss:
     return Miss(ref, matched, wanted, tuple([missed.text for missed in state.missed]), addresses)
 
 
-def _matcher(model: Model, index: Index, pattern: Pattern | str, tolerance: float) -> Matcher:
+def matchers(model: Model, index: Index, pattern: Pattern | str, tolerance: float = TOLERANCE) -> list[Matcher]:
+    """Return what searches for a pattern: one for each combination of its alternatives."""
     parsed = parse(pattern) if isinstance(pattern, str) else pattern
-    return Matcher(
-        model, index, parsed, tolerance=tolerance, selected=lambda selector: select_nodes(model, index, selector)
-    )
+
+    def selected(selector: str) -> Sequence[NodeRef]:
+        return select_nodes(model, index, selector)
+
+    return [Matcher(model, index, variant, tolerance=tolerance, selected=selected) for variant in parsed.variants]

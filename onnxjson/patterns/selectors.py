@@ -205,8 +205,11 @@ class _Search:
 
     def _matching(self, pattern: str) -> Sequence[NodeRef]:
         model, index = self._index.model, self._index
-        matcher = Matcher(model, index, parse_pattern(pattern), selected=lambda text: select_nodes(model, index, text))
-        return self._in_scopes([match.root for match in matches(matcher, overlapping=True)])
+        found = [
+            Matcher(model, index, variant, selected=lambda text: select_nodes(model, index, text))
+            for variant in parse_pattern(pattern).variants
+        ]
+        return self._in_scopes([match.root for match in matches(found, overlapping=True)])
 
     def _having_attribute(self, term: terms.Term) -> list[NodeRef]:
         wanted = term.attribute_value

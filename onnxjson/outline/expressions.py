@@ -1,0 +1,181 @@
+"""Units as expressions: which value is written where it is used, and which gets a line of its own.
+
+The decision depends on the structure alone: names and numbers count with a fixed width.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from onnxjson.model.display import visible
+from onnxjson.outline.flow import Flow
+from onnxjson.outline.units import Unit
+
+WIDTH: Final = 64
+"""Size up to which expressions are written in each other."""
+
+DEPTH: Final = 3
+"""Calls that are written in each other."""
+
+_NAME: Final = 6
+"""Nominal size of a name or number."""
+
+_ELEMENTS: Final = 4
+
+
+class Ref(NamedTuple):
+    """A computed value, an input or a value of a graph around."""
+
+    name: str
+
+
+class Weight(NamedTuple):
+    """A constant that is shown by its name."""
+
+    name: str
+    user: int
+    """The node that consumes it, whose name may say more."""
+
+
+class Detail(NamedTuple):
+    """A number, shape or other text that may differ from round to round of a repeat."""
+
+    text: str
+
+
+Piece: TypeAlias = str | Ref | Weight | Detail
+
+
+class Expression(NamedTuple):
+    """The text of one value, in pieces."""
+
+    pieces: tuple[Piece, ...]
+    nodes: tuple[int, ...]
+    """The nodes that it shows."""
+    blocks: tuple[str, ...]
+    """The names of its blocks, the outer before the inner."""
+    size: int = _NAME
+    depth: int = 0
+    strength: int = 3
+    """How strongly it binds: 1 for sums, 2 for products, 3 for calls and names."""
+
+
+class Statement(NamedTuple):
+    """An expression and the values that it defines; a line before it has a text."""
+
+    outputs: tuple[str, ...]
+    expression: Expression
+
+
+_STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
+
+
+def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
+    """Return the lines of a graph, in order; each unit, after those whose values it shows, is in one of them."""
+    uses = Counter([name for unit in units for name in unit.operands])
+    uses.update(flow.outputs)
+    pending: dict[str, Expression] = {}
+    places: dict[str, int] = {}
+    found: dict[int, Statement] = {}
+    for number, unit in enumerate(units):
+        parts = _operands(flow, unit, pending)
+        expression = _combined(unit, parts)
+        while expression.size > WIDTH or expression.depth > DEPTH:
+            inner = [name for name in dict.fromkeys(unit.operands) if name in pending and name in parts]
+            if not inner:
+                break
+            widest = max(inner, key=lambda name: (parts[name].size, parts[name].depth))
+            found[places[widest]] = Statement((widest,), pending.pop(widest))
+            parts[widest] = Expression((Ref(widest),), (), ())
+            expression = _combined(unit, parts)
+        for name in unit.operands:
+            pending.pop(name, None)
+        shown = tuple([name for name in unit.outputs if uses[name]])
+        is_single = len(shown) == 1 and uses[shown[0]] == 1 and shown[0] not in flow.outputs
+        if is_single and not _is_residual(unit, parts, uses):
+            pending[shown[0]], places[shown[0]] = expression, number
+        else:
+            found[number] = Statement(shown or unit.outputs[:1], expression)
+    for name, expression in pending.items():
+        found[places[name]] = Statement((name,), expression)
+    return [found[number] for number in sorted(found)]
+
+
+def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str]) -> bool:
+    """Whether a unit adds to a value that is used elsewhere, too: a step of a chain, which begins a new line."""
+    inner = [parts[name] for name in unit.operands]
+    return unit.head == "+" and any(
+        [isinstance(part.pieces[0], Ref) and len(part.pieces) == 1 and uses[part.pieces[0].name] > 1 for part in inner]
+    )
+
+
+def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[str, Expression]:
+    parts: dict[str, Expression] = {}
+    for name in unit.operands:
+        if name in pending:
+            parts[name] = pending[name]
+        elif not name:
+            parts[name] = Expression(("_",), (), ())
+        elif flow.is_weight(name):
+            parts[name] = Expression((_constant(flow, name, unit.nodes[-1]),), (), ())
+        elif flow.is_computed_shape(name):
+            parts[name] = Expression((Detail("[...]"),), (), ())
+        else:
+            parts[name] = Expression((Ref(name),), (), ())
+    return parts
+
+
+def _constant(flow: Flow, name: str, user: int) -> Piece:
+    elements = flow.elements(name)
+    if elements is None or len(elements) > _ELEMENTS:
+        return Weight(name, user)
+    texts = [f"{each:.6g}" if isinstance(each, float) else visible(str(each), 20) for each in elements]
+    return Detail(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+
+
+def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
+    """The expression of a unit, with those of its operands."""
+    inner = [parts[name] for name in unit.operands]
+    nodes = tuple([*[node for part in inner for node in part.nodes], *unit.nodes])
+    blocks = tuple([*[unit.head] * unit.is_block, *[block for part in inner for block in part.blocks]])
+    if not unit.head and len(inner) == 1:
+        return inner[0]._replace(nodes=nodes)
+    pieces: list[Piece] = []
+    if unit.is_infix:
+        strength = _STRENGTH[unit.head]
+        if unit.head in "+*":
+            inner.sort(key=_order)
+        for place, part in enumerate(inner):
+            needs = part.strength < strength + (place > 0)
+            pieces += [f" {unit.head} "] * (place > 0) + [*["("] * needs, *part.pieces, *[")"] * needs]
+        size = sum([part.size for part in inner]) + 3
+        return Expression(_joined(pieces), nodes, blocks, size, max([part.depth for part in inner]), strength)
+    pieces.append(f"{unit.head}(")
+    labels = [""] * (len(inner) - len(unit.labels)) + list(unit.labels)
+    for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
+        pieces += [", "] * (place > 0) + [label, *part.pieces]
+    for place, (name, text) in enumerate(unit.keywords):
+        pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
+        pieces += [Detail(text)] * bool(text)
+    pieces.append(")")
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(n) + _NAME for n, _ in unit.keywords])
+    depth = 1 + max([part.depth for part in inner], default=0)
+    return Expression(_joined(pieces), nodes, blocks, size, depth)
+
+
+def _order(part: Expression) -> int:
+    """The place of an operand where the order does not matter: names, expressions, then constants."""
+    if len(part.pieces) > 1:
+        return 1
+    return 0 if isinstance(part.pieces[0], Ref) else 2
+
+
+def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """The pieces with neighbouring texts as one."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and found and isinstance(found[-1], str):
+            found[-1] += piece
+        elif piece != "":
+            found.append(piece)
+    return tuple(found)

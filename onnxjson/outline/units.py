@@ -1,0 +1,152 @@
+"""What an outline shows of a node: a block or an operator with its operands and keywords."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from onnxjson.model.constants import find_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Node
+from onnxjson.model.messages import value_of
+from onnxjson.model.operators import attribute_defaults, operator_name, plain_domain
+from onnxjson.model.types import format_data_type
+from onnxjson.outline.flow import Flow, operator
+
+
+class Unit(NamedTuple):
+    """One or several nodes that an outline shows as one call."""
+
+    nodes: tuple[int, ...]
+    """Their positions; the last one produces the outputs."""
+    outputs: tuple[str, ...]
+    head: str
+    """The name of the block or operator; for `is_infix`, the sign between its operands."""
+    operands: tuple[str, ...]
+    """The values that it shows; other constants are hidden, such as the weights of a norm."""
+    keywords: tuple[tuple[str, str], ...] = ()
+    """Names and texts; without a text, a mark such as ``causal``."""
+    labels: tuple[str, ...] = ()
+    """What stands before the last operands, such as ``mask=``."""
+    is_infix: bool = False
+    is_block: bool = False
+
+
+INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
+
+_WINDOWS: Final = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
+_NORMS: Final = {
+    "LayerNormalization": "LayerNorm",
+    "SimplifiedLayerNormalization": "RMSNorm",
+    "RMSNormalization": "RMSNorm",
+    "BatchNormalization": "BatchNorm",
+    "InstanceNormalization": "InstanceNorm",
+    "GroupNormalization": "GroupNorm",
+}
+_HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), "LSTM": (1, 2, 3, 4), "GRU": (1, 2, 3, 4), "RNN": (1, 2, 3, 4)}
+"""Inputs that are not shown where they are constants or arithmetic of shapes."""
+
+_TERSE: Final = frozenset({"axis", "perm", "to"})
+"""Attributes that are shown without the rest of an operator's, whatever they are."""
+
+
+def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
+    """Return what one node shows by itself."""
+    node = flow.nodes[position]
+    name = operator(node)
+    inputs = tuple(flow.consumed[position])
+    outputs = tuple(node.output)
+
+    def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
+        return Unit((position,), outputs, head, operands, keywords, is_block=is_block)
+
+    if flow.has_no_effect(position):
+        return made("", inputs[:1], is_block=False)
+    defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
+    given = {each.name or "": each for each in node.attribute}
+    if name in INFIX and len(inputs) == 2:
+        return Unit((position,), outputs, INFIX[name], inputs, is_infix=True)
+    if name in _NORMS:
+        return made(_NORMS[name], inputs[:1], *_changed(given, defaults, ("epsilon",)))
+    if name in _WINDOWS:
+        return made(name.removesuffix("Integer"), inputs[:1], *_window(flow, node, given))
+    if name == "Gemm" and flow.is_weight(inputs[1]):
+        rest = ("transA", "alpha", "beta")
+        return made("Linear", inputs[:2], *_changed(given, defaults, rest))
+    if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
+        return made("Embedding", inputs[1::-1])
+    if name in ("Reshape", "Expand", "Flatten"):
+        return made(name, inputs[:1], ("", flow.shape_text(node.output[0], inputs)), is_block=False)
+    hidden = _HIDDEN.get(name, ())
+    operands = tuple(
+        [
+            each
+            for slot, each in enumerate(inputs)
+            if not (slot in hidden and (not each or flow.is_operand(each)))
+            and not (flow.is_shape_input(position, slot) and flow.is_computed_shape(each))
+        ]
+    )
+    while operands and not operands[-1]:
+        operands = operands[:-1]
+    label = operator_name(node.domain, node.op_type)
+    return made(visible(label), operands, *_changed(given, defaults), is_block=False)
+
+
+def _changed(
+    given: Mapping[str, Attribute], defaults: Mapping[str, Attribute], names: tuple[str, ...] | None = None
+) -> list[tuple[str, str]]:
+    """The attributes that differ from their defaults, as keywords."""
+    found = []
+    for name in sorted(given) if names is None else names:
+        attribute = given.get(name)
+        if attribute is None or attribute.g is not None or attribute.graphs or attribute.t is not None:
+            continue
+        if name in defaults and value_of(defaults[name]) == value_of(attribute):
+            continue
+        found.append((visible("eps" if name == "epsilon" else name, 30), attribute_text(attribute)))
+    return found
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """Return the value of an attribute in a few characters."""
+    if attribute.ref_attr_name is not None:
+        return f"@{visible(attribute.ref_attr_name, 30)}"
+    if attribute.name == "to":
+        return format_data_type(attribute.i or 0)
+    value = value_of(attribute)
+    items = value if isinstance(value, tuple) else (value,)
+    texts = [
+        f"{each:.6g}" if isinstance(each, float) else visible(each.decode("utf-8", "replace"), 30)
+        if isinstance(each, bytes) else visible(str(each), 30)
+        for each in items[:8]
+    ]  # fmt: skip
+    text = ",".join([*texts, *["..."] * (len(items) > 8)])
+    return f"[{text}]" if isinstance(value, tuple) else text
+
+
+def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tuple[str, str]]:
+    """The kernel, channels, stride and padding of a convolution or pooling, as far as they are not usual."""
+    ints = {name: each.ints or () for name, each in given.items()}
+    weight = find_constant(flow.scope, node.input[1]) if len(node.input) > 1 else None
+    dims = () if weight is None or weight.tensor is None else weight.tensor.dims
+    kernel = tuple(ints.get("kernel_shape") or dims[2:])
+    channels = 0 if not dims else dims[0] if node.op_type != "ConvTranspose" else dims[1] * _int(given, "group", 1)
+    found = [("", "x".join(map(str, kernel)))] if kernel else []
+    if channels:
+        found.append(("out", str(channels)))
+    strides, dilations = ints.get("strides") or (1,), ints.get("dilations") or (1,)
+    if set(strides) != {1}:
+        found.append(("stride", _one_or_all(strides)))
+    if set(dilations) != {1}:
+        found.append(("dilation", _one_or_all(dilations)))
+    group = _int(given, "group", 1)
+    if group != 1:
+        found.append(("", "depthwise") if group == channels else ("groups", str(group)))
+    return found
+
+
+def _int(given: Mapping[str, Attribute], name: str, default: int) -> int:
+    attribute = given.get(name)
+    return default if attribute is None or attribute.i is None else attribute.i
+
+
+def _one_or_all(numbers: tuple[int, ...]) -> str:
+    return str(numbers[0]) if len(set(numbers)) == 1 else f"[{','.join(map(str, numbers))}]"
