@@ -4,6 +4,7 @@ The pattern is the chain product, Softmax, product, with nothing but layout, sca
 block grows over layout operators and projections whose values nothing else consumes.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -27,7 +28,7 @@ class Units:
         self.flow = flow
         self.units = list(units)
         self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs}
-        self.uses = Counter([name for unit in units for name in unit.operands])
+        self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
         self.uses.update(flow.outputs)
         self.users: dict[str, list[int]] = {}
         for number, unit in enumerate(units):
@@ -50,7 +51,7 @@ class Units:
             elements = self.flow.elements(other)
             is_shape = self.flow.is_computed_shape(other)
             if is_shape or (elements is not None and len(elements) == 1 and isinstance(elements[0], float)):
-                number = float(elements[0]) if elements else 1.0
+                number = float(elements[0]) if elements else math.nan  # computed from sizes
                 if unit.head == "/" and (other != unit.operands[1] or not number):
                     return None
                 return name, 1 / number if unit.head == "/" else number
@@ -134,7 +135,7 @@ class _Attention:
                 if len(scores) != 1:
                     return None
                 (mask,) = [each for each in unit.operands if each != scores[0]]
-                self._masks.append(mask)
+                self._masks.append(self._condition(mask))
                 name = scores[0]
             elif unit.head == "Where":
                 scores = [each for each in unit.operands[1:] if self._leads_to_product(each)]
@@ -149,6 +150,16 @@ class _Attention:
             else:
                 return None
         return None
+
+    def _condition(self, mask: str) -> str:
+        """Return the condition of a mask that chooses between two constants, for this attention alone."""
+        number = self._graph.producer(mask)
+        if number >= 0 and number not in self._taken and self._graph.uses[mask] == 1:
+            unit = self._graph.units[number]
+            if unit.head == "Where" and all([self._graph.flow.is_weight(each) for each in unit.operands[1:]]):
+                self.inside.add(number)
+                return unit.operands[0]
+        return mask
 
     def _leads_to_product(self, name: str) -> bool:
         """Whether a value is a product of two computed values, behind scales, masks and layout that only it uses."""
@@ -218,6 +229,7 @@ class _Attention:
     def _source(self, name: str, place: int, uses: int = 1) -> str:
         """Go back over layout, scales and norms of single heads, adding them; return the value they start from."""
         graph = self._graph
+        after = ""
         for _ in range(_STEPS):
             number = graph.producer(name)
             if number < 0 or number in self._taken or number in self.inside or graph.uses[name] != uses:
@@ -229,7 +241,8 @@ class _Attention:
                 self._scale *= factor[1]
             elif unit.head in _LAYOUT:
                 if unit.head == "Reshape" and place < 2:
-                    self._note_heads(unit, place)
+                    self._note_heads(unit, place, after)
+                after = dict(unit.keywords).get("perm", "") if unit.head == "Transpose" else ""
                 name = unit.operands[0]
             elif unit.head in _NORMS:
                 self._marks["rope" if unit.head == "rope" else "qk_norm"] = None
@@ -239,12 +252,12 @@ class _Attention:
             self.inside.add(number)
         return name
 
-    def _note_heads(self, unit: Unit, place: int) -> None:
+    def _note_heads(self, unit: Unit, place: int, perm: str) -> None:
         """Note the number of heads, and their size, where a value is split into them."""
         sizes = unit.keywords[0][1].strip("[]").split(",")
-        if len(sizes) == 4:
-            self._heads[place] = sizes[2]
-            self._size = sizes[3] if sizes[3].isdigit() else self._size
+        if len(sizes) == 4 and (place not in self._heads or perm):
+            self._heads[place] = sizes[2 if perm.startswith("[0,2") else 1]
+            self._size = sizes[3] if sizes[3].isdigit() and not place else self._size
 
     def block(self) -> Unit:
         """Return the block."""

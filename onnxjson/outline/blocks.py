@@ -79,7 +79,7 @@ def _unit(flow: Flow, block: Block, match: Match) -> Unit | None:
         for name in flow.nodes[position].output:
             if any([user not in nodes and user not in flow.shape_nodes for user, _ in flow.uses.get(name, ())]):
                 return None
-    operands = [bound.name for name in block.operands if isinstance(bound := match.bindings[name], Value)]
+    operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords]
     ordered = (*sorted(nodes - {root}), root)
     return Unit(

@@ -11,10 +11,10 @@ from onnxjson.model.display import visible
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit
 
-WIDTH: Final = 64
+WIDTH: Final = 76
 """Size up to which expressions are written in each other."""
 
-DEPTH: Final = 3
+DEPTH: Final = 4
 """Calls that are written in each other."""
 
 _NAME: Final = 6
@@ -43,7 +43,13 @@ class Detail(NamedTuple):
     text: str
 
 
-Piece: TypeAlias = str | Ref | Weight | Detail
+class Options(NamedTuple):
+    """Keywords that may differ from round to round, also in which there are."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+Piece: TypeAlias = str | Ref | Weight | Detail | Options
 
 
 class Expression(NamedTuple):
@@ -72,7 +78,7 @@ _STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
 
 def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     """Return the lines of a graph, in order; each unit, after those whose values it shows, is in one of them."""
-    uses = Counter([name for unit in units for name in unit.operands])
+    uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
     uses.update(flow.outputs)
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
@@ -119,7 +125,8 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
         elif flow.is_weight(name):
             parts[name] = Expression((_constant(flow, name, unit.nodes[-1]),), (), ())
         elif flow.is_computed_shape(name):
-            parts[name] = Expression((Detail("[...]"),), (), ())
+            text = "sizes(...)" if flow.is_of_sizes(name) and flow.producer(name) not in flow.entering else "[...]"
+            parts[name] = Expression((Detail(text),), (), ())
         else:
             parts[name] = Expression((Ref(name),), (), ())
     return parts
@@ -154,7 +161,9 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     labels = [""] * (len(inner) - len(unit.labels)) + list(unit.labels)
     for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
         pieces += [", "] * (place > 0) + [label, *part.pieces]
-    for place, (name, text) in enumerate(unit.keywords):
+    if unit.has_options:
+        pieces += [", ", Options(unit.keywords)]
+    for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
     pieces.append(")")

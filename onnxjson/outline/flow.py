@@ -1,17 +1,18 @@
 """The dataflow of one graph: producers and uses of values by position, constants, and arithmetic of shapes."""
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 from onnxjson.model.constants import constant_values, copied_constant, is_constant
 from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.display import visible
 from onnxjson.model.document import Node
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Index
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope
-from onnxjson.model.types import format_type
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 
 SHAPE_INPUTS: Final = {
@@ -88,8 +89,13 @@ _ARITHMETIC: Final = frozenset(
 )
 """Operators of which arithmetic of shapes consists; anything else is part of the network."""
 
+_OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
+"""Operators that compute positions, grids and masks from sizes alone."""
+
 _TABLE: Final = 64
 """Elements above which a constant that is looked up is an embedding."""
+
+_SIZE: Final = re.compile(r"\w{1,16}")
 
 NO_EFFECT: Final = frozenset({"Identity", "Dropout"})
 """Operators whose first output is their first input when a model is used."""
@@ -183,7 +189,16 @@ class Flow:
 
     @cached_property
     def shape_nodes(self) -> set[int]:
-        """The nodes of arithmetic of shapes: every way from them to an output enters an input of `SHAPE_INPUTS`."""
+        """The nodes of arithmetic of shapes, which the lines that consume their values show as one operand.
+
+        Every way from them to an output enters an input of `SHAPE_INPUTS`, or they compute from sizes and constants
+        alone, as positions and grids are.
+        """
+        return self.entering | self._sized
+
+    @cached_property
+    def entering(self) -> set[int]:
+        """The nodes from which every way to an output enters a shape, size, axis, index or the like."""
         found: set[int] = set()
         for position in reversed(self.order):
             node = self.nodes[position]
@@ -193,6 +208,34 @@ class Flow:
             if uses and all([user >= 0 and (user in found or self.is_shape_input(user, slot)) for user, slot in uses]):
                 found.add(position)
         return found
+
+    @cached_property
+    def _sized(self) -> set[int]:
+        """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
+        found: set[int] = set()
+        values: set[str] = set()
+        outputs = set(self.outputs)
+        for position in self.order:
+            node = self.nodes[position]
+            name = operator(node)
+            is_size = name in ("Shape", "Size")
+            if not is_size and (name not in _OF_SIZES or self.is_constant(position)):
+                continue
+            if is_size or all(
+                [not each or each in values or each in self.constants for each in self.consumed[position]]
+            ):
+                values.update(node.output)
+                if outputs.isdisjoint(node.output):
+                    found.add(position)
+        return found
+
+    def is_of_sizes(self, name: str) -> bool:
+        """Whether a value is computed from sizes and constants alone."""
+        return self.producer(name) in self._sized
+
+    def is_silent(self, position: int) -> bool:
+        """Whether lines that consume a value show it as if the node were not there."""
+        return position in self.shape_nodes or position in self.without_effect or self.is_constant(position)
 
     def is_operand(self, name: str) -> bool:
         """Whether a value is a constant or arithmetic of shapes, which its consumer shows."""
@@ -218,13 +261,29 @@ class Flow:
         found = copied_constant(self.scope, name)
         return found is None or found.value is None or element_count(found.value.dims) > _TABLE
 
-    def has_no_effect(self, position: int) -> bool:
-        """Whether a node returns its first input: an Identity, a Dropout, or a Cast to the type that it has."""
-        name = operator(self.nodes[position])
-        if name != "Cast":
-            return name in NO_EFFECT and len(self.nodes[position].output) == 1
-        before, after = [self.dtype(each) for each in (self.nodes[position].input[0], self.nodes[position].output[0])]
-        return before is not None and before == after
+    @cached_property
+    def without_effect(self) -> dict[int, str]:
+        """The nodes that return their first input, and that value: Identity, Dropout, Cast to the type that it has."""
+        found = {}
+        for position, node in enumerate(self.nodes):
+            name = operator(node)
+            if (
+                (name in NO_EFFECT or name == "Cast")
+                and node.input
+                and len([each for each in node.output if each]) == 1
+            ):
+                dtypes = [self.dtype(each) for each in (node.input[0], node.output[0])] if name == "Cast" else [0, 0]
+                if dtypes[0] is not None and dtypes[0] == dtypes[1] and not self.is_constant(position):
+                    found[position] = node.input[0]
+        return found
+
+    def alias(self, name: str) -> str:
+        """Return the value that a value equals, behind nodes without effect."""
+        seen: set[str] = set()
+        while (source := self.without_effect.get(self.producer(name))) is not None and name not in seen:
+            seen.add(name)
+            name = source
+        return name
 
     def dtype(self, name: str) -> int | None:
         """Return the data type of a value, if the model states it or a Cast defines it."""
@@ -239,9 +298,12 @@ class Flow:
     def shape_text(self, name: str, inputs: Sequence[str]) -> str:
         """Return the sizes of a value as the model states them, or those that a constant asks for."""
         stated = Index.type_of(self.scope, name)
-        text = None if stated is None else format_type(stated)
-        if text is not None and "[" in text and "?" not in text:
-            return text[text.index("[") :]
+        shape = None if stated is None or stated.tensor_type is None else stated.tensor_type.shape
+        if shape is not None:
+            sizes = [str(each.dim_param or each.dim_value) for each in shape.dim]
+            known = [visible(size) if _SIZE.fullmatch(size) else "..." for size in sizes]
+            if any([size != "..." for size in known]):
+                return f"[{','.join(known)}]"
         asked = self.elements(inputs[1]) if len(inputs) > 1 else None
         return "[...]" if asked is None else f"[{','.join([str(each) for each in asked[:8]])}]"
 

@@ -2,20 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model
 from onnxjson.model.index import Index, index_of
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
-from onnxjson.model.types import shown_type
 from onnxjson.outline.attention import with_attention
 from onnxjson.outline.blocks import block_units
+from onnxjson.outline.convolutions import with_convolutions, with_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
-from onnxjson.outline.naming import Names, common_path
+from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, statements_of
 from onnxjson.outline.units import Unit, unit_of
+
+
+_WIDTH: Final = 88
+"""Characters of a line with the graphs inside it."""
+
+_INPUTS: Final = 8
+"""Inputs of a graph that are listed."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +119,16 @@ class _Outliner:
     def _graph(self, scope: Scope, names: "Names") -> Iterator[Line]:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
-        found = statements(flow, with_attention(flow, self._units(flow)))
+        found = statements(
+            flow, with_attention(flow, with_excitations(flow, with_convolutions(flow, self._units(flow))))
+        )
         graph = _Graph(flow, fold(found))
-        _own(graph, found)
+        _own(graph)
         names.add_graph(flow, graph.items)
         inputs = [name for name in scope.inputs if name not in flow.constants]
         if inputs:
-            yield Line("   ".join([_with_type(scope, name) for name in inputs]))
+            more = f"   and {len(inputs) - _INPUTS} more" if len(inputs) > _INPUTS else ""
+            yield Line("   ".join([_with_type(scope, name) for name in inputs[:_INPUTS]]) + more)
         yield from self._items(graph, graph.items, names)
         owned = {position for positions in graph.owned.values() for position in positions}
         if rest := [position for position in range(len(flow.nodes)) if position not in owned]:
@@ -126,11 +137,13 @@ class _Outliner:
     def _units(self, flow: Flow) -> list[Unit]:
         blocks = self._blocks.get(flow.scope, {})
         inner = {position for unit in blocks.values() for position in unit.nodes}
+        outputs = set(flow.outputs)
         return [
             blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
             if not flow.is_constant(position)
             and position not in flow.shape_nodes
+            and (position not in flow.without_effect or not outputs.isdisjoint(flow.nodes[position].output))
             and (position in blocks or position not in inner)
         ]
 
@@ -146,7 +159,14 @@ class _Outliner:
         scope = graph.flow.scope
         count = len(repeats[0].rounds)
         rounds = [
-            tuple([NodeRef(scope, position) for each in statements_of(items) for position in graph.owned[id(each)]])
+            tuple(
+                [
+                    ref
+                    for each in statements_of(items)
+                    for position in graph.owned[id(each)]
+                    for ref in (NodeRef(scope, position), *self._below(scope, position))
+                ]
+            )
             for repeat in repeats
             for items in repeat.rounds
         ]
@@ -157,21 +177,38 @@ class _Outliner:
             inner = [item for item in same if isinstance(item, Repeat)]
             plain = [item for item in same if isinstance(item, Statement)]
             inside.append(self._rounds(graph, inner, names) if inner else self._line(graph, plain, names))
-        start = names.starts(repeats[0])
+        start = names.ends(graph.flow, repeats[0])
         text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
         return Line(
             text, tuple([ref for nodes in rounds for ref in nodes]), "", count, tuple(inside), tuple(rounds), name
         )
 
+    def _below(self, scope: Scope, position: int) -> Iterator[NodeRef]:
+        """The nodes of the graphs in the attributes of a node."""
+        for child in self._children.get((scope, position), ()):
+            for place in range(len(child.graph.node)):
+                yield NodeRef(child, place)
+                yield from self._below(child, place)
+
     def _line(self, graph: _Graph, same: Sequence[Statement], names: "Names") -> Line:
         """The line of a statement; of the same one in all rounds of a repeat."""
         scope, first = graph.flow.scope, same[0]
-        nodes = tuple([NodeRef(scope, position) for each in same for position in graph.owned[id(each)]])
         inside: list[Line] = []
         for position in graph.owned[id(first)]:
             inside += self._inside(graph, same, position, names)
+        short = [_short(line) for line in inside]
+        text = names.text(graph.flow, same)
+        if inside and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
+            text, closing, rest = text.rpartition(")")
+            text += "".join([f", {each}" for each in short]) + closing + rest
+            same_nodes = [ref for line in inside for ref in line.nodes]
+            inside = []
+        else:
+            same_nodes = []
+        own = [NodeRef(scope, position) for each in same for position in graph.owned[id(each)]]
+        nodes = (*own, *same_nodes, *[ref for line in inside for ref in line.nodes])
         blocks = first.expression.blocks
-        return Line(names.text(graph.flow, same), nodes, blocks[0] if blocks else "", lines=tuple(inside))
+        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside))
 
     def _inside(self, graph: _Graph, same: Sequence[Statement], position: int, names: "Names") -> Iterator[Line]:
         """The lines of the graphs in the attributes of a node, under the name of the attribute."""
@@ -182,15 +219,26 @@ class _Outliner:
             lines = [*self._graph(child, names.inner())]
             nodes = [ref for line in lines for ref in line.nodes]
             for other in others:  # of the same node in other rounds
-                nodes += [ref for line in self._graph(other, names.inner()) for ref in line.nodes]
+                nodes += [
+                    ref
+                    for place in range(len(other.graph.node))
+                    for ref in (NodeRef(other, place), *self._below(other, place))
+                ]
             yield Line(f"{visible(_attribute(child), 40)}:", tuple(nodes), "graph", lines=tuple(lines))
 
 
-def _own(graph: _Graph, found: Sequence[Statement]) -> None:
+def _short(line: Line) -> str:
+    """A graph of one line as an argument: ``then=Squeeze(x, 0)``; "" if it has more lines."""
+    if len(line.lines) != 1 or line.lines[0].lines or line.lines[0].repeat > 1 or " = " not in line.lines[0].text:
+        return ""
+    return f"{line.text.removesuffix(':').removesuffix('_branch')}={line.lines[0].text.partition(' = ')[2]}"
+
+
+def _own(graph: _Graph) -> None:
     """Give each statement its nodes, and the constants and arithmetic of shapes that it uses first."""
     flow = graph.flow
     taken: set[int] = set()
-    for statement in found:
+    for statement in statements_of(graph.items):
         own: list[int] = []
         pending = list(reversed(statement.expression.nodes))
         while pending:
@@ -201,7 +249,7 @@ def _own(graph: _Graph, found: Sequence[Statement]) -> None:
             own.append(position)
             for name in reversed(flow.consumed[position]):
                 source = flow.producer(name)
-                if source >= 0 and source not in taken and (source in flow.shape_nodes or flow.is_constant(source)):
+                if source >= 0 and source not in taken and flow.is_silent(source):
                     pending.append(source)
         graph.owned[id(statement)] = own
 
@@ -224,7 +272,7 @@ def _title(scope: Scope) -> str:
 
 def _with_type(scope: Scope, name: str) -> str:
     stated = scope.types.get(name)
-    return visible(name, 40) if stated is None else f"{visible(name, 40)}: {visible(shown_type(stated))}"
+    return visible(name, 40) if stated is None else f"{visible(name, 40)}: {type_text(stated)}"
 
 
 def _attribute(scope: Scope) -> str:

@@ -7,9 +7,10 @@ from typing import Final
 
 from onnxjson.model.constants import find_constant
 from onnxjson.model.display import visible
+from onnxjson.model.document import Type
 from onnxjson.model.index import Index
 from onnxjson.model.types import shown_type
-from onnxjson.outline.expressions import Detail, Ref, Statement, Weight
+from onnxjson.outline.expressions import Detail, Options, Ref, Statement, Weight
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of
 
@@ -34,7 +35,8 @@ _ENDINGS: Final = frozenset(
         "embedding",
     }
 )
-_SHOWN: Final = 6
+_EXPRESSION: Final = re.compile(r"'[^']{13,}'")
+_SHOWN: Final = 4
 """Rounds whose numbers are listed."""
 
 
@@ -46,8 +48,8 @@ class Names:
         self._used = set(outer._used) if outer else set()
         self._same: dict[str, str] = {}
         """Values that have the name of another one: in rounds of a repeat, and handed from round to round."""
-        self._rounds: dict[str, int] = {}
-        """Values of a round that is not the last one, which later lines see, and the round."""
+        self._rounds: dict[str, tuple[int, set[int]]] = {}
+        """Values of a round that is not the last one: the round, and the statements of the repeat."""
 
     def inner(self) -> "Names":
         """Return names for a graph inside."""
@@ -56,9 +58,12 @@ class Names:
     def add_graph(self, flow: Flow, items: Sequence[Item]) -> None:
         """Name the values of a graph."""
         for name in (*flow.scope.inputs, *flow.outputs):
-            self._names[name] = visible(name, 40)
+            self._names[name] = visible(name, 40 if flow.scope.owner is None else 24)
             self._used.add(self._names[name])
-        last = _last_uses(flow, items)
+        for item in _walk(items):
+            if isinstance(item, Repeat):
+                self._join(item)
+        last = self._last_uses(flow, items)
         over: dict[int, list[str]] = {}
         for name, place in last.items():
             over.setdefault(place, []).append(name)
@@ -66,35 +71,71 @@ class Names:
         """Names that can be given again, and their values."""
         for place, item in enumerate(_walk(items)):
             if isinstance(item, Repeat):
-                self._join(item)
                 end = place + sum(1 for _ in _walk(item.rounds[0]))
-                for start, result in item.carried:
+                for start, result in [(self._first(start), self._first(end)) for start, end in item.carried]:
                     # The first value and those of all rounds have one name, unless the first one is used later, too.
                     name = self._names.get(start, "")
-                    if lent.get(name) == start and last.get(start, -1) <= end and result not in self._names:
-                        self._names[result] = name
-                        lent[name] = result
+                    if result in self._names:
+                        continue
+                    if lent.get(name) != start or last.get(start, -1) > end:
+                        name = self._fresh(lent)
+                    else:
                         last[start] = -1
+                    self._names[result] = name
+                    lent[name] = result
                 continue
             dead = [name for name in over.get(place, ()) if last[name] == place]
             free = [name for value in dead if lent.get(name := self._names.get(value, "")) == value]
             for output in item.outputs:
-                if output not in self._names:
+                if (output := self._first(output)) not in self._names:
                     self._names[output] = free.pop(0) if free else self._fresh(lent)
                     lent[self._names[output]] = output
             for name in free:
                 del lent[name]
 
+    def _last_uses(self, flow: Flow, items: Sequence[Item]) -> dict[str, int]:
+        """The number of the last line that consumes each value; all uses in a repeat count at the end of it.
+
+        But for values of its own rounds, which can be over before.
+        """
+        last: dict[str, int] = {}
+
+        def note(statement: Statement, place: int, but: Collection[str] = ()) -> None:
+            for piece in statement.expression.pieces:
+                if isinstance(piece, Ref) and (name := self._first(piece.name)) not in but:
+                    last[name] = max(place, last.get(name, -1))
+
+        def walk(items: Sequence[Item], place: int) -> int:
+            for item in items:
+                if isinstance(item, Repeat):
+                    inner = {name for each in statements_of(item.rounds[0]) for name in each.outputs}
+                    inner -= {name for _, name in item.carried}
+                    end = walk(item.rounds[0], place + 1)
+                    for start, _ in item.carried:
+                        last[self._first(start)] = max(place, last.get(self._first(start), -1))
+                    for statement in statements_of([item]):
+                        note(statement, end - 1, inner)
+                    place = end
+                else:
+                    note(item, place)
+                    place += 1
+            return place
+
+        walk(items, 0)
+        last.update({self._first(name): 1 << 60 for name in flow.outputs})
+        return last
+
     def _join(self, repeat: Repeat) -> None:
         """Give the values of all rounds the names of those of the first."""
         first = statements_of(repeat.rounds[0])
+        inside = {id(each) for each in statements_of([repeat])}
         for number, items in enumerate(repeat.rounds):
             for one, other in zip(first, statements_of(items), strict=True):
                 for value, same in zip(other.outputs, one.outputs, strict=True):
                     if value != same:
                         self._same.setdefault(value, same)
                     if number < len(repeat.rounds) - 1:
-                        self._rounds.setdefault(value, number)
+                        self._rounds.setdefault(value, (number, inside))
 
     def _fresh(self, lent: dict[str, str]) -> str:
         for name in chain(_FRESH, (f"x{number}" for number in count(1))):
@@ -102,17 +143,44 @@ class Names:
                 return name
         raise AssertionError
 
+    def _first(self, value: str) -> str:
+        """The value of the first rounds that a value has the name of."""
+        while value in self._same:
+            value = self._same[value]
+        return value
+
     def of(self, value: str) -> str:
         """Return the name of a value."""
-        seen = value
-        while seen in self._same and seen not in self._names:
-            seen = self._same[seen]
-        return self._names.get(seen) or visible(value, 40)
+        return self._names.get(value) or self._names.get(self._first(value)) or visible(value, 40)
 
-    def starts(self, repeat: Repeat) -> str:
-        """Return how the values begin that a repeat hands from round to round, where their names do not say it."""
-        pairs = [(self.of(end), self.of(start)) for start, end in repeat.carried]
-        return ", ".join([f"{end} = {start}" for end, start in pairs if end != start])
+    def _seen(self, value: str, statement: int) -> str:
+        """The name of a value, with the number of its round for lines outside the repeat; the last round has none."""
+        number, inside = self._rounds.get(value, (0, {statement}))
+        return self.of(value) if statement in inside else f"{self.of(value)}[{number}]"
+
+    def _inner(self, value: str) -> str:
+        name = self.of(self._first(value))
+        return f"{name}[{self._rounds[value][0]}]" if value in self._rounds else name
+
+    def _output(self, flow: Flow, values: Sequence[str]) -> str:
+        """The name of a value; of the same one in all rounds of a repeat."""
+        if all([value in flow.outputs for value in values]):
+            return _listed([visible(value, 40) for value in values])
+        return self.of(self._first(values[0]))
+
+    def ends(self, flow: Flow, repeat: Repeat) -> str:
+        """Return how the values begin that a repeat hands from round to round, and which outputs it defines.
+
+        Only where their names do not say it.
+        """
+        pairs = [(self.of(self._first(end)), self.of(start)) for start, end in repeat.carried]
+        found = [f"{end} = {start}" for end, start in pairs if end != start]
+        for outputs in zip(
+            *[[name for each in statements_of(items) for name in each.outputs] for items in repeat.rounds], strict=True
+        ):
+            if not all([name in flow.outputs for name in outputs]):
+                found += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
+        return ", ".join(found)
 
     def text(self, flow: Flow, same: Sequence[Statement]) -> str:
         """Return the text of a line; of the same one in all rounds of a repeat."""
@@ -122,18 +190,38 @@ class Names:
             if isinstance(piece, str):
                 parts.append(piece)
             elif isinstance(piece, Ref):
-                parts.append(self.of(piece.name))
+                others = [each.expression.pieces[place] for each in same]
+                parts.append(_listed([self._seen(other.name, id(first)) for other in others if isinstance(other, Ref)]))
+            elif isinstance(piece, Options):
+                lists = [other.items for each in same if isinstance(other := each.expression.pieces[place], Options)]
+                parts.append(_options(lists))
             elif isinstance(piece, Weight):
                 parts.append(weight_name(flow, piece))
             else:
                 texts = [other.text for each in same if isinstance(other := each.expression.pieces[place], Detail)]
                 parts.append(_listed(texts))
-        names = ", ".join([self.of(name) for name in first.outputs])
+        names = ", ".join(
+            [self._output(flow, [each.outputs[slot] for each in same]) for slot in range(len(first.outputs))]
+        )
         types = ""
         if len(same) == 1 and first.outputs[0] in flow.outputs:
             stated = Index.type_of(flow.scope, first.outputs[0])
-            types = "" if stated is None else f": {visible(shown_type(stated))}"
+            types = "" if stated is None or flow.scope.owner is not None else f": {type_text(stated)}"
         return f"{names} = {''.join(parts)}{types}"
+
+
+def _key(name: str, text: str) -> str:
+    """What keywords have in common that are listed together: their name, or the kind of a mark."""
+    return name if name and text else f"#{name}" if name else "#"
+
+
+def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
+    """Keywords of all rounds; a hyphen where a round does not have one."""
+    found = []
+    for key in dict.fromkeys([_key(name, text) for items in rounds for name, text in items]):
+        texts = [next((text or name for name, text in items if _key(name, text) == key), "-") for items in rounds]
+        found.append((f"{key}=" if key and key[0] != "#" and texts[0] != key else "") + _listed(texts))
+    return ", ".join(found)
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -151,36 +239,9 @@ def _walk(items: Sequence[Item]) -> Iterator[Item]:
             yield from _walk(item.rounds[0])
 
 
-def _last_uses(flow: Flow, items: Sequence[Item]) -> dict[str, int]:
-    """The number of the last line that consumes each value; all uses in a repeat count at the end of it.
-
-    But for values of its own rounds, which can be over before.
-    """
-    last: dict[str, int] = {}
-
-    def note(items: Sequence[Item], place: int) -> int:
-        for item in items:
-            if isinstance(item, Repeat):
-                inner = {name for each in statements_of(item.rounds[0]) for name in each.outputs}
-                inner -= {name for _, name in item.carried}
-                end = note(item.rounds[0], place + 1)
-                for statement in statements_of([item]):
-                    _note(last, statement, end - 1, inner)
-                place = end
-            else:
-                _note(last, item, place)
-                place += 1
-        return place
-
-    note(items, 0)
-    last.update(dict.fromkeys(flow.outputs, 1 << 60))
-    return last
-
-
-def _note(last: dict[str, int], statement: Statement, place: int, but: Collection[str] = ()) -> None:
-    for piece in statement.expression.pieces:
-        if isinstance(piece, Ref) and piece.name not in but:
-            last[piece.name] = max(place, last.get(piece.name, -1))
+def type_text(stated: Type) -> str:
+    """Return a type to read, without long expressions of sizes."""
+    return visible(_EXPRESSION.sub("...", shown_type(stated)))
 
 
 def weight_name(flow: Flow, weight: Weight) -> str:

@@ -11,6 +11,9 @@ _PERIOD: Final = 128
 _SAVED: Final = 2
 """Lines that a repeat must save."""
 
+_OTHERS: Final = 2
+"""Outer values that may differ from round to round."""
+
 
 class Repeat(NamedTuple):
     """Rounds with the same lines."""
@@ -88,59 +91,75 @@ def _aligned(statements: Sequence[Statement], first: int, period: int, length: i
     """Return where rounds begin, and their number: those that hand on the fewest values, of these the most lines."""
     best: tuple[int, int, int] | None = None
     for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, carried = _rounds(statements, begin, period, (first + length - begin) // period)
+        rounds, handed, others = _rounds(statements, begin, period, (first + length - begin) // period)
         if rounds > 1 and (rounds - 1) * period >= _SAVED:
-            rank = (-rounds, len(carried), begin)
+            rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
             best = rank if best is None or rank < best else best
     return None if best is None else (best[2], -best[0])
 
 
-def _rounds(
-    statements: Sequence[Statement], begin: int, period: int, most: int
-) -> tuple[int, dict[tuple[int, int], tuple[str, str]]]:
-    """Return the number of rounds whose values are those of the first round or come from the round before.
+_Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
+"""By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
 
-    Also returns these, by line and piece: where the first round has them from, and where a round produces them.
+
+def _rounds(statements: Sequence[Statement], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
+    """Return the number of rounds that are alike, the values that they hand on, and the number of values that differ.
+
+    A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
+    value. Which of these it is is the same in all rounds.
     """
     template = statements[begin : begin + period]
     before = {name: name for each in template for name in each.outputs}
     inner = set(before)
-    carried: dict[tuple[int, int], tuple[str, str]] = {}
-    shared: set[tuple[int, int]] = set()
+    kinds: dict[tuple[int, int], str] = {}
+    handed: _Places = {}
     for number in range(1, most):
         now: dict[str, str] = {}
-        handed: dict[tuple[int, int], tuple[str, str]] = {}
-        same: set[tuple[int, int]] = set()
         start = begin + number * period
+        found: dict[tuple[int, int], str] = {}
+        places: _Places = {}
         for line, (model, other) in enumerate(zip(template, statements[start : start + period], strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
                 if not isinstance(one, Ref) or not isinstance(two, Ref):
                     continue
                 if one.name in inner:
                     if now.get(two.name) != one.name:
-                        return number, carried
-                elif one.name == two.name:
-                    same.add((line, place))
-                elif two.name in before:
-                    handed[line, place] = (one.name, before[two.name])
-                else:
-                    return number, carried
+                        return number, handed, _differing(kinds)
+                    continue
+                is_inner = two.name in now
+                kind = "same" if one.name == two.name else "handed" if two.name in before else "other"
+                if kind == "handed":
+                    places[line, place] = (one.name, before[two.name])
+                found[line, place] = kind
+                if is_inner:
+                    return number, handed, _differing(kinds)
             now.update(zip(other.outputs, model.outputs, strict=True))
-        if number > 1 and (handed != carried or same != shared):
-            return number, carried
-        carried, shared, before = handed, same, now
-    return most, carried
+        if number > 1 and (found != kinds or places != handed):
+            return number, handed, _differing(kinds)
+        if number == 1 and _differing(found) > _OTHERS:
+            return number, handed, 0
+        kinds, handed, before = found, places, now
+    return most, handed, _differing(kinds)
+
+
+def _differing(kinds: dict[tuple[int, int], str]) -> int:
+    return sum([kind == "other" for kind in kinds.values()])
 
 
 def _repeat(statements: Sequence[Statement], numbers: Sequence[int], begin: int, period: int, rounds: int) -> Repeat:
-    _, carried = _rounds(statements, begin, period, rounds)
-    inside = [
-        tuple(_folded(statements, numbers, start, start + period))
-        for start in range(begin, begin + period * rounds, period)
-    ]
+    _, handed, _ = _rounds(statements, begin, period, rounds)
+    # The first round shows where the next rounds have their values from.
+    changed = list(statements)
+    for (line, place), (_, end) in handed.items():
+        statement = changed[begin + line]
+        pieces = list(statement.expression.pieces)
+        pieces[place] = Ref(end)
+        changed[begin + line] = statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
+    starts = range(begin, begin + period * rounds, period)
+    inside = [tuple(_folded(changed, numbers, start, start + period)) for start in starts]
     if len({shape(items) for items in inside}) > 1:
-        inside = [tuple(statements[start : start + period]) for start in range(begin, begin + period * rounds, period)]
-    return Repeat(tuple(inside), tuple(dict.fromkeys(carried.values())))
+        inside = [tuple(changed[start : start + period]) for start in starts]
+    return Repeat(tuple(inside), tuple(dict.fromkeys(handed.values())))
 
 
 def shape(items: Sequence[Item]) -> tuple[object, ...]:

@@ -24,10 +24,14 @@ class Unit(NamedTuple):
     """The values that it shows; other constants are hidden, such as the weights of a norm."""
     keywords: tuple[tuple[str, str], ...] = ()
     """Names and texts; without a text, a mark such as ``causal``."""
+    captured: tuple[str, ...] = ()
+    """Further values that the graphs inside it consume."""
     labels: tuple[str, ...] = ()
     """What stands before the last operands, such as ``mask=``."""
     is_infix: bool = False
     is_block: bool = False
+    has_options: bool = False
+    """Whether the keywords may be others in each round of a repeat, as those of convolutions."""
 
 
 INFIX: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@"}
@@ -52,13 +56,14 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     """Return what one node shows by itself."""
     node = flow.nodes[position]
     name = operator(node)
-    inputs = tuple(flow.consumed[position])
+    inputs = tuple([flow.alias(each) for each in node.input])
+    captured = tuple([flow.alias(each) for each in flow.consumed[position][len(inputs) :]])
     outputs = tuple(node.output)
 
     def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
         return Unit((position,), outputs, head, operands, keywords, is_block=is_block)
 
-    if flow.has_no_effect(position):
+    if position in flow.without_effect:  # an output of the graph
         return made("", inputs[:1], is_block=False)
     defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
     given = {each.name or "": each for each in node.attribute}
@@ -67,7 +72,7 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     if name in _NORMS:
         return made(_NORMS[name], inputs[:1], *_changed(given, defaults, ("epsilon",)))
     if name in _WINDOWS:
-        return made(name.removesuffix("Integer"), inputs[:1], *_window(flow, node, given))
+        return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
     if name == "Gemm" and flow.is_weight(inputs[1]):
         rest = ("transA", "alpha", "beta")
         return made("Linear", inputs[:2], *_changed(given, defaults, rest))
@@ -87,7 +92,7 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     while operands and not operands[-1]:
         operands = operands[:-1]
     label = operator_name(node.domain, node.op_type)
-    return made(visible(label), operands, *_changed(given, defaults), is_block=False)
+    return made(visible(label), operands, *_changed(given, defaults), is_block=False)._replace(captured=captured)
 
 
 def _changed(
@@ -139,7 +144,7 @@ def _window(flow: Flow, node: Node, given: Mapping[str, Attribute]) -> list[tupl
         found.append(("dilation", _one_or_all(dilations)))
     group = _int(given, "group", 1)
     if group != 1:
-        found.append(("", "depthwise") if group == channels else ("groups", str(group)))
+        found.append(("depthwise", "") if group == channels else ("groups", str(group)))
     return found
 
 
