@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from onnxjson.model.types import format_data_type as format_data_type, format_type as format_type
     from onnxjson.optimizing.trace_records import Trace as Trace, optimize as optimize
     from onnxjson.optimizing.trace_storing import load_trace as load_trace, write_trace as write_trace
+    from onnxjson.outline.lines import Line as Line, Outline as Outline, outline_of as outline_of
     from onnxjson.patching.patch import Patch as Patch
     from onnxjson.patterns.finding import Match as Match
     from onnxjson.patterns.searching import Miss as Miss, find as find, nearest_misses as nearest_misses
@@ -91,6 +92,7 @@ _NAMES: Final = {
         "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError Finding"
     ),
+    "onnxjson.outline.lines": "Line Outline",
     "onnxjson.patching.patch": "Patch",
     "onnxjson.patterns.finding": "Match",
     "onnxjson.patterns.searching": "Miss find nearest_misses",
@@ -110,6 +112,7 @@ _FOR_METHODS: Final = {
     "onnxjson.model.index": "index_of",
     "onnxjson.model.messages": "value_of",
     "onnxjson.model.types": "format_data_type format_type",
+    "onnxjson.outline.lines": "outline_of",
     "onnxjson.rendering.reports": "report_text",
     "onnxjson.storage.constant_reading": "array_of",
 }

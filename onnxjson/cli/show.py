@@ -15,6 +15,7 @@ from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_signature
+from onnxjson.outline.lines import Outline, outline_of
 from onnxjson.patterns.names import TensorRef
 from onnxjson.patterns.selector_terms import spelled
 from onnxjson.patterns.selectors import select
@@ -27,6 +28,7 @@ from onnxjson.rendering.node import (
     shapes_of,
     view_node,
 )
+from onnxjson.rendering.outline_report import outline_lines, outline_report
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
@@ -35,6 +37,9 @@ from onnxjson.storage import files, safetensors
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
+_OUTLINE: Final = 30
+"""Lines of an outline with which a summary begins."""
+
 _SELECTOR_AFTER: Final = "onnxjson.cli.show.selector_after"
 """Key under which a context keeps whether the last word follows ``--``."""
 
@@ -61,6 +66,9 @@ class _ShowCommand(options.Command):
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True, type=Words())
 @options.option("--doc", "With a node: also show ONNX's documentation of its operator.", "with_doc")
 @options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
+@options.option("--outline", "Show what the network is: blocks, expressions and repeats, a line each.", "with_outline")
+@options.option("--depth N", "With --outline: leave out lines nested deeper.", type=click.IntRange(0))
+@options.option("--nodes", "With --outline: also show the numbers of the nodes of each line.", "with_nodes")
 @options.option("--cost", "Show MACs, FLOPs, and bytes of weights and activations, by operator and scope.", "with_cost")
 @options.option("--shapes", "Infer types and shapes; list those of all outputs of nodes.", "with_shapes")
 @options.dims
@@ -80,6 +88,9 @@ def show_command(
     *,
     with_doc: bool,
     values: int,
+    with_outline: bool,
+    depth: int | None,
+    with_nodes: bool,
     with_cost: bool,
     with_shapes: bool,
     dims: dict[str, int],
@@ -98,6 +109,7 @@ def show_command(
     onnxjson show before.onnx after.onnx
     onnxjson show m.onnx fc.weight
     onnxjson show m.onnx op:Conv --json
+    onnxjson show m.onnx --outline
     onnxjson show m.onnx --cost --dim N=8
     onnxjson show m.onnx op:Conv --shapes
     onnxjson show m.onnx -o m.html
@@ -105,13 +117,17 @@ def show_command(
     paths, selector = _sort_out(words, is_selector=ctx.meta[_SELECTOR_AFTER])
     if selector is not None and with_cost:
         raise click.UsageError("--cost applies to whole models; leave out the selector")
+    if with_outline and (selector is not None or len(paths) > 1 or with_cost or with_shapes or view.form == "html"):
+        raise click.UsageError("--outline is for one whole model, without --cost and --shapes")
+    if not with_outline and (depth is not None or with_nodes):
+        raise click.UsageError("--depth and --nodes are for --outline")
     is_page = view.form == "html"
     if is_page and (len(paths) > 1 or selector is not None):
         raise click.UsageError("--format html applies to one whole model")
     if overlays and not is_page:
         raise click.UsageError("--overlay is for a page: -o m.html")
-    if dims and not (with_cost or with_shapes or is_page):
-        raise click.UsageError("--dim is for --cost, --shapes and pages")
+    if dims and not (with_cost or with_shapes or with_outline or is_page):
+        raise click.UsageError("--dim is for --cost, --shapes, --outline and pages")
     opened = []
     for path in output.numbered(paths):
         with output.reading(path):
@@ -119,6 +135,14 @@ def show_command(
     if is_page:
         with output.working(f"drawing {paths[0]}"):
             view.write(_page(_typed(opened[0], dims) if with_shapes else opened[0], dims, overlays))
+        return
+    if with_outline:
+        with output.working(f"looking at {paths[0]}"):
+            found_outline = _outline(opened[0], dims)
+        view.present(
+            text=lambda: map(output.line, outline_lines(found_outline, depth, nodes=with_nodes)),
+            json=lambda: outline_report(found_outline, str(paths[0]), depth),
+        )
         return
     width = reports.width()
     with output.working(f"looking at {paths[-1]}"):
@@ -171,13 +195,28 @@ def _typed(opened: _Opened, dims: dict[str, int]) -> _Opened:
     return replace(opened, model=model, index=Index(model))
 
 
+def _outline(opened: _Opened, dims: dict[str, int]) -> Outline:
+    """The outline of a model with inferred types; with those that it states, where they cannot be inferred."""
+    try:
+        typed = _typed(opened, dims)
+    except OnnxJsonError as error:
+        if dims:
+            raise
+        output.warn(f"types are not inferred: {error}")
+        typed = opened
+    return outline_of(typed.model, typed.index)
+
+
 def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], list[str]]:
     summaries = [
         summarise(each.model, each.index, Place(str(each.path), each.format, each.size), each.resolver)
         for each in opened
     ]
-    lines = summary_lines(summaries[0], width) if len(summaries) == 1 else comparison_lines(summaries, width)
-    return list(summaries), lines
+    if len(summaries) > 1:
+        return list(summaries), comparison_lines(summaries, width)
+    lines = [*outline_lines(outline_of(opened[0].model, opened[0].index))]
+    first = [*lines, ""] if 1 < len(lines) <= _OUTLINE else []
+    return list(summaries), [*first, *summary_lines(summaries[0], width)]
 
 
 def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple[list[object], list[str]]:

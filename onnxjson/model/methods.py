@@ -141,6 +141,13 @@ class ModelMethods:
         """
         return onnxjson.Editor(self, is_fixed=True).tensor(selector)
 
+    def outline(self: Any) -> "onnxjson.Outline":
+        """Return the model on one page: lines of blocks, expressions and repeats, which own its nodes.
+
+        Types that the model states make it more precise: see the edit `infer-shapes`.
+        """
+        return onnxjson.outline_of(self)
+
     def rewrite(
         self: Any, *changes: "onnxjson.Change | Iterable[onnxjson.Change]", folder: str | Path | None = None
     ) -> "onnxjson.Model":

@@ -1,4 +1,4 @@
-"""What a network is, on one page: lines of expressions, blocks and repeats, read from the structure of its graphs alone.
+"""What a network is, on one page: lines of blocks, expressions and repeats, from the structure of its graphs alone.
 
 Here: which nodes compute shapes and constants, which form blocks such as attention, how nodes become expressions, and
 which lines repeat. Every node belongs to exactly one line.

@@ -27,7 +27,7 @@ class Units:
     def __init__(self, flow: Flow, units: Sequence[Unit]) -> None:
         self.flow = flow
         self.units = list(units)
-        self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs}
+        self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
         self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
         self.uses.update(flow.outputs)
         self.users: dict[str, list[int]] = {}
@@ -42,6 +42,35 @@ class Units:
     def only_user(self, name: str) -> int:
         """Return the one unit that consumes a value, in one place; -1 if there are others, or none."""
         return self.users[name][0] if self.uses[name] == 1 and name in self.users else -1
+
+    def ordered(self) -> list[Unit]:
+        """Return the units depth first from the outputs, each after those that it consumes from; names do not matter.
+
+        Of the values that a unit consumes, those with most uses come first: what all layers share, such as a mask,
+        comes before the first layer. Units that lead to no output follow.
+        """
+        order: list[int] = []
+        seen = bytearray(len(self.units))
+        for start in [*map(self.producer, self.flow.outputs), *range(len(self.units))]:
+            if start < 0 or seen[start]:
+                continue
+            seen[start] = 1
+            pending = [(start, iter(self._sources(start)))]
+            while pending:
+                number, sources = pending[-1]
+                source = next((each for each in sources if not seen[each]), None)
+                if source is None:
+                    order.append(number)
+                    pending.pop()
+                else:
+                    seen[source] = 1
+                    pending.append((source, iter(self._sources(source))))
+        return [self.units[number] for number in order]
+
+    def _sources(self, number: int) -> list[int]:
+        unit = self.units[number]
+        names = sorted((*unit.operands, *unit.captured), key=lambda name: -self.uses[name])
+        return [source for name in names if (source := self.producer(name)) >= 0]
 
     def factor(self, unit: Unit) -> tuple[str, float] | None:
         """Return the value that a unit multiplies by a number, and the number, if it does."""
@@ -62,13 +91,12 @@ def with_attention(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
     """Return the units with those of each attention as one block."""
     graph = Units(flow, units)
     replaced: dict[int, Unit | None] = {}
-    for number, unit in enumerate(units):
-        if unit.head == "Softmax" and number not in replaced:
+    for number, softmax in enumerate(units):
+        if softmax.head == "Softmax" and number not in replaced:
             found = _Attention(graph, number, replaced)
             if found.grow():
-                block = found.block()
                 replaced.update(dict.fromkeys(found.inside))
-                replaced[found.last] = block
+                replaced[found.last] = found.block()
     return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
 
 

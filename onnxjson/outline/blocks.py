@@ -40,11 +40,20 @@ BLOCKS: Final = (
     Block("LayerNorm", f"Div(Sub($x, ReduceMean($x, ...)), {_VARIANCE})", ("x",), (("eps", "e"), ("plain", ""))),
     Block("RMSNorm", f"Mul(?w, ({_RMS}|Cast({_RMS})))", ("x",), (("eps", "e"),)),
     Block("Gelu", f"(Mul(Mul($x, {_GATE}), 0.5)|Mul(Mul($x, 0.5), {_GATE})|Mul($x, Mul({_GATE}, 0.5)))"),
-    Block("Gelu", f"(Mul(Mul($x, 0.5), {_TANH})|Mul(Mul($x, {_TANH}), 0.5)|Mul($x, Mul({_TANH}, 0.5)))", ("x",), (("tanh", ""),)),
+    Block(
+        "Gelu",
+        f"(Mul(Mul($x, 0.5), {_TANH})|Mul(Mul($x, {_TANH}), 0.5)|Mul($x, Mul({_TANH}, 0.5)))",
+        ("x",),
+        (("tanh", ""),),
+    ),
     Block("QuickGelu", "Mul($x, Sigmoid(Mul($x, 1.702)))"),
-    Block("SiLU", "Mul($x, Sigmoid($x))"),
+    Block("SiLU", "Mul($x, (Sigmoid($x)|Sigmoid(Mul($x, 1))))"),
     Block("Mish", "Mul($x, Tanh(Softplus($x)))"),
-    Block("HardSwish", f"(Mul($x, HardSigmoid<alpha=0.1666667, beta=0.5>($x))|Div(Mul($x, {_CLIPPED}), 6)|Mul($x, Div({_CLIPPED}, 6))|Mul(Mul($x, {_CLIPPED}), 0.1666667))"),
+    Block(
+        "HardSwish",
+        f"(Mul($x, HardSigmoid<alpha=0.1666667, beta=0.5>($x))|Div(Mul($x, {_CLIPPED}), 6)|Mul($x, Div({_CLIPPED}, 6))"
+        f"|Mul(Mul($x, {_CLIPPED}), 0.1666667))",
+    ),
     Block("HardSigmoid", f"(Div({_CLIPPED}, 6)|Mul({_CLIPPED}, 0.1666667))"),
     Block("rope", "Add(Mul($x, $cos), Mul(Concat(Neg(Slice($x, ...)), Slice($x, ...)), $sin))"),
     Block("GroupNorm", "Add(Mul(Reshape(InstanceNormalization(Reshape($x, ...), ...), ...), ?w), ?b)"),

@@ -1,4 +1,4 @@
-"""Convolutions with the normalization and the activation that follow them, as one block."""
+"""Convolutions with the normalization, constants and activation that follow them, as one block; gates of channels."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -26,21 +26,17 @@ def with_convolutions(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
     for number, unit in enumerate(units):
         if unit.head not in _CONVOLUTIONS:
             continue
-        last, nodes, marks = number, list(unit.nodes), []
-        for is_wanted in (lambda head: head == "BatchNorm", lambda head: head in _ACTIVATIONS or head == "Clip"):
-            follower = graph.only_user(units[last].outputs[0])
-            if follower < 0 or follower in replaced or not is_wanted(head := units[follower].head):
-                continue
-            mark = (
-                "bn" if head == "BatchNorm" else _clip(flow, units[follower]) if head == "Clip" else _ACTIVATIONS[head]
-            )
+        chain, marks = [number], [*unit.keywords]
+        for kind in _STEPS:
+            follower = graph.only_user(units[chain[-1]].outputs[0])
+            mark = _mark(flow, units[follower], kind) if follower >= 0 and follower not in replaced else None
             if mark:
-                last, nodes = follower, [*nodes, *units[follower].nodes]
-                marks.append((mark, "") if mark == "bn" else ("act", mark))
-        if last != number:
-            kept = (*unit.keywords, *marks)
-            replaced.update({number: None, **{at: None for at in (graph.only_user(unit.outputs[0]),)}})
-            replaced[last] = unit._replace(nodes=tuple(nodes), outputs=units[last].outputs, keywords=kept)
+                chain.append(follower)
+                marks += [mark] if mark not in marks else []
+        if len(chain) > 1:
+            nodes = tuple([node for each in chain for node in units[each].nodes])
+            replaced.update(dict.fromkeys(chain))
+            replaced[chain[-1]] = unit._replace(nodes=nodes, outputs=units[chain[-1]].outputs, keywords=tuple(marks))
     return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
 
 
@@ -77,6 +73,18 @@ def _gate(graph: Units, name: str, value: str) -> list[int]:
     return []
 
 
-def _clip(flow: Flow, unit: Unit) -> str:
-    bounds = [elements[0] for name in unit.operands[1:] if (elements := flow.elements(name)) and len(elements) == 1]
-    return "relu6" if bounds == [0, 6] else ""
+_STEPS: Final = ("BatchNorm", "*", "+", "activation", "*", "+")
+"""What a convolution shows as keywords if it follows, in this order."""
+
+
+def _mark(flow: Flow, unit: Unit, kind: str) -> tuple[str, str] | None:
+    """The keyword of a unit after a convolution; None if it is not of the wanted kind."""
+    if kind == "BatchNorm":
+        return ("bn", "") if unit.head == kind else None
+    if kind != "activation":
+        is_affine = unit.head == kind and any([flow.is_weight(name) for name in unit.operands])
+        return ("affine", "") if is_affine else None
+    if unit.head == "Clip":
+        bounds = [items[0] for name in unit.operands[1:] if (items := flow.elements(name)) and len(items) == 1]
+        return ("act", "relu6") if bounds == [0, 6] else None
+    return ("act", _ACTIVATIONS[unit.head]) if unit.head in _ACTIVATIONS else None

@@ -86,7 +86,7 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     for number, unit in enumerate(units):
         parts = _operands(flow, unit, pending)
         expression = _combined(unit, parts)
-        while expression.size > WIDTH or expression.depth > DEPTH:
+        while expression.size > WIDTH or expression.depth > DEPTH or (unit.has_options and _has_options(parts)):
             inner = [name for name in dict.fromkeys(unit.operands) if name in pending and name in parts]
             if not inner:
                 break
@@ -105,6 +105,11 @@ def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     for name, expression in pending.items():
         found[places[name]] = Statement((name,), expression)
     return [found[number] for number in sorted(found)]
+
+
+def _has_options(parts: dict[str, Expression]) -> bool:
+    """Whether an operand shows a convolution: chains of them have a line each, so that they can be folded."""
+    return any([isinstance(piece, Options) for part in parts.values() for piece in part.pieces])
 
 
 def _is_residual(unit: Unit, parts: dict[str, Expression], uses: Counter[str]) -> bool:
@@ -143,8 +148,8 @@ def _constant(flow: Flow, name: str, user: int) -> Piece:
 def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     """The expression of a unit, with those of its operands."""
     inner = [parts[name] for name in unit.operands]
-    nodes = tuple([*[node for part in inner for node in part.nodes], *unit.nodes])
-    blocks = tuple([*[unit.head] * unit.is_block, *[block for part in inner for block in part.blocks]])
+    nodes = (*[node for part in inner for node in part.nodes], *unit.nodes)
+    blocks = (*[unit.head] * unit.is_block, *[block for part in inner for block in part.blocks])
     if not unit.head and len(inner) == 1:
         return inner[0]._replace(nodes=nodes)
     pieces: list[Piece] = []

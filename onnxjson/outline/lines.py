@@ -9,7 +9,7 @@ from onnxjson.model.document import Function, Model
 from onnxjson.model.index import Index, index_of
 from onnxjson.model.operators import operator_name, plain_domain
 from onnxjson.model.scopes import NodeRef, Scope
-from onnxjson.outline.attention import with_attention
+from onnxjson.outline.attention import Units, with_attention
 from onnxjson.outline.blocks import block_units
 from onnxjson.outline.convolutions import with_convolutions, with_excitations
 from onnxjson.outline.expressions import Statement, statements
@@ -17,7 +17,6 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, statements_of
 from onnxjson.outline.units import Unit, unit_of
-
 
 _WIDTH: Final = 88
 """Characters of a line with the graphs inside it."""
@@ -71,7 +70,7 @@ class Outline:
         return sum(1 for _ in self.walk())
 
 
-def outline(model: Model, index: Index | None = None) -> Outline:
+def outline_of(model: Model, index: Index | None = None) -> Outline:
     """Return a model on one page, from its structure alone.
 
     Args:
@@ -119,9 +118,10 @@ class _Outliner:
     def _graph(self, scope: Scope, names: "Names") -> Iterator[Line]:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
-        found = statements(
-            flow, with_attention(flow, with_excitations(flow, with_convolutions(flow, self._units(flow))))
-        )
+        units = self._units(flow)
+        for with_blocks in (with_convolutions, with_excitations, with_attention):
+            units = with_blocks(flow, units)
+        found = statements(flow, Units(flow, units).ordered())
         graph = _Graph(flow, fold(found))
         _own(graph)
         names.add_graph(flow, graph.items)

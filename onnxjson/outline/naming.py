@@ -45,7 +45,7 @@ class Names:
 
     def __init__(self, outer: "Names | None" = None) -> None:
         self._names: dict[str, str] = dict(outer._names) if outer else {}
-        self._used = set(outer._used) if outer else set()
+        self._used: set[str] = set(outer._used) if outer else set()
         self._same: dict[str, str] = {}
         """Values that have the name of another one: in rounds of a repeat, and handed from round to round."""
         self._rounds: dict[str, tuple[int, set[int]]] = {}
