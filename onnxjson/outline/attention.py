@@ -235,8 +235,17 @@ class _Attention:
         projections = [self._projection(name, sources.count(name)) for name in sources]
         if all([number >= 0 for number in projections]):
             self.inside.update(projections)
-            return [self._graph.units[number].operands[0] for number in projections]
+            return self._rows([self._graph.units[number].operands[0] for number in projections])
         return sources
+
+    def _rows(self, values: list[str]) -> list[str]:
+        """Go back over a Reshape to rows before the projections."""
+        number = self._graph.producer(values[0])
+        is_one = len(set(values)) == 1 and self._graph.uses[values[0]] == len(values)
+        if is_one and number >= 0 and number not in self._taken and self._graph.units[number].head == "Reshape":
+            self.inside.add(number)
+            return [self._graph.units[number].operands[0]] * len(values)
+        return values
 
     def _split_value(self, number: int) -> str:
         """Return the value of which a unit takes a part; "" for other units."""
@@ -251,8 +260,7 @@ class _Attention:
         if number < 0 or number in self._taken or self._graph.uses[name] not in (1, uses):
             return -1
         unit = self._graph.units[number]
-        is_product = unit.head in ("Linear", "@") and self._graph.flow.is_weight(unit.operands[1])
-        return number if is_product else -1
+        return number if unit.block == "Linear" else -1
 
     def _source(self, name: str, place: int, uses: int = 1) -> str:
         """Go back over layout, scales and norms of single heads, adding them; return the value they start from."""
@@ -302,7 +310,7 @@ class _Attention:
         nodes = [node for number in sorted(self.inside) if number != self.last for node in self._nodes(number)]
         return Unit(
             (*nodes, *self._nodes(self.last)), self._graph.units[self.last].outputs, "Attention",
-            (*operands, *self._masks), tuple(keywords), labels=tuple(labels), is_block=True,
+            (*operands, *self._masks), tuple(keywords), labels=tuple(labels), block="Attention",
         )  # fmt: skip
 
     def _nodes(self, number: int) -> tuple[int, ...]:

@@ -13,6 +13,9 @@ from onnxjson.patterns.finding import Match
 from onnxjson.patterns.nodes import Value
 from onnxjson.patterns.searching import find
 
+_HEADS: Final = {"Linear": "@"}
+"""Blocks that are written with a sign: a product with a weight, whose bias belongs to it."""
+
 
 class Block(NamedTuple):
     """A block and the structure that proves it."""
@@ -91,14 +94,11 @@ def _unit(flow: Flow, block: Block, match: Match) -> Unit | None:
     operands = [flow.alias(bound.name) for name in block.operands if isinstance(bound := match.bindings[name], Value)]
     keywords = [(key, _number(flow, match.bindings[name]) if name else "") for key, name in block.keywords]
     ordered = (*sorted(nodes - {root}), root)
+    name = _HEADS.get(block.name, block.name)
     return Unit(
-        ordered,
-        tuple(flow.nodes[root].output[:1]),
-        block.name,
-        tuple(operands),
-        tuple(keywords),
-        is_block=bool(block.name),
-    )
+        ordered, tuple(flow.nodes[root].output[:1]), name, tuple(operands), tuple(keywords),
+        is_infix=name != block.name, block=block.name,
+    )  # fmt: skip
 
 
 def _number(flow: Flow, bound: Value | Attribute) -> str:

@@ -50,7 +50,9 @@ def with_excitations(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             if inner and not any([each in replaced for each in inner]):
                 nodes = [node for each in inner for node in units[each].nodes]
                 replaced.update(dict.fromkeys(inner))
-                replaced[number] = Unit((*nodes, *unit.nodes), unit.outputs, "SqueezeExcite", (value,), is_block=True)
+                replaced[number] = Unit(
+                    (*nodes, *unit.nodes), unit.outputs, "SqueezeExcite", (value,), block="SqueezeExcite"
+                )
                 break
     return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
 

@@ -149,7 +149,7 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     """The expression of a unit, with those of its operands."""
     inner = [parts[name] for name in unit.operands]
     nodes = (*[node for part in inner for node in part.nodes], *unit.nodes)
-    blocks = (*[unit.head] * unit.is_block, *[block for part in inner for block in part.blocks])
+    blocks = (*[unit.block] * bool(unit.block), *[block for part in inner for block in part.blocks])
     if not unit.head and len(inner) == 1:
         return inner[0]._replace(nodes=nodes)
     pieces: list[Piece] = []

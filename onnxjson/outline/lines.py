@@ -16,6 +16,7 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, statements_of
+from onnxjson.outline.rows import with_rows
 from onnxjson.outline.units import Unit, unit_of
 
 _WIDTH: Final = 88
@@ -40,6 +41,8 @@ class Line:
     """The lines inside: of one round of a repeat, of the graphs in its nodes, of a function."""
     rounds: tuple[tuple[NodeRef, ...], ...] = ()
     """For a repeat, the nodes of each round."""
+    form: str = ""
+    """What it computes, without names: equal for lines that are alike but for names and weights."""
     name: str = ""
     """For a repeat, what the names of its nodes have in common, such as ``layers.{i}``."""
 
@@ -119,7 +122,7 @@ class _Outliner:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
         units = self._units(flow)
-        for with_blocks in (with_convolutions, with_excitations, with_attention):
+        for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows):
             units = with_blocks(flow, units)
         found = statements(flow, Units(flow, units).ordered())
         graph = _Graph(flow, fold(found))
@@ -180,8 +183,9 @@ class _Outliner:
         start = names.ends(graph.flow, repeats[0])
         text = f"repeat {count}" + (f"  {visible(name, 60)}" if name else "") + (f"  ({start})" if start else "")
         return Line(
-            text, tuple([ref for nodes in rounds for ref in nodes]), "", count, tuple(inside), tuple(rounds), name
-        )
+            text, tuple([ref for nodes in rounds for ref in nodes]), "", count, tuple(inside), tuple(rounds),
+            f"repeat {count}", name,
+        )  # fmt: skip
 
     def _below(self, scope: Scope, position: int) -> Iterator[NodeRef]:
         """The nodes of the graphs in the attributes of a node."""
@@ -197,7 +201,7 @@ class _Outliner:
         for position in graph.owned[id(first)]:
             inside += self._inside(graph, same, position, names)
         short = [_short(line) for line in inside]
-        text = names.text(graph.flow, same)
+        text, form = names.text(graph.flow, same)
         if inside and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
             text, closing, rest = text.rpartition(")")
             text += "".join([f", {each}" for each in short]) + closing + rest
@@ -208,7 +212,7 @@ class _Outliner:
         own = [NodeRef(scope, position) for each in same for position in graph.owned[id(each)]]
         nodes = (*own, *same_nodes, *[ref for line in inside for ref in line.nodes])
         blocks = first.expression.blocks
-        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside))
+        return Line(text, nodes, blocks[0] if blocks else "", lines=tuple(inside), form=form)
 
     def _inside(self, graph: _Graph, same: Sequence[Statement], position: int, names: "Names") -> Iterator[Line]:
         """The lines of the graphs in the attributes of a node, under the name of the attribute."""

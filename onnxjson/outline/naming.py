@@ -182,32 +182,32 @@ class Names:
                 found += [f"{visible(name, 40)} = {self._inner(name)}" for name in outputs if name in flow.outputs]
         return ", ".join(found)
 
-    def text(self, flow: Flow, same: Sequence[Statement]) -> str:
-        """Return the text of a line; of the same one in all rounds of a repeat."""
+    def text(self, flow: Flow, same: Sequence[Statement]) -> tuple[str, str]:
+        """Return the text of a line, and its form without names; of the same line in all rounds of a repeat."""
         first = same[0]
         parts: list[str] = []
+        forms: list[str] = []
         for place, piece in enumerate(first.expression.pieces):
+            others = [each.expression.pieces[place] for each in same]
             if isinstance(piece, str):
                 parts.append(piece)
             elif isinstance(piece, Ref):
-                others = [each.expression.pieces[place] for each in same]
-                parts.append(_listed([self._seen(other.name, id(first)) for other in others if isinstance(other, Ref)]))
-            elif isinstance(piece, Options):
-                lists = [other.items for each in same if isinstance(other := each.expression.pieces[place], Options)]
-                parts.append(_options(lists))
+                parts.append(_listed([self._seen(each.name, id(first)) for each in others if isinstance(each, Ref)]))
             elif isinstance(piece, Weight):
                 parts.append(weight_name(flow, piece))
+            elif isinstance(piece, Options):
+                parts.append(_options([each.items for each in others if isinstance(each, Options)]))
             else:
-                texts = [other.text for each in same if isinstance(other := each.expression.pieces[place], Detail)]
-                parts.append(_listed(texts))
+                parts.append(_listed([each.text for each in others if isinstance(each, Detail)]))
+            forms.append({Ref: ".", Weight: "w"}.get(type(piece)) or parts[-1])
         names = ", ".join(
             [self._output(flow, [each.outputs[slot] for each in same]) for slot in range(len(first.outputs))]
         )
         types = ""
-        if len(same) == 1 and first.outputs[0] in flow.outputs:
+        if len(same) == 1 and first.outputs[0] in flow.outputs and flow.scope.owner is None:
             stated = Index.type_of(flow.scope, first.outputs[0])
-            types = "" if stated is None or flow.scope.owner is not None else f": {type_text(stated)}"
-        return f"{names} = {''.join(parts)}{types}"
+            types = "" if stated is None else f": {type_text(stated)}"
+        return f"{names} = {''.join(parts)}{types}", "".join(forms)
 
 
 def _key(name: str, text: str) -> str:

@@ -29,7 +29,8 @@ class Unit(NamedTuple):
     labels: tuple[str, ...] = ()
     """What stands before the last operands, such as ``mask=``."""
     is_infix: bool = False
-    is_block: bool = False
+    block: str = ""
+    """The name of the block that it is; "" for an operator as it is."""
     has_options: bool = False
     """Whether the keywords may be others in each round of a repeat, as those of convolutions."""
 
@@ -61,21 +62,21 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     outputs = tuple(node.output)
 
     def made(head: str, operands: tuple[str, ...], *keywords: tuple[str, str], is_block: bool = True) -> Unit:
-        return Unit((position,), outputs, head, operands, keywords, is_block=is_block)
+        return Unit((position,), outputs, head, operands, keywords, block=head if is_block else "")
 
     if position in flow.without_effect:  # an output of the graph
         return made("", inputs[:1], is_block=False)
     defaults = attribute_defaults(node.domain, node.op_type, versions.get(plain_domain(node.domain)))
     given = {each.name or "": each for each in node.attribute}
     if name in INFIX and len(inputs) == 2:
-        return Unit((position,), outputs, INFIX[name], inputs, is_infix=True)
+        block = "Linear" if name == "MatMul" and flow.is_weight(inputs[1]) else ""
+        return Unit((position,), outputs, INFIX[name], inputs, is_infix=True, block=block)
     if name in _NORMS:
         return made(_NORMS[name], inputs[:1], *_changed(given, defaults, ("epsilon",)))
     if name in _WINDOWS:
         return made(name, inputs[:1], *_window(flow, node, given))._replace(has_options=True)
-    if name == "Gemm" and flow.is_weight(inputs[1]):
-        rest = ("transA", "alpha", "beta")
-        return made("Linear", inputs[:2], *_changed(given, defaults, rest))
+    if name == "Gemm" and flow.is_weight(inputs[1]) and not _changed(given, defaults, ("transA", "alpha", "beta")):
+        return Unit((position,), outputs, "@", inputs[:2], is_infix=True, block="Linear")
     if name == "Gather" and flow.is_weight(inputs[0]) and flow.is_big(inputs[0]):
         return made("Embedding", inputs[1::-1])
     if name in ("Reshape", "Expand", "Flatten"):
