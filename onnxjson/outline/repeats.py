@@ -1,6 +1,6 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.outline.expressions import Ref, Statement
@@ -27,71 +27,56 @@ Item: TypeAlias = Statement | Repeat
 
 
 def fold(statements: Sequence[Statement]) -> list[Item]:
-    """Return the statements with repeats folded, those that cover most first, and repeats in their rounds.
+    """Return the statements with repeats folded, short rounds before longer ones, which may then consist of repeats.
 
-    Takes time linear in the number of statements, but for nested repeats.
+    Takes time linear in the number of statements for each level of nesting.
     """
-    keys: dict[tuple[object, ...], int] = {}
-    numbers = [keys.setdefault(_key(each), len(keys)) for each in statements]
-    return _folded(statements, numbers, 0, len(statements))
+    items: list[Item] = list(statements)
+    keys: dict[Hashable, int] = {}
+    while True:
+        numbers = [keys.setdefault(_key(item), len(keys)) for item in items]
+        period = 0
+        is_folded = False
+        while (period := period + 1) <= min(_PERIOD, len(items) // 2):
+            for first, length in reversed(_runs(numbers, period)):
+                found = _aligned(items, first, period, length)
+                if found is not None:
+                    begin, rounds = found
+                    items[begin : begin + period * rounds] = [repeat := _repeat(items, begin, period, rounds)]
+                    numbers[begin : begin + period * rounds] = [keys.setdefault(_key(repeat), len(keys))]
+                    is_folded = True
+        if not is_folded:
+            return items
 
 
-def _key(statement: Statement) -> tuple[object, ...]:
+def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
-    pieces = [piece if isinstance(piece, str) else type(piece) for piece in statement.expression.pieces]
-    return (len(statement.outputs), *pieces)
+    if isinstance(item, Repeat):
+        return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
+    pieces = [piece if isinstance(piece, str) else type(piece) for piece in item.expression.pieces]
+    return (len(item.outputs), *pieces)
 
 
-def _folded(statements: Sequence[Statement], numbers: Sequence[int], start: int, end: int) -> list[Item]:
-    """The items of a part of the statements."""
-    items: list[Item] = []
-    at = start
-    for first, period, rounds in _chosen(statements, numbers, start, end):
-        if first > at:
-            items += _folded(statements, numbers, at, first)
-        items.append(_repeat(statements, numbers, first, period, rounds))
-        at = first + period * rounds
-    return items + (list(statements[at:end]) if at == start else _folded(statements, numbers, at, end))
-
-
-def _chosen(
-    statements: Sequence[Statement], numbers: Sequence[int], start: int, end: int
-) -> list[tuple[int, int, int]]:
-    """The repeats of a part that do not overlap, in order: first line, lines of a round, rounds."""
-    free = bytearray(end - start)
-    chosen = []
-    for first, period, length in sorted(_runs(numbers[start:end]), key=lambda run: (-run[2], run[1], run[0])):
-        if any(free[first : first + length]):
-            continue
-        found = _aligned(statements, start + first, period, length)
-        if found is not None:
-            begin, rounds = found
-            chosen.append((begin, period, rounds))
-            free[begin - start : begin - start + period * rounds] = b"\1" * (period * rounds)
-    return sorted(chosen)
-
-
-def _runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The longest runs that have a period: their first line, the period, and their lines in whole rounds."""
+def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
+    """The runs that have a period: their first item, and their length."""
     import numpy
 
     array = numpy.array(numbers)
-    runs = []
-    for period in range(1, min(_PERIOD, len(array) // 2) + 1):
-        equal = numpy.concatenate(([0], array[:-period] == array[period:], [0])).astype(numpy.int8)
-        edges = numpy.flatnonzero(numpy.diff(equal))
-        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            length = last - first + period
-            if length >= 2 * period and length - period >= _SAVED:
-                runs.append((first, period, length))
-    return runs
+    if len(array) < 2 * period:
+        return []
+    equal = numpy.concatenate(([0], array[:-period] == array[period:], [0])).astype(numpy.int8)
+    edges = numpy.flatnonzero(numpy.diff(equal))
+    lengths = [
+        (first, last - first + period) for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    ]
+    return [(first, length) for first, length in lengths if length >= 2 * period and length - period >= _SAVED]
 
 
-def _aligned(statements: Sequence[Statement], first: int, period: int, length: int) -> tuple[int, int] | None:
-    """Return where rounds begin, and their number: those that hand on the fewest values, of these the most lines."""
+def _aligned(items: Sequence[Item], first: int, period: int, length: int) -> tuple[int, int] | None:
+    """Return where rounds begin, and their number: the most rounds, of these those that hand on the fewest values."""
     best: tuple[int, int, int] | None = None
     for begin in range(first, first + min(period, length - 2 * period + 1)):
-        rounds, handed, others = _rounds(statements, begin, period, (first + length - begin) // period)
+        rounds, handed, others = _rounds(items, begin, period, (first + length - begin) // period)
         if rounds > 1 and (rounds - 1) * period >= _SAVED:
             rank = (-rounds, len(set(handed.values())) + 2 * others, begin)
             best = rank if best is None or rank < best else best
@@ -102,13 +87,13 @@ _Places: TypeAlias = dict[tuple[int, int], tuple[str, str]]
 """By line and piece of a round: where the first round has a value from, and where each round produces the next one."""
 
 
-def _rounds(statements: Sequence[Statement], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
+def _rounds(items: Sequence[Item], begin: int, period: int, most: int) -> tuple[int, _Places, int]:
     """Return the number of rounds that are alike, the values that they hand on, and the number of values that differ.
 
     A value of a round is one of its own, the same in all rounds, handed on from the round before, or any other outer
     value. Which of these it is is the same in all rounds.
     """
-    template = statements[begin : begin + period]
+    template = statements_of(items[begin : begin + period])
     before = {name: name for each in template for name in each.outputs}
     inner = set(before)
     kinds: dict[tuple[int, int], str] = {}
@@ -118,7 +103,7 @@ def _rounds(statements: Sequence[Statement], begin: int, period: int, most: int)
         start = begin + number * period
         found: dict[tuple[int, int], str] = {}
         places: _Places = {}
-        for line, (model, other) in enumerate(zip(template, statements[start : start + period], strict=True)):
+        for line, (model, other) in enumerate(zip(template, statements_of(items[start : start + period]), strict=True)):
             for place, (one, two) in enumerate(zip(model.expression.pieces, other.expression.pieces, strict=True)):
                 if not isinstance(one, Ref) or not isinstance(two, Ref):
                     continue
@@ -146,25 +131,35 @@ def _differing(kinds: dict[tuple[int, int], str]) -> int:
     return sum([kind == "other" for kind in kinds.values()])
 
 
-def _repeat(statements: Sequence[Statement], numbers: Sequence[int], begin: int, period: int, rounds: int) -> Repeat:
-    _, handed, _ = _rounds(statements, begin, period, rounds)
+def _repeat(items: Sequence[Item], begin: int, period: int, rounds: int) -> Repeat:
+    _, handed, _ = _rounds(items, begin, period, rounds)
+    first = list(items[begin : begin + period])
     # The first round shows where the next rounds have their values from.
-    changed = list(statements)
+    changed = {line: dict[int, str]() for line, _ in handed}
     for (line, place), (_, end) in handed.items():
-        statement = changed[begin + line]
-        pieces = list(statement.expression.pieces)
-        pieces[place] = Ref(end)
-        changed[begin + line] = statement._replace(expression=statement.expression._replace(pieces=tuple(pieces)))
-    starts = range(begin, begin + period * rounds, period)
-    inside = [tuple(_folded(changed, numbers, start, start + period)) for start in starts]
-    if len({shape(items) for items in inside}) > 1:
-        inside = [tuple(changed[start : start + period]) for start in starts]
-    return Repeat(tuple(inside), tuple(dict.fromkeys(handed.values())))
+        changed[line][place] = end
+    count = 0
+    for at, item in enumerate(first):
+        first[at], count = _with_refs(item, changed, count)
+    others = [tuple(items[start : start + period]) for start in range(begin + period, begin + period * rounds, period)]
+    return Repeat((tuple(first), *others), tuple(dict.fromkeys(handed.values())))
 
 
-def shape(items: Sequence[Item]) -> tuple[object, ...]:
-    """Return the nesting of repeats in some items."""
-    return tuple([(len(item.rounds), shape(item.rounds[0])) if isinstance(item, Repeat) else 0 for item in items])
+def _with_refs(item: Item, changed: Mapping[int, Mapping[int, str]], count: int) -> tuple[Item, int]:
+    """An item with other references in the statements with these numbers; and the number of the next statement."""
+    if isinstance(item, Statement):
+        pieces = list(item.expression.pieces)
+        for place, name in changed.get(count, {}).items():
+            pieces[place] = Ref(name)
+        return item._replace(expression=item.expression._replace(pieces=tuple(pieces))), count + 1
+    rounds = []
+    for items in item.rounds:
+        inner = []
+        for each in items:
+            replaced, count = _with_refs(each, changed, count)
+            inner.append(replaced)
+        rounds.append(tuple(inner))
+    return item._replace(rounds=tuple(rounds)), count
 
 
 def statements_of(items: Sequence[Item]) -> list[Statement]:

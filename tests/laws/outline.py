@@ -1,4 +1,4 @@
-"""Laws of outlines: each node is in one line, names and order do not matter, and exporters and optimizers change little.
+"""Laws of outlines: each node is in one line, names and order do not matter, exporters and optimizers matter little.
 
 ``python -m tests.laws.outline --models DIR`` tries every model of DIR (default: tests/models) and prints a line for
 each. It exits with 1 if a law is broken.
@@ -8,7 +8,7 @@ partition
 scrambled
     With other names and another order of nodes the lines are the same but for names.
 exports
-    Of the lines of a network's two exports (NAME_ts.onnx and NAME_dynamo.onnx) at least 80 % are the same but for names.
+    Of the lines of a network's two exports (NAME_ts.onnx, NAME_dynamo.onnx) at least 80 % are the same but for names.
 optimized
     After onnxsim and onnxslim at least 80 % of the lines are the same.
 """
