@@ -96,6 +96,7 @@ def try_loading(
     with nullcontext(worker) if worker is not None else Worker() as guarded:
         attempt = _Attempt(folder, guarded, trust_links)
         try:
+            guarded.start()
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
