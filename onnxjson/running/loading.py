@@ -114,7 +114,12 @@ def try_loading(
 
 
 def require_loadable(
-    before: Model, after: Model, folder: Path | None, worker: Worker | None = None, *, what: str = "the result"
+    before: Model,
+    after: Model,
+    folder: Path | None,
+    worker: Worker | None = None,
+    *,
+    advice: str = f"; nothing was written; {UnloadableError.option} writes it anyway",
 ) -> tuple[str, ...]:
     """Raise if onnxruntime loads a model before a change and not after it; return remarks for the user.
 
@@ -122,7 +127,7 @@ def require_loadable(
 
     Args:
         folder: where the external data of both is; None if there is none.
-        what: how the message names the changed model.
+        advice: the end of the message.
 
     Raises:
         UnloadableError: the result does not load any more; the message names the node and the reason.
@@ -131,7 +136,7 @@ def require_loadable(
         return ()
     found = try_loading(after, folder, worker, runs=not has_open_sizes(after))
     if found.state == "not-tried":
-        return (f"{what} was not tried in onnxruntime: {found.reason}",)
+        return (f"the result was not tried in onnxruntime: {found.reason}",)
     if found.state == "loads" and not found.run_fails:
         return ()
     was = try_loading(before, folder, worker, runs=found.run_fails)
@@ -141,9 +146,7 @@ def require_loadable(
     reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
     where = f"{found.address}: " if found.address else ""
     raise UnloadableError(
-        f"onnxruntime {does} before the change, but not {what}: {where}{reason}; nothing was written; "
-        f"{UnloadableError.option} writes it anyway",
-        found.address,
+        f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", found.address
     )
 
 

@@ -278,7 +278,7 @@ def _edited(model: str, edits: list[dict[str, Any]]) -> tuple[Model, Model, list
     script = Script.loads(json.dumps({"format": "onnxjson-rewrite/1", "edits": edits}))
     folder = Path(model).parent
     result = run(before, script, model_folder=folder)
-    tried = require_loadable(before, result.model, folder, worker()) if script.is_tried else ()
+    tried = require_loadable(before, result.model, folder, worker(), advice="") if script.is_tried else ()
     return before, result.model, [*[note for outcome in result.outcomes for note in outcome.notes], *tried]
 
 
