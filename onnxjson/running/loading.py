@@ -71,7 +71,7 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     is_certain: bool = True
     """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
     ran: str = ""
-    """What the run on random inputs did: "runs", "fails: REASON" or "not run: REASON"; "" if none was wanted."""
+    """What the run on random inputs did: "runs", "fails: REASON", "not run: REASON" or "slow"; "" if none was wanted."""
 
     @property
     def run_fails(self) -> bool:
@@ -80,6 +80,7 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FAILS: Final = "fails: "
+NOT_RUN: Final = "not run: "
 
 
 def try_loading(
@@ -107,7 +108,7 @@ def try_loading(
                 # An operator may need a constant where it got an input.
                 return attempt.load(model, runs=False)
             certain = found.is_certain and found.state != "fails"
-            ran = f"not run: its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
+            ran = f"{NOT_RUN}its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
             return msgspec.structs.replace(found, is_certain=certain, ran=ran)
         except OnnxJsonError as error:
             return Loading(state="not-tried", reason=str(error))
@@ -222,7 +223,7 @@ class _Attempt(NamedTuple):
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]
             except (FeedError, LimitError) as error:
-                problem = problem or f"not run: {error}"
+                problem = problem or f"{NOT_RUN}{error}"
                 continue
             if not found or sum([len(packed_values(each)) for each in (*found, values)]) <= _RUN_BYTES:
                 found.append(values)
@@ -235,7 +236,7 @@ def _run_of(outcome: Outcome) -> str:
     failed = outcome.first(Failed)
     if failed is not None:
         return f"{_FAILS}{_plain(failed.problem)}"
-    return f"not run: it takes more than {_RUN_SECONDS:g} s"
+    return "slow"
 
 
 def _plain(message: str) -> str:
