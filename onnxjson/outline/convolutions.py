@@ -33,11 +33,25 @@ def with_convolutions(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             if mark:
                 chain.append(follower)
                 marks += [mark] if mark not in marks else []
+        padding = graph.producer(unit.operands[0])
+        operands = unit.operands
+        if padding >= 0 and _is_padding(flow, units[padding]) and graph.uses[operands[0]] == 1:
+            chain.insert(0, padding)
+            operands = (units[padding].operands[0],)
         if len(chain) > 1:
             nodes = tuple([node for each in chain for node in units[each].nodes])
             replaced.update(dict.fromkeys(chain))
-            replaced[chain[-1]] = unit._replace(nodes=nodes, outputs=units[chain[-1]].outputs, keywords=tuple(marks))
+            outputs = units[chain[-1]].outputs
+            replaced[chain[-1]] = unit._replace(nodes=nodes, outputs=outputs, operands=operands, keywords=tuple(marks))
     return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+
+
+def _is_padding(flow: Flow, unit: Unit) -> bool:
+    """Whether a unit pads with zeros, as a convolution can do by itself."""
+    numbers = [flow.elements(name) for name in unit.operands[2:3] if name]
+    return (
+        unit.head == "Pad" and not unit.keywords and all([number is not None and not any(number) for number in numbers])
+    )
 
 
 def with_excitations(flow: Flow, units: Sequence[Unit]) -> list[Unit]:

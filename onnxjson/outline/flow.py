@@ -95,10 +95,13 @@ _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 _TABLE: Final = 64
 """Elements above which a constant that is looked up is an embedding."""
 
+_LISTED: Final = 8
+"""Elements of a list of numbers that is shown."""
+
 _SIZE: Final = re.compile(r"\w{1,16}")
 
-NO_EFFECT: Final = frozenset({"Identity", "Dropout"})
-"""Operators whose first output is their first input when a model is used."""
+NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad"})
+"""Operators whose first output may be their first input when a model is used."""
 
 
 def operator(node: Node) -> str:
@@ -256,6 +259,11 @@ class Flow:
         """Return the elements of a small constant, or None."""
         return self.literals.elements(Value(Index.defining_scope(self.scope, name), name)) if name else None
 
+    def numbers(self, name: str) -> str:
+        """Return the elements of a small constant as the value of an attribute is shown; "" for other values."""
+        elements = self.elements(name)
+        return f"[{','.join([str(each) for each in elements])}]" if elements and len(elements) <= _LISTED else ""
+
     def is_big(self, name: str) -> bool:
         """Whether a constant has so many elements that it is a table of weights."""
         found = copied_constant(self.scope, name)
@@ -263,19 +271,23 @@ class Flow:
 
     @cached_property
     def without_effect(self) -> dict[int, str]:
-        """The nodes that return their first input, and that value: Identity, Dropout, Cast to the type that it has."""
-        found = {}
-        for position, node in enumerate(self.nodes):
-            name = operator(node)
-            if (
-                (name in NO_EFFECT or name == "Cast")
-                and node.input
-                and len([each for each in node.output if each]) == 1
-            ):
-                dtypes = [self.dtype(each) for each in (node.input[0], node.output[0])] if name == "Cast" else [0, 0]
-                if dtypes[0] is not None and dtypes[0] == dtypes[1] and not self.is_constant(position):
-                    found[position] = node.input[0]
-        return found
+        """The nodes that return their first input, and that value."""
+        return {at: node.input[0] for at, node in enumerate(self.nodes) if self._has_no_effect(at, node)}
+
+    def _has_no_effect(self, position: int, node: Node) -> bool:
+        """Whether a node is an Identity, a Dropout, a Cast to the type that its input has, or a Pad by nothing."""
+        name = operator(node)
+        if name not in NO_EFFECT or len([each for each in node.output if each]) != 1 or not node.input:
+            return False
+        if self.is_constant(position):
+            return False
+        if name == "Cast":
+            before, after = self.dtype(node.input[0]), self.dtype(node.output[0])
+            return before is not None and before == after
+        if name == "Pad":
+            pads = self.elements(node.input[1]) if len(node.input) > 1 else None
+            return pads is not None and not any(pads)
+        return True
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""

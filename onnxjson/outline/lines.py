@@ -19,7 +19,7 @@ from onnxjson.outline.repeats import Item, Repeat, fold, statements_of
 from onnxjson.outline.rows import with_rows
 from onnxjson.outline.units import Unit, unit_of
 
-_WIDTH: Final = 88
+_WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
 
 _INPUTS: Final = 8

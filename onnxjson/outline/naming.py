@@ -15,9 +15,7 @@ from onnxjson.outline.flow import Flow
 from onnxjson.outline.repeats import Item, Repeat, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
-_ANONYMOUS: Final = re.compile(
-    r"(?:onnx::.*|val_?\d+|[a-zA-Z]{0,2}_?\d*|_to_copy.*|const\w*|tensor\w*|new_\w*|initializer\w*)"
-)
+_ANONYMOUS: Final = re.compile(r"onnx::.*|[a-zA-Z]{0,3}_?\d+|_to_copy.*|(?:const|tensor|new_|initializer)\w*")
 _ENDINGS: Final = frozenset(
     {
         "weight",

@@ -49,8 +49,10 @@ _NORMS: Final = {
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), "LSTM": (1, 2, 3, 4), "GRU": (1, 2, 3, 4), "RNN": (1, 2, 3, 4)}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
-_TERSE: Final = frozenset({"axis", "perm", "to"})
-"""Attributes that are shown without the rest of an operator's, whatever they are."""
+_AXES: Final = frozenset(
+    {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"}
+)
+"""Operators whose axes were an attribute before they were an input; both are shown alike."""
 
 
 def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
@@ -81,6 +83,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return made("Embedding", inputs[1::-1])
     if name in ("Reshape", "Expand", "Flatten"):
         return made(name, inputs[:1], ("", flow.shape_text(node.output[0], inputs)), is_block=False)
+    axes = [("axes", flow.numbers(inputs[1]))] if name in _AXES and len(inputs) > 1 and flow.numbers(inputs[1]) else []
+    inputs = inputs[:1] if axes else inputs
     hidden = _HIDDEN.get(name, ())
     operands = tuple(
         [
@@ -93,7 +97,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     while operands and not operands[-1]:
         operands = operands[:-1]
     label = operator_name(node.domain, node.op_type)
-    return made(visible(label), operands, *_changed(given, defaults), is_block=False)._replace(captured=captured)
+    keywords = [*axes, *_changed(given, defaults)]
+    return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
 
 
 def _changed(

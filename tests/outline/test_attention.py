@@ -1,0 +1,105 @@
+"""Attention in the forms that exporters and libraries write."""
+
+import pytest
+
+from tests.outline.written import lines
+
+WEIGHTS = (
+    "float[8,8] wq = ., float[8,8] wk = ., float[8,8] wv = ., float[8,8] wo = ., float[8,24] qkv = ., "
+    "float[8,4] half = ., "
+    "float scale = {0.5}, float far = {-10000.0}, float zero = {0.0}, float[1,2,6,6] near = ., "
+    "int64[4] split = {2, 6, 2, 4}, int64[4] joint = {2, 6, 1, 4}, int64[5] groups = {2, 1, 2, 6, 4}, "
+    "int64[3] join = {2, 6, 8}, "
+    "int64[1] two = {2}, int64[3] thirds = {8, 8, 8}"
+)
+
+SPLIT = """
+a = MatMul(x, wq) a4 = Reshape(a, split) q = Transpose<perm = [0, 2, 1, 3]>(a4)
+b = MatMul(x, wk) b4 = Reshape(b, split) k = Transpose<perm = [0, 2, 3, 1]>(b4)
+c = MatMul(x, wv) c4 = Reshape(c, split) v = Transpose<perm = [0, 2, 1, 3]>(c4)
+"""
+JOIN = "o = MatMul(p, v) o4 = Transpose<perm = [0, 2, 1, 3]>(o) oj = Reshape(o4, join) out = MatMul(oj, wo)"
+
+
+@pytest.mark.parametrize(
+    ("between", "text"),
+    [
+        ("s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t)", "Attention(x, heads=2) @ wo"),
+        ("s = MatMul(q, k) t = Div(s, two2) p = Softmax(t)", "Attention(x, heads=2) @ wo"),
+        ("s = MatMul(q, k) p = Softmax(s)", "Attention(x, heads=2, scale=1) @ wo"),
+        ("s = MatMul(q, k) t = Add(s, near) p = Softmax(t)", "Attention(x, bias=near, heads=2, scale=1) @ wo"),
+        ("s = MatMul(q, k) t = Mul(s, scale) u = Add(t, m) p = Softmax(u)", "Attention(x, mask=m, heads=2) @ wo"),
+        (
+            "s = MatMul(q, k) t = Mul(s, scale) u = Where(c1, t, far) p = Softmax(u)",
+            "Attention(x, mask=c1, heads=2) @ wo",
+        ),
+        ("q1 = Mul(q, root) k1 = Mul(k, root) s = MatMul(q1, k1) p = Softmax(s)", "Attention(x, heads=2) @ wo"),
+        (
+            "s = MatMul(q, k) t = Mul(s, scale) u = Softmax(t) n = IsNaN(u) p = Where(n, zero, u)",
+            "Attention(x, heads=2) @ wo",
+        ),
+    ],
+)
+def test_scales_and_masks_are_arguments(between: str, text: str) -> None:
+    weights = f"{WEIGHTS}, float two2 = {{2.0}}, float root = {{0.70710678}}"
+    found = lines(f"{SPLIT} {between} {JOIN}", weights, "float[2,6,8] x, float[2,1,6,6] m, bool[2,1,6,6] c1")
+    assert found == [f"out = {text}"]
+
+
+def test_keys_of_groups_are_repeated_inside() -> None:
+    text = """
+    a = MatMul(x, wq) a4 = Reshape(a, split) q = Transpose<perm = [0, 2, 1, 3]>(a4)
+    b = MatMul(x, half) b4 = Reshape(b, joint) b5 = Transpose<perm = [0, 2, 1, 3]>(b4) bu = Unsqueeze(b5, two)
+    be = Expand(bu, groups) b6 = Reshape(be, grouped) k = Transpose<perm = [0, 1, 3, 2]>(b6)
+    c = MatMul(x, half) c4 = Reshape(c, joint) c5 = Transpose<perm = [0, 2, 1, 3]>(c4) cu = Unsqueeze(c5, two)
+    ce = Expand(cu, groups) v = Reshape(ce, grouped)
+    s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t)
+    """
+    found = lines(f"{text} {JOIN}", f"{WEIGHTS}, int64[4] grouped = {{2, 2, 6, 4}}")
+    assert found == ["out = Attention(x, heads=2, kv_heads=1) @ wo"]
+
+
+def test_one_product_for_queries_keys_and_values_is_inside() -> None:
+    text = """
+    a = MatMul(x, qkv) a1, b1, c1 = Split<axis = 2>(a, thirds)
+    a4 = Reshape(a1, split) q = Transpose<perm = [0, 2, 1, 3]>(a4)
+    b4 = Reshape(b1, split) k = Transpose<perm = [0, 2, 3, 1]>(b4)
+    c4 = Reshape(c1, split) v = Transpose<perm = [0, 2, 1, 3]>(c4)
+    s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t)
+    """
+    assert lines(f"{text} {JOIN}", WEIGHTS) == ["out = Attention(x, heads=2) @ wo"]
+
+
+def test_keys_and_values_of_another_sequence_are_a_second_operand() -> None:
+    text = SPLIT.replace("MatMul(x, wk)", "MatMul(memory, wk)").replace("MatMul(x, wv)", "MatMul(memory, wv)")
+    text += f"s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN}"
+    found = lines(text, WEIGHTS, "float[2,6,8] x, float[2,6,8] memory")
+    assert found == ["out = Attention(x, memory, heads=2) @ wo"]
+
+
+def test_rotated_queries_and_keys_are_a_mark() -> None:
+    rotation = """
+    qa = Slice(q0, start, middle, axis) qb = Slice(q0, middle, end, axis) qn = Neg(qb) qr = Concat<axis = 3>(qn, qa)
+    qc = Mul(q0, cos) qs = Mul(qr, sin) q = Add(qc, qs)
+    ka = Slice(k0, start, middle, axis) kb = Slice(k0, middle, end, axis) kn = Neg(kb) kr = Concat<axis = 3>(kn, ka)
+    kc = Mul(k0, cos) ks = Mul(kr, sin) k1 = Add(kc, ks) k = Transpose<perm = [0, 1, 3, 2]>(k1)
+    """
+    text = (
+        SPLIT.replace("q = Transpose", "q0 = Transpose")
+        .replace("k = Transpose", "k0 = Transpose")
+        .replace("3, 1]", "1, 3]")
+    )
+    weights = f"{WEIGHTS}, int64[1] start = {{0}}, int64[1] middle = {{2}}, int64[1] end = {{4}}, int64[1] axis = {{3}}"
+    found = lines(
+        f"{text} {rotation} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN}",
+        weights,
+        "float[2,6,8] x, float[6,4] cos, float[6,4] sin",
+    )
+    assert found == ["out = Attention(x, heads=2, rope) @ wo"]
+
+
+def test_scores_that_are_used_elsewhere_are_operators() -> None:
+    text = f"{SPLIT} s = MatMul(q, k) t = Mul(s, scale) p = Softmax(t) {JOIN} kept = Identity(t)"
+    found = lines(text, WEIGHTS, outputs="float[2,6,8] out, float[2,2,6,6] kept")
+    assert not any("Attention" in line for line in found)
+    assert any("Softmax" in line for line in found)

@@ -1,0 +1,74 @@
+"""What an outline calls a block, and what it shows as operators."""
+
+import pytest
+
+from tests.outline.written import lines
+
+NUMBERS = (
+    "float half = {0.5}, float one = {1.0}, float two = {2.0}, float three = {3.0}, float six = {6.0}, float zero = "
+    "{0.0}, float root = {1.4142135}, float inverse = {0.70710678}, float eps = {0.00001}, int64[1] last = {-1}, "
+    "float[8] w = ., float[8] b = ., float[8,8] k = .,float sixth = {0.16666667}, float cubic = {0.044715}, "
+    "float tanh = {0.7978846}, float steep = {1.702}"
+)
+
+CENTRED, SCALED = "m = ReduceMean(x, last) c = Sub(x, m)", "g = Mul(d, w) out = Add(g, b)"
+INNER = "c = Mul(p, cubic) s = Add(x, c) t = Mul(s, tanh)"
+MEAN_SQUARE = "s = Pow(x, two) m = ReduceMean(s, last) e = Add(m, eps) r = Sqrt(e)"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (f"{MEAN_SQUARE} q = Div(x, r) out = Mul(w, q)", "RMSNorm(x, eps=1e-05)"),
+        (f"{MEAN_SQUARE} i = Reciprocal(r) q = Mul(x, i) out = Mul(w, q)", "RMSNorm(x, eps=1e-05)"),
+        (f"{MEAN_SQUARE} i = Div(one, r) q = Mul(x, i) out = Mul(q, w)", "RMSNorm(x, eps=1e-05)"),
+        (
+            f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r) {SCALED}",
+            "LayerNorm(x, eps=1e-05)",
+        ),
+        ("out = LayerNormalization<epsilon = 0.001>(x, w, b)", "LayerNorm(x, eps=0.001)"),
+        ("d = Div(x, root) e = Erf(d) a = Add(e, one) m = Mul(x, a) out = Mul(m, half)", "Gelu(x)"),
+        ("d = Mul(x, inverse) e = Erf(d) a = Add(one, e) h = Mul(half, x) out = Mul(h, a)", "Gelu(x)"),
+        (
+            f"p = Pow(x, three) {INNER} u = Tanh(t) a = Add(u, one) h = Mul(x, half) out = Mul(h, a)",
+            "Gelu(x, tanh)",
+        ),
+        ("out = Gelu(x)", "Gelu(x)"),
+        ("s = Sigmoid(x) out = Mul(x, s)", "SiLU(x)"),
+        ("m = Mul(x, steep) s = Sigmoid(m) out = Mul(s, x)", "QuickGelu(x)"),
+        ("s = Softplus(x) t = Tanh(s) out = Mul(x, t)", "Mish(x)"),
+        ("a = Add(x, three) c = Clip(a, zero, six) m = Mul(x, c) out = Div(m, six)", "HardSwish(x)"),
+        ("a = Add(x, three) c = Clip(a, zero, six) out = Div(c, six)", "HardSigmoid(x)"),
+        ("m = MatMul(x, k) out = Add(b, m)", "x @ k"),
+        ("out = MatMul(x, k)", "x @ k"),
+        ("d = Div(x, root) e = Erf(d) a = Add(e, one) out = Mul(x, a)", "x * (Erf(x / 1.41421) + 1)"),
+    ],
+)  # fmt: skip
+def test_a_block_is_named_if_its_pattern_matches(nodes: str, line: str) -> None:
+    assert lines(nodes, NUMBERS) == [f"out = {line}"]
+
+
+def test_a_block_whose_inner_value_is_used_elsewhere_is_shown_as_operators() -> None:
+    found = lines("s = Sigmoid(x) m = Mul(x, s) out = Add(m, s)", NUMBERS)
+    assert found == ["h = Sigmoid(x)", "out = h + x * h"]
+
+
+def test_a_convolution_shows_what_is_not_usual_and_what_follows_it() -> None:
+    text = (
+        "c = Conv<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], group = 4>(x, w) "
+        "n = BatchNormalization(c, s, s, s, s) out = Relu(n)"
+    )
+    found = lines(text, "float[4,1,3,3] w = ., float[4] s = .", "float[1,4,8,8] x", "float[1,4,4,4] out")
+    assert found == ["out = Conv(x, 3x3, out=4, stride=2, depthwise, bn, act=relu): float32[1,4,4,4]"]
+
+
+def test_a_gate_from_the_means_of_a_value_is_squeeze_and_excitation() -> None:
+    text = "p = GlobalAveragePool(x) d = Conv(p, down) r = Relu(d) u = Conv(r, up) s = Sigmoid(u) out = Mul(x, s)"
+    found = lines(text, "float[2,4,1,1] down = ., float[4,2,1,1] up = .", "float[1,4,8,8] x", "float[1,4,8,8] out")
+    assert found == ["out = SqueezeExcite(x): float32[1,4,8,8]"]
+
+
+def test_rows_of_a_product_are_not_shown() -> None:
+    text = "r = Reshape(x, rows) g = Gemm(r, k, b) a = Relu(g) h = Gemm(a, k, b) out = Reshape(h, back)"
+    found = lines(text, f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}")
+    assert found == ["out = Relu(x @ k) @ k"]

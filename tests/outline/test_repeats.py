@@ -1,0 +1,117 @@
+"""Repeats, the names of values, and graphs inside."""
+
+import re
+
+from onnxjson.outline.lines import Outline
+from tests.outline.written import lines, outline
+
+K = "float[8,8] a = ., float[8,8] b = ., float[8,8] c = ., float[8,8] d = ., float[8] s = ."
+
+
+def layers(count: int, start: str = "x", end: str = "out") -> str:
+    """Nodes of layers that add what they compute."""
+    text, value = "", start
+    for number in range(count):
+        result = end if number == count - 1 else f"r{number}"
+        at = f"__layers_{number}"
+        text += f"[{at}__norm] n{number} = LayerNormalization({value}, s) [{at}__up] u{number} = MatMul(n{number}, a) "
+        text += f"[{at}__act] g{number} = Gelu(u{number}) [{at}__down] v{number} = MatMul(g{number}, b) "
+        text += f"[{at}__add] {result} = Add({value}, v{number}) "
+        value = result
+    return text
+
+
+def test_equal_layers_are_one_repeat_with_the_name_of_the_layers() -> None:
+    found = outline(layers(3), K).lines[1:]
+    assert [line.text for line in found] == ["repeat 3  layers.{i}  (h = x, out = h)"]
+    assert found[0].repeat == 3
+    assert [line.text for line in found[0].lines] == ["h = h + Gelu(LayerNorm(h) @ a) @ b"]
+    assert [sorted(ref.position for ref in nodes) for nodes in found[0].rounds] == [
+        [0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14],
+    ]  # fmt: skip
+
+
+def test_a_value_handed_on_keeps_its_name_and_the_rest_follows() -> None:
+    found = lines("y = Relu(x) " + layers(4, "y", "z") + " out = Tanh(z)", K)
+    assert found == [
+        "h = Relu(x)",
+        "repeat 4  layers.{i}",
+        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+        "out = Tanh(h)",
+    ]
+
+
+def test_values_of_single_rounds_that_later_lines_use_have_the_number_of_the_round() -> None:
+    found = lines("y = Relu(x) " + layers(3, "y", "z") + " t = Mul(r0, r1) out = Mul(t, z)", K)
+    assert found == [
+        "h = Relu(x)",
+        "repeat 3  layers.{i}",
+        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+        "out = h * (h[0] * h[1])",
+    ]
+
+
+def test_a_first_value_that_is_used_later_has_its_own_name() -> None:
+    found = lines("y = Relu(x) " + layers(3, "y", "z") + " out = Mul(y, z)", K)
+    assert found == [
+        "h = Relu(x)",
+        "repeat 3  layers.{i}  (y = h)",
+        "  y = y + Gelu(LayerNorm(y) @ a) @ b",
+        "out = h * y",
+    ]
+
+
+def test_numbers_that_differ_from_round_to_round_are_listed() -> None:
+    text = "".join(
+        [
+            f"l{at} = LeakyRelu<alpha = {alpha}>({value}) k{at} = MatMul(l{at}, a) m{at} = Add(k{at}, {value}) "
+            for at, (value, alpha) in enumerate([("y", 0.1), ("m0", 0.2), ("m1", 0.3)])
+        ]
+    )
+    found = lines(f"y = Softmax(x) {text} out = Relu(m2)", K)
+    assert found == ["h = Softmax(x)", "repeat 3", "  h = h + LeakyRelu(h, alpha=(0.1, 0.2, 0.3)) @ a", "out = Relu(h)"]
+
+
+def test_a_round_that_differs_stays_apart() -> None:
+    text = layers(5).replace("g1 = Gelu", "g1 = Relu")
+    assert lines(text, K) == [
+        "h = x + Gelu(LayerNorm(x) @ a) @ b",
+        "h = h + Relu(LayerNorm(h) @ a) @ b",
+        "repeat 3  layers.{i}  (out = h)",
+        "  h = h + Gelu(LayerNorm(h) @ a) @ b",
+    ]
+
+
+def test_branches_of_one_line_are_arguments_and_longer_ones_are_lines() -> None:
+    then, other = "t () => (float[2,6,8] p) { p = Relu(x) }", "e () => (float[2,6,8] q) { q = Tanh(x) }"
+    short = f"out = If(c) <then_branch = {then}, else_branch = {other}>"
+    assert lines(short, inputs="float[2,6,8] x, bool c") == ["out = If(c, then=Relu(x), else=Tanh(x))"]
+    longer = short.replace("q = Tanh(x)", "r = Softmax(x) q = Concat<axis = 0>(r, r)")
+    assert lines(longer, inputs="float[2,6,8] x, bool c") == [
+        "out = If(c)", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    h = Softmax(x)",
+        "    q = Concat(h, h, axis=0)",
+    ]  # fmt: skip
+
+
+def test_a_name_never_stands_for_two_values() -> None:
+    text = (
+        "y = Relu(x) "
+        + layers(2, "y", "z")
+        + "t = Softmax(z) u = Mul(t, y) v = Add(u, t) w = Mul(v, z) out = Add(w, y)"
+    )
+    assert read_back(outline(text, K)) == []
+
+
+def read_back(found: Outline) -> list[str]:
+    """The names that lines use before they are defined."""
+    defined, unknown = {"x"}, []
+    for _, line in found.walk():
+        target, _, expression = line.text.partition(" = ")
+        if line.repeat > 1:
+            defined.update(re.findall(r"(\w+) = ", line.text))
+            continue
+        if line.nodes:
+            names = set(re.findall(r"\b[a-z]\d*\b(?!\()", expression)) - {"a", "b", "s", "float32"}
+            unknown += [f"{name} in {line.text}" for name in names if name not in defined]
+            defined.update(target.split(", "))
+    return unknown
