@@ -15,8 +15,9 @@ from tests.cli.running import run
 from tests.fleet.test_fleet import fleet, rows_of
 
 NAMES = [
-    'a\n{"model": "forged", "status": "ok"}', "b%0A::set-output name=x::y", "c|d`e`[f](g)", "<img src=x onerror=alert(1)>",
-    "=1+cmd|' 'A0", "\x1b]0;title\x07", "\u202egpj", "..%2f..%2fx", "j k", "'\"; rm -rf x", "#l?m=n", "\r\nSet: x",
+    'a\n{"model": "forged", "status": "ok"}', "b%0A::set-output name=x::y", "c|d`e`[f](g)", "\x1b]0;title\x07",
+    "<img src=x onerror=alert(1)>", "=1+cmd|' 'A0", "\u202egpj", "..%2f..%2fx", "j k", "'\"; rm -rf x", "#l?m=n",
+    "\r\nSet: x",
 ]  # fmt: skip
 """Names without a slash."""
 
