@@ -1,5 +1,6 @@
 """Names of files and objects, and texts of models, that attack the rows, the reports and the folder of results."""
 
+import importlib
 import json
 import os
 import shutil
@@ -101,9 +102,7 @@ def test_results_of_objects_stay_in_their_folder(cluster: Any, s3: Any, tmp_path
     workers = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
     with cluster.get_client() as client:
         client.run(os.environ.update, workers)
-    import boto3
-
-    store = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    store = importlib.import_module("boto3").client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
     store.create_bucket(Bucket="hostile")
     keys = [
         f"release/{key}" for key in (*KEYS, *(f"{name}.onnx" for name in NAMES if "\n" not in name))
