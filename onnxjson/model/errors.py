@@ -178,8 +178,8 @@ class FeedError(OnnxJsonError):
     """Values do not fit the inputs of a model, or none can be generated for one."""
 
 
-class MissingInputError(OnnxJsonError):
-    """A file does not exist."""
+class MissingInputError(OnnxJsonError, FileNotFoundError):
+    """A file does not exist; Python's FileNotFoundError too."""
 
     exit_code = 66
 
