@@ -16,7 +16,7 @@ from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.constants import find_constant, type_of_constant
 from onnxjson.model.dimensions import Pick, SliceError, parse_slice
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Attribute, Graph, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, FLOATS, INTEGERS, STRING
 from onnxjson.model.errors import DecodeError, EditError, EncodeError, ParameterError
@@ -42,7 +42,9 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
 
     With at, only the elements of a slice are set, all of them to the same value if one is given. Dtype and dims stay
     unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
-    the nearest one. Name, doc string and metadata of the constant stay.
+    the nearest one. Name, doc string and metadata of the constant stay. With a pattern, such as "*.lora_*", and a .npz
+    file, each constant that matches gets the array with its name, for example those of another adapter; if the file
+    lacks some, nothing is changed and they are named.
     """
 
     reads_shapes = False
@@ -52,10 +54,13 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         '{"edit": "set-tensor", "tensor": "scale", "value": [0.5], "type": "float16[1]"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "file": "weights.npy"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "value": 0.5, "at": "3,17"}',
+        '{"edit": "set-tensor", "tensor": "*.lora_*", "file": "adapter.npz"}',
     )
 
     tensor: Annotated[
-        str, Role("constant"), Meta(description="The constant: its name, the output of a Constant, or an address.")
+        str,
+        Role("constant"),
+        Meta(description="The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
     ]
     value: Annotated[
         Any, Role("values"), Meta(description="The elements: one value, a flat list, or lists nested by shape.")
@@ -77,6 +82,8 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         if self.at is not None and self.type is not None:
             raise ParameterError(f"{name_of(self)}: at sets elements of the same dtype and shape, so leave out type")
+        if len(refs := workspace.tensors(self.tensor)) > 1:
+            return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
         hint = "; give another dtype or shape with type" if is_other else ""
         ref, old = _constant(workspace, self.tensor, name_of(self))
@@ -86,6 +93,23 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             return self._encoded(workspace, kind) if self.at is None else self._at(workspace, old, self.at, kind)
 
         return _put(workspace, ref, old, encoded, name_of(self), hint)
+
+    def _each(self, workspace: Workspace, refs: Sequence[TensorRef]) -> Outcome:
+        """Set each constant to the array with its name in a .npz file."""
+        constants = [ref for ref in refs if isinstance(ref.tensor, Tensor)]
+        if self.file is None or not self.file.endswith(".npz") or not constants:
+            what = f"{len(refs):,} tensors match {visible(self.tensor)}, {len(constants):,} of them constants"
+            raise EditError(f"{name_of(self)}: {what}; name one, or give a .npz file with an array for each")
+        there = numpy_constants.array_names(workspace.file(self.file))
+        if missing := [visible(ref.name) for ref in constants if ref.name not in there]:
+            raise EditError(f"{name_of(self)}: {visible(self.file)} has no {listed(missing, 8)}; nothing is changed")
+        notes: list[str] = []
+        for ref in constants:
+            one = replace(self, tensor=f"@{ref.address}", file=f"{self.file}:{ref.name}")
+            notes += one.change(workspace).notes
+        unused = len(there) - len({ref.name for ref in constants})
+        more = [f"{counted(unused, 'array')} of {visible(self.file)} not used"] if unused else []
+        return Outcome(len(constants), (*notes, *more))
 
     def _encoded(self, workspace: Workspace, kind: Kind) -> Encoded:
         if self.base64 is not None:

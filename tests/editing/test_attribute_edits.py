@@ -11,6 +11,7 @@ from onnxjson import apply, edits
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.tensors import to_numpy
 from tests.editing.graphs import EXPORTED, exported, model_of, require_valid, run
 
 SMALL = """g (float[1,2,4,4] x) => (float[1,32] y)
@@ -330,3 +331,25 @@ def test_constants_in_bulk_lose_digits_only_if_that_is_allowed_and_told() -> Non
     assert (near.matches, "1 value is not represented exactly" in near.notes[1]) == (2, True)
     with pytest.raises(EditError, match="no constant can become float16"):
         apply(model_of(text), parse_line("cast-tensor re:[wx] float16"))
+
+
+ADAPTED = """g (float[1,2] x) => (float[1,2] y) <float[2,1] q_lora_A = {1, 2}, float[1,2] q_lora_B = {3, 4}> {
+    a = MatMul(x, q_lora_A)
+    y = MatMul(a, q_lora_B)
+}"""
+
+
+def test_the_constants_of_an_adapter_come_from_a_file_that_must_have_them_all(tmp_path: Path) -> None:
+    arrays = {"q_lora_A": np.float32([[5], [6]]), "q_lora_B": np.float32([[7, 8]]), "more": np.float32([1])}
+    np.savez(tmp_path / "a.npz", **arrays)
+    model = model_of(ADAPTED)
+    done = edits.run(model, parse_line("set-tensor *_lora_* --file a.npz"), folder=tmp_path)
+    assert done.model.graph is not None
+    for each in done.model.graph.initializer:
+        np.testing.assert_array_equal(to_numpy(each), arrays[each.name or ""])
+    assert (done.matches, done.outcomes[0].notes) == (2, ("1 array of a.npz not used",))
+    np.savez(tmp_path / "b.npz", q_lora_A=arrays["q_lora_A"])
+    with pytest.raises(EditError, match=r"b\.npz has no q_lora_B; nothing is changed"):
+        apply(model, parse_line("set-tensor *_lora_* --file b.npz"), folder=tmp_path)
+    with pytest.raises(EditError, match="2 tensors match"):
+        apply(model, parse_line("set-tensor *_lora_* 1"))
