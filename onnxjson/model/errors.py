@@ -178,10 +178,14 @@ class FeedError(OnnxJsonError):
     """Values do not fit the inputs of a model, or none can be generated for one."""
 
 
-class MissingInputError(OnnxJsonError, FileNotFoundError):
-    """A file does not exist; Python's FileNotFoundError too."""
+class MissingInputError(OnnxJsonError):
+    """A file does not exist."""
 
     exit_code = 66
+
+
+class MissingFileError(MissingInputError, FileNotFoundError):
+    """The file that `load` was given does not exist: an error of this package, and Python's FileNotFoundError."""
 
 
 class WeightsMissingError(MissingInputError):
