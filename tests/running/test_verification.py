@@ -403,3 +403,10 @@ def test_a_run_that_the_limit_of_memory_ends_is_no_verdict() -> None:
     model = onnxjson.from_proto(whole)
     with pytest.raises(EvaluationError, match="--memory"):
         verify(model, model, settings=Settings(memory=32 << 20))
+
+
+def test_sizes_of_sound_are_tried() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[B,N] x) => (float[4,64] y)
+    <int64[2] s = {4, 64}> {y = Reshape(x, s)}"""
+    sound = onnxjson.from_proto(onnx.parser.parse_model(text))
+    assert [each.sizes for each in verify(sound, sound).runs] == [{"B": 1, "N": 256}] * 3
