@@ -191,8 +191,13 @@ def flips(results: Results) -> Outcome:
                 return Outcome("", (f"not run: {error}"[:300],))
             if not result.equal:
                 return Outcome("found")
-            # Some weights have no effect on these inputs, or one below the rounding of float32.
-            shares = [error_share(each.worst) for each in result.outputs if each.worst is not None]
+            # Some weights have no effect on these inputs, or one below the rounding of float32, or of its range.
+            worst = [
+                each.worst
+                for each in result.outputs
+                if each.worst is not None and (each.worst.largest_absolute or 0.0) > each.tolerance.absolute
+            ]
+            shares = [*map(error_share, worst)]
             if max(shares, default=0.0) > _MATTERS and tensor.data_type == FLOAT:
                 return Outcome("", (f"a flipped element of {tensor.name} changes outputs by {max(shares):.1e}",))
     return (
