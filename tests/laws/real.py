@@ -235,7 +235,7 @@ def _with_numbers(model: Model) -> Model:
     names = [name for name, tensor, shape in types if tensor and tensor.elem_type == FLOAT and shape == ()]
     if not names:
         return model
-    numbers = [numpy.float32(_FIRST * _FACTOR**place) for place in range(len(names))]
+    numbers = [numpy.array(_FIRST * _FACTOR**place, "float32") for place in range(len(names))]
     constants = [replace(from_numpy(each), name=name) for name, each in zip(names, numbers, strict=True)]
     inputs = tuple([each for each in graph.input if each.name not in names])
     return replace(model, graph=replace(graph, input=inputs, initializer=(*graph.initializer, *constants)))

@@ -340,6 +340,14 @@ def test_outputs_without_elements_are_said_to_tell_nothing(worker: Worker) -> No
     assert not any("nothing of it" in note for note in compared(scaled(2), scaled(2), worker, dims={"N": (0, 1)}).notes)
 
 
+def test_outputs_without_a_finite_element_are_said_to_tell_nothing(worker: Worker) -> None:
+    nodes = [helper.make_node(*each) for each in (("Exp", ["x"], ["e"]), ("Neg", ["e"], ["n"]), ("Log", ["n"], ["y"]))]
+    undefined = model(nodes, {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])
+    notes = compared(undefined, undefined, worker).notes
+    assert notes == ('"y" is NaN or infinite everywhere on these values, so nothing was compared',)
+    assert not compared(scaled(2), scaled(2), worker).notes
+
+
 def test_a_target_that_wants_words_fails_and_not_the_base(worker: Worker) -> None:
     words = model([helper.make_node("Identity", ["x"], ["y"])], {"x": (TensorProto.STRING, ["N", 4])}, ["y"])
     found = compared(scaled(2), words, worker)
