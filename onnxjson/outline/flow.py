@@ -303,7 +303,7 @@ class Flow:
         if stated is not None and stated.tensor_type is not None:
             return stated.tensor_type.elem_type
         producer = self.producer(name)
-        if producer >= 0 and operator(self.nodes[producer]) == "Cast":
+        if producer >= 0 and operator(self.nodes[producer]) == "Cast" and self.nodes[producer].attribute:
             return self.nodes[producer].attribute[0].i
         return None
 
