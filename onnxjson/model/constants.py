@@ -115,6 +115,8 @@ def copied_constant(scope: Scope, name: str) -> Constant | None:
 
 def is_constant(scope: Scope, name: str) -> bool:
     """Whether a value that is used in a graph is a constant or computed from constants alone; defaults are neither."""
+    if scope.outer is None:
+        return bool(name) and name in constant_values(scope)
     defining = next((each for each in scope.chain() if each.defines(name)), None)
     return defining is not None and name in constant_values(defining)
 
@@ -130,8 +132,10 @@ _KNOWN: Final[WeakKeyDictionary[Scope, tuple[list[Graph | Function], set[str]]]]
 
 def constant_values(scope: Scope) -> Collection[str]:
     """Return the names of the values of a sorted graph for which `is_constant` holds, and ""."""
-    graphs = [each.graph for each in scope.chain()]
     known, values = _KNOWN.get(scope, ([], set()))
+    if scope.outer is None and known and known[0] is scope.graph:
+        return values
+    graphs = [each.graph for each in scope.chain()]
     if [id(each) for each in known] != [id(each) for each in graphs]:
         values = set()
         for _ in _computing(scope, set(), values):

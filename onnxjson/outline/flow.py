@@ -150,7 +150,12 @@ class Flow:
 
     def is_constant(self, position: int) -> bool:
         """Whether a node computes from constants alone."""
-        return all([name in self.constants for name in self.nodes[position].output])
+        return position in self._constant_nodes
+
+    @cached_property
+    def _constant_nodes(self) -> set[int]:
+        known = self.constants
+        return {at for at, node in enumerate(self.nodes) if all([name in known for name in node.output])}
 
     def only_user(self, name: str) -> int:
         """Return the one node that consumes a value, in one place; -1 if there are others, or none."""

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, count
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final
 
 from onnxjson.model.constants import find_constant
@@ -34,6 +35,9 @@ _ENDINGS: Final = frozenset(
     }
 )
 _EXPRESSION: Final = re.compile(r"'[^']{13,}'")
+_TRIED: Final = 64
+"""Constants from which another one is computed that are tried for a name."""
+
 _SHOWN: Final = 4
 """Rounds whose numbers are listed."""
 
@@ -42,8 +46,15 @@ class Names:
     """The names of the values of a graph and of those around it."""
 
     def __init__(self, outer: "Names | None" = None) -> None:
-        self._names: dict[str, str] = dict(outer._names) if outer else {}
-        self._used: set[str] = set(outer._used) if outer else set()
+        self._outer = outer
+        self._names: dict[str, str] = {}
+        self._used: set[str] = set()
+        """Names of inputs and outputs, and those that were ever given."""
+        self._kept: set[str] = set()
+        """Names of inputs and outputs."""
+        self._numbers = count()
+        self._returned: list[int] = []
+        """The numbers of names that can be given again, as a heap."""
         self._same: dict[str, str] = {}
         """Values that have the name of another one: in rounds of a repeat, and handed from round to round."""
         self._rounds: dict[str, tuple[int, set[int]]] = {}
@@ -57,7 +68,8 @@ class Names:
         """Name the values of a graph."""
         for name in (*flow.scope.inputs, *flow.outputs):
             self._names[name] = visible(name, 40 if flow.scope.owner is None else 24)
-            self._used.add(self._names[name])
+            self._kept.add(self._names[name])
+        self._used |= self._kept
         for item in _walk(items):
             if isinstance(item, Repeat):
                 self._join(item)
@@ -90,6 +102,7 @@ class Names:
                     lent[self._names[output]] = output
             for name in free:
                 del lent[name]
+                heappush(self._returned, _number(name))
 
     def _last_uses(self, flow: Flow, items: Sequence[Item]) -> dict[str, int]:
         """The number of the last line that consumes each value; all uses in a repeat count at the end of it.
@@ -136,10 +149,16 @@ class Names:
                         self._rounds.setdefault(value, (number, inside))
 
     def _fresh(self, lent: dict[str, str]) -> str:
-        for name in chain(_FRESH, (f"x{number}" for number in count(1))):
-            if name not in self._used and name not in lent:
+        while True:
+            number = heappop(self._returned) if self._returned else next(self._numbers)
+            name = _FRESH[number] if number < len(_FRESH) else f"x{number - len(_FRESH) + 1}"
+            if name not in self._kept and name not in lent and not self._is_outer(name):
+                self._used.add(name)
                 return name
-        raise AssertionError
+
+    def _is_outer(self, name: str) -> bool:
+        outer = self._outer
+        return outer is not None and (name in outer._used or outer._is_outer(name))
 
     def _first(self, value: str) -> str:
         """The value of the first rounds that a value has the name of."""
@@ -149,7 +168,8 @@ class Names:
 
     def of(self, value: str) -> str:
         """Return the name of a value."""
-        return self._names.get(value) or self._names.get(self._first(value)) or visible(value, 40)
+        name = self._names.get(value) or self._names.get(self._first(value))
+        return name or (self._outer.of(value) if self._outer else visible(value, 40))
 
     def _seen(self, value: str, statement: int) -> str:
         """The name of a value, with the number of its round for lines outside the repeat; the last round has none."""
@@ -208,6 +228,10 @@ class Names:
         return f"{names} = {''.join(parts)}{types}", "".join(forms)
 
 
+def _number(name: str) -> int:
+    return _FRESH.index(name) if name in _FRESH else len(_FRESH) - 1 + int(name[1:])
+
+
 def _key(name: str, text: str) -> str:
     """What keywords have in common that are listed together: their name, or the kind of a mark."""
     return name if name and text else f"#{name}" if name else "#"
@@ -260,14 +284,14 @@ def weight_name(flow: Flow, weight: Weight) -> str:
     value = None if constant is None else constant.value
     if value is not None:
         return f"W[{','.join(map(str, value.dims))}]"
-    sources = [name for name in _sources(flow, weight.name) if not flow.elements(name)]
-    return weight_name(flow, Weight(sources[0], weight.user)) if sources else "constant"
+    source = next((name for name in _sources(flow, weight.name) if not flow.elements(name)), None)
+    return "constant" if source is None else weight_name(flow, Weight(source, weight.user))
 
 
 def _sources(flow: Flow, name: str) -> Iterator[str]:
-    """Yield the stored constants from which a constant is computed."""
+    """Yield the stored constants from which a constant is computed, in a few steps."""
     pending, seen = [name], {name}
-    while pending:
+    while pending and len(seen) < _TRIED:
         position = flow.producer(pending.pop())
         for each in flow.nodes[position].input if position >= 0 else ():
             if each and each not in seen:

@@ -50,7 +50,7 @@ from onnxjson.patterns.selector_terms import parse as parse_selector
 _SELECTOR: Final = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|(?!\s+and\s)[^"])*)""", re.DOTALL)
 _DIGITS: Final = 9
 _OUTPUT: Final = re.compile(rf"\s*\.(\d{{1,{_DIGITS}}})")
-_NAME: Final = r'\s*(?:[\w.:*-]+|"(?:[^"\\]|\\.)*")\s*'
+_NAME: Final = r'\s*(?:[^\W\d][\w.:-]*|\*|"(?:[^"\\]|\\.)*")\s*'
 _CHOICE: Final = re.compile(rf"\({_NAME}\|(?:{_NAME}\|)*(?:{_NAME}\)|\s*\))")
 _SIZES: Final = re.compile(r"[kMG]\b")
 _SIZE: Final = {"k": 10**3, "M": 10**6, "G": 10**9}

@@ -36,5 +36,5 @@ def test_walk_without_branches_finds_what_the_search_finds() -> None:
                 matcher = Matcher(cutter.model, cutter.index, wanted, tolerance=TOLERANCE, selected=lambda selector: ())
                 if not is_direct:
                     matcher._direct = None
-                found.append(list(matches(matcher, overlapping=overlapping)))
+                found.append(list(matches([matcher], overlapping=overlapping)))
             assert found[0] == found[1], (str(wanted), overlapping)

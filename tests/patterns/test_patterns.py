@@ -19,6 +19,7 @@ from onnxjson.patterns.expression import (
     Bound,
     Call,
     Condition,
+    Either,
     Elements,
     Number,
     Operator,
@@ -223,7 +224,7 @@ def test_patterns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _random_value(seed: random.Random, depth: int) -> ValuePattern:
-    kind = seed.randrange(7 if depth else 4)
+    kind = seed.randrange(8 if depth else 4)
     if kind == 0:
         return Anything()
     if kind == 1:
@@ -236,6 +237,9 @@ def _random_value(seed: random.Random, depth: int) -> ValuePattern:
         least = seed.randrange(3)
         most = seed.choice([None, least, least + 2])
         return Way(_random_value(seed, depth - 1), least, most, _random_call(seed, depth - 1))
+    if kind == 5:
+        first = _random_call(seed, depth - 1)._replace(inputs=(Bound("a"),))  # not only names of operators
+        return Either((first, *[_random_value(seed, depth - 1) for _ in range(seed.randrange(1, 3))]))
     return _random_call(seed, depth - 1)
 
 
