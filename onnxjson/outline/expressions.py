@@ -17,7 +17,7 @@ WIDTH: Final = 76
 DEPTH: Final = 4
 """Calls that are written in each other."""
 
-_NAME: Final = 6
+NAME: Final = 6
 """Nominal size of a name or number."""
 
 _ELEMENTS: Final = 4
@@ -60,7 +60,7 @@ class Expression(NamedTuple):
     """The nodes that it shows."""
     blocks: tuple[str, ...]
     """The names of its blocks, the outer before the inner."""
-    size: int = _NAME
+    size: int = NAME
     depth: int = 0
     strength: int = 3
     """How strongly it binds: 1 for sums, 2 for products, 3 for calls and names."""
@@ -172,7 +172,7 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
     pieces.append(")")
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(n) + _NAME for n, _ in unit.keywords])
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(n) + NAME for n, _ in unit.keywords])
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)
 

@@ -27,65 +27,12 @@ SHAPE_INPUTS: Final = {
 """Inputs of operators that are shapes, sizes, axes, indices, starts, ends, steps or repeats."""
 
 _ARITHMETIC: Final = frozenset(
-    [
-        "Abs",
-        "Add",
-        "And",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Clip",
-        "Concat",
-        "ConstantOfShape",
-        "Div",
-        "Equal",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Greater",
-        "GreaterOrEqual",
-        "Identity",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pad",
-        "Pow",
-        "Range",
-        "Reciprocal",
-        "ReduceMax",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "Reshape",
-        "Round",
-        "ScatterElements",
-        "ScatterND",
-        "Shape",
-        "Sign",
-        "Size",
-        "Slice",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Sum",
-        "Tile",
-        "Transpose",
-        "Trilu",
-        "Unsqueeze",
-        "Where",
-        "Xor",
-    ]
+    """
+    Abs Add And Cast CastLike Ceil Clip Concat ConstantOfShape Div Equal Expand Flatten Floor Gather
+    GatherElements GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pad
+    Pow Range Reciprocal ReduceMax ReduceMin ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape
+    Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu Unsqueeze Where Xor
+    """.split()
 )
 """Operators of which arithmetic of shapes consists; anything else is part of the network."""
 

@@ -15,7 +15,7 @@ from onnxjson.outline.convolutions import with_convolutions, with_excitations
 from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
-from onnxjson.outline.repeats import Item, Repeat, fold, statements_of
+from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
 from onnxjson.outline.rows import with_rows
 from onnxjson.outline.units import Unit, unit_of
 
@@ -125,7 +125,7 @@ class _Outliner:
         for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows):
             units = with_blocks(flow, units)
         found = statements(flow, Units(flow, units).ordered())
-        graph = _Graph(flow, fold(found))
+        graph = _Graph(flow, joined(fold(found), flow.outputs))
         _own(graph)
         names.add_graph(flow, graph.items)
         inputs = [name for name in scope.inputs if name not in flow.constants]

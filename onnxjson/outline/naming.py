@@ -17,23 +17,7 @@ from onnxjson.outline.repeats import Item, Repeat, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(r"onnx::.*|[a-zA-Z]{0,3}_?\d+|_to_copy.*|(?:const|tensor|new_|initializer)\w*")
-_ENDINGS: Final = frozenset(
-    {
-        "weight",
-        "bias",
-        "kernel",
-        "w",
-        "b",
-        "W",
-        "B",
-        "weight_quantized",
-        "weights",
-        "gamma",
-        "beta",
-        "scale",
-        "embedding",
-    }
-)
+_ENDINGS: Final = frozenset("weight bias kernel w b W B weight_quantized weights gamma beta scale embedding".split())
 _EXPRESSION: Final = re.compile(r"'[^']{13,}'")
 _TRIED: Final = 64
 """Constants from which another one is computed that are tried for a name."""

@@ -1,9 +1,10 @@
 """Runs of lines that are equal but for names, numbers and weights, each consuming what the one before produced."""
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from onnxjson.outline.expressions import Ref, Statement
+from onnxjson.outline.expressions import DEPTH, NAME, WIDTH, Expression, Options, Piece, Ref, Statement
 
 _PERIOD: Final = 128
 """Lines of the longest round."""
@@ -49,12 +50,64 @@ def fold(statements: Sequence[Statement]) -> list[Item]:
             return items
 
 
+def joined(items: Sequence[Item], outputs: Sequence[str]) -> list[Item]:
+    """Return folded lines with each call that only the line after it uses written there, where it fits.
+
+    Chains of convolutions fold a line each, and are joined afterwards.
+    """
+    uses = Counter(outputs)
+    for statement in statements_of(items):
+        uses.update([piece.name for piece in statement.expression.pieces if isinstance(piece, Ref)])
+    (found,) = _joined([tuple(items)], uses)
+    return list(found)
+
+
+def _joined(rounds: Sequence[tuple[Item, ...]], uses: Counter[str]) -> list[tuple[Item, ...]]:
+    """The lines of all rounds, joined at the same places."""
+    columns: list[list[Item]] = []
+    for column in zip(*rounds, strict=True):
+        if isinstance(column[0], Repeat):
+            repeats = [item for item in column if isinstance(item, Repeat)]
+            inner = iter(_joined([each for repeat in repeats for each in repeat.rounds], uses))
+            columns.append([each._replace(rounds=tuple([next(inner) for _ in each.rounds])) for each in repeats])
+            continue
+        both = [_with_operand(one, two, uses) for one, two in zip(columns[-1], column, strict=True)] if columns else []
+        wider = [each for each in both if each is not None]
+        if wider and len(wider) == len(both):
+            columns.pop()
+        columns.append([*(wider if len(wider) == len(both) else ())] or list(column))
+    return list(zip(*columns, strict=True)) or list(rounds)
+
+
+def _with_operand(one: Item, two: Item, uses: Counter[str]) -> Statement | None:
+    """A statement with the one before it written in it; None if that does not fit, or is used elsewhere."""
+    if not isinstance(one, Statement) or not isinstance(two, Statement) or len(one.outputs) != 1:
+        return None
+    inner, outer = one.expression, two.expression
+    size, depth = inner.size + outer.size - NAME, inner.depth + outer.depth
+    ref = Ref(one.outputs[0])
+    if uses[ref.name] != 1 or ref not in outer.pieces or inner.strength < 3 or size > WIDTH or depth > DEPTH:
+        return None
+    at = outer.pieces.index(ref)
+    pieces = (*outer.pieces[:at], *inner.pieces, *outer.pieces[at + 1 :])
+    nodes, blocks = (*inner.nodes, *outer.nodes), (*outer.blocks, *inner.blocks)
+    return two._replace(expression=Expression(pieces, nodes, blocks, size, depth, outer.strength))
+
+
 def _key(item: Item) -> Hashable:
     """What lines of a repeat have in common."""
     if isinstance(item, Repeat):
         return (len(item.rounds), tuple([_key(each) for each in item.rounds[0]]))
-    pieces = [piece if isinstance(piece, str) else type(piece) for piece in item.expression.pieces]
+    pieces = [_kind(piece) for piece in item.expression.pieces]
     return (len(item.outputs), *pieces)
+
+
+def _kind(piece: Piece) -> Hashable:
+    """What a piece has in common in all rounds: for a convolution, that it mixes points, channels or both."""
+    if isinstance(piece, Options):
+        names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
+        return (Options, *names)
+    return piece if isinstance(piece, str) else type(piece)
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:
