@@ -16,7 +16,7 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import with_rows
+from onnxjson.outline.rows import with_layout, with_rows
 from onnxjson.outline.units import Unit, unit_of
 
 _WIDTH: Final = 100
@@ -122,7 +122,7 @@ class _Outliner:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
         units = self._units(flow)
-        for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows):
+        for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows, with_layout):
             units = with_blocks(flow, units)
         found = statements(flow, Units(flow, units).ordered())
         graph = _Graph(flow, joined(fold(found), flow.outputs))

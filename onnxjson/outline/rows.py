@@ -1,4 +1,4 @@
-"""Products of rows: a Reshape to rows before them and one back after them say nothing, and are not shown.
+"""Layout: Reshapes around products of rows say nothing, and are not shown; longer chains are one Rearrange.
 
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
@@ -14,6 +14,37 @@ _ROW_WISE: Final = frozenset(
     {"Elu", "Erf", "Gelu", "HardSwish", "LayerNorm", "Mish", "QuickGelu", "RMSNorm", "Relu", "SiLU", "Sigmoid", "Tanh"}
 )
 """Blocks and operators that compute each row by itself."""
+
+_LAYOUT: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
+_CHAIN: Final = 3
+"""Layout operators that are shown as one Rearrange."""
+
+
+def with_layout(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+    """Return the units with chains of layout operators as one: a Reshape, or a Rearrange if the order changes."""
+    graph = Units(flow, units)
+    replaced: dict[int, Unit | None] = {}
+    for number, unit in enumerate(units):
+        follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
+        if not _is_layout(unit) or (follower >= 0 and _is_layout(units[follower])):
+            continue
+        chain = [number]
+        while (before := graph.producer(units[chain[0]].operands[0])) >= 0 and _is_layout(units[before]):
+            if graph.uses[units[before].outputs[0]] != 1:
+                break
+            chain.insert(0, before)
+        moves = any([units[each].head == "Transpose" for each in chain])
+        if len(chain) >= (_CHAIN if moves else 2):
+            shape = unit.keywords[0] if unit.head == "Reshape" else ("", flow.shape_text(unit.outputs[0], ()))
+            nodes = tuple([node for each in chain for node in units[each].nodes])
+            replaced.update(dict.fromkeys(chain))
+            operands = units[chain[0]].operands
+            replaced[number] = Unit(nodes, unit.outputs, "Rearrange" if moves else "Reshape", operands, (shape,))
+    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+
+
+def _is_layout(unit: Unit) -> bool:
+    return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
 def with_rows(flow: Flow, units: Sequence[Unit]) -> list[Unit]:

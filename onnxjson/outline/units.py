@@ -46,7 +46,7 @@ _NORMS: Final = {
     "InstanceNormalization": "InstanceNorm",
     "GroupNormalization": "GroupNorm",
 }
-_HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), "LSTM": (1, 2, 3, 4), "GRU": (1, 2, 3, 4), "RNN": (1, 2, 3, 4)}
+_HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
 _AXES: Final = frozenset(
