@@ -26,7 +26,7 @@ _MISSES: Final = 5
 
 _ALL: Final = "*"
 FUSIONS: Final = {
-    "attention": ("attention-",), "gelu": ("gelu-", "quick-gelu", "bias-gelu"), "layernorm": ("layer-norm", "rms-norm"),
+    "attention": ("attention",), "gelu": ("gelu-", "quick-gelu", "bias-gelu"), "layernorm": ("layer-norm", "rms-norm"),
     "skiplayernorm": ("skip-layer-norm",), "rotaryembedding": ("rotary-",), "matmuladd": ("matmul-add",),
     "convbatchnorm": ("conv-",),
 }  # fmt: skip

@@ -47,7 +47,10 @@ _LISTED: Final = 8
 
 _SIZE: Final = re.compile(r"\w{1,16}")
 
-NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad"})
+_NEUTRAL: Final = {"Add": 0, "Div": 1, "Mul": 1, "Sub": 0}
+"""Operators that return their first input if the second one is this number."""
+
+NO_EFFECT: Final = frozenset({"Cast", "Dropout", "Identity", "Pad", *_NEUTRAL})
 """Operators whose first output may be their first input when a model is used."""
 
 
@@ -233,6 +236,8 @@ class Flow:
             return False
         if self.is_constant(position):
             return False
+        if name in _NEUTRAL:
+            return len(node.input) == 2 and self._is_scalar(node.input[1], _NEUTRAL[name])
         if name == "Cast":
             before, after = self.dtype(node.input[0]), self.dtype(node.output[0])
             return before is not None and before == after
@@ -240,6 +245,13 @@ class Flow:
             pads = self.elements(node.input[1]) if len(node.input) > 1 else None
             return pads is not None and not any(pads)
         return True
+
+    def _is_scalar(self, name: str, number: int) -> bool:
+        """Whether a value is a constant without dimensions that equals a number."""
+        if name not in self.constants or list(self.elements(name) or ()) != [number]:
+            return False
+        found = copied_constant(self.scope, name)
+        return found is not None and found.tensor is not None and not found.tensor.dims
 
     def alias(self, name: str) -> str:
         """Return the value that a value equals, behind nodes without effect."""
