@@ -239,13 +239,15 @@ class _Attention:
         return sources
 
     def _rows(self, values: list[str]) -> list[str]:
-        """Go back over a Reshape to rows before the projections."""
-        number = self._graph.producer(values[0])
-        is_one = len(set(values)) == 1 and self._graph.uses[values[0]] == len(values)
-        if is_one and number >= 0 and number not in self._taken and self._graph.units[number].head == "Reshape":
-            self.inside.add(number)
-            return [self._graph.units[number].operands[0]] * len(values)
-        return values
+        """Go back over the Reshapes to rows before the projections."""
+        rows = {}
+        for name in set(values):
+            number = self._graph.producer(name)
+            is_free = number >= 0 and number not in self._taken and self._graph.uses[name] == values.count(name)
+            if is_free and self._graph.units[number].head == "Reshape":
+                self.inside.add(number)
+                rows[name] = self._graph.units[number].operands[0]
+        return [rows.get(name, name) for name in values]
 
     def _split_value(self, number: int) -> str:
         """Return the value of which a unit takes a part; "" for other units."""

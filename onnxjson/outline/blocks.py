@@ -36,10 +36,12 @@ _GATE: Final = "Add(Erf((Div($x, 1.41421)|Mul($x, 0.707107))), 1)"
 _TANH: Final = (
     "Add(Tanh(Mul(Add($x, Mul((Pow($x, 3)|Mul($x, Mul($x, $x))|Mul(Mul($x, $x), $x)), 0.044715)), 0.797885)), 1)"
 )
+_GROUPS: Final = "Reshape(InstanceNormalization(Reshape($x, ...), ...), ...)"
 _CLIPPED: Final = "Clip(Add($x, 3), 0, 6)"
 
 BLOCKS: Final = (
     Block("LayerNorm", f"Add(Mul(Div(Sub($x, ReduceMean($x, ...)), {_VARIANCE}), ?w), ?b)", ("x",), (("eps", "e"),)),
+    Block("LayerNorm", f"Mul(Div(Sub($x, ReduceMean($x, ...)), {_VARIANCE}), ?w)", ("x",), (("eps", "e"),)),
     Block("LayerNorm", f"Div(Sub($x, ReduceMean($x, ...)), {_VARIANCE})", ("x",), (("eps", "e"), ("plain", ""))),
     Block("RMSNorm", f"Mul(?w, ({_RMS}|Cast({_RMS})))", ("x",), (("eps", "e"),)),
     Block("Gelu", f"(Mul(Mul($x, {_GATE}), 0.5)|Mul(Mul($x, 0.5), {_GATE})|Mul($x, Mul({_GATE}, 0.5)))"),
@@ -59,7 +61,8 @@ BLOCKS: Final = (
     ),
     Block("HardSigmoid", f"(Div({_CLIPPED}, 6)|Mul({_CLIPPED}, 0.1666667))"),
     Block("rope", "Add(Mul($x, $cos), Mul(Concat(Neg(Slice($x, ...)), Slice($x, ...)), $sin))"),
-    Block("GroupNorm", "Add(Mul(Reshape(InstanceNormalization(Reshape($x, ...), ...), ...), ?w), ?b)"),
+    Block("GroupNorm", f"Add(Mul({_GROUPS}, ?w), ?b)"),
+    Block("GroupNorm", f"Mul({_GROUPS}, ?w)"),  # optimizers remove a bias of zeros
     Block("q8", "DequantizeLinear(QuantizeLinear($x, ...), ...)"),
     Block("", "Where(IsNaN($x), 0, $x)"),
     Block("Linear", "Add(MatMul($x, ?w), ?b)", ("x", "w")),

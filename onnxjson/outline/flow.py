@@ -27,13 +27,15 @@ SHAPE_INPUTS: Final = {
 """Inputs of operators that are shapes, sizes, axes, indices, starts, ends, steps or repeats."""
 
 _ARITHMETIC: Final = frozenset(
-    """
-    Abs Add And Cast CastLike Ceil Clip Concat ConstantOfShape Div Equal Expand Flatten Floor Gather
-    GatherElements GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pad
-    Pow Range Reciprocal ReduceMax ReduceMin ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape
-    Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu Unsqueeze Where Xor
-    """.split()
-)
+    {
+        "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal",
+        "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity",
+        "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pad", "Pow", "Range",
+        "Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "ScatterElements",
+        "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tile", "Transpose",
+        "Trilu", "Unsqueeze", "Where", "Xor",
+    }
+)  # fmt: skip
 """Operators of which arithmetic of shapes consists; anything else is part of the network."""
 
 _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}

@@ -130,8 +130,10 @@ class _Outliner:
         names.add_graph(flow, graph.items)
         inputs = [name for name in scope.inputs if name not in flow.constants]
         if inputs:
-            more = f"   and {len(inputs) - _INPUTS} more" if len(inputs) > _INPUTS else ""
-            yield Line("   ".join([_with_type(scope, name) for name in inputs[:_INPUTS]]) + more)
+            texts = [_with_type(scope, name) for name in inputs[:_INPUTS]]
+            shown = [text for at, text in enumerate(texts) if not at or len("   ".join(texts[: at + 1])) < _WIDTH - 15]
+            more = f"   and {len(inputs) - len(shown)} more" if len(inputs) > len(shown) else ""
+            yield Line("   ".join(shown) + more)
         yield from self._items(graph, graph.items, names)
         owned = {position for positions in graph.owned.values() for position in positions}
         if rest := [position for position in range(len(flow.nodes)) if position not in owned]:

@@ -17,8 +17,14 @@ from onnxjson.outline.repeats import Item, Repeat, statements_of
 
 _FRESH: Final = ("x", "h", "y", "z", "u", "v", "s", "t")
 _ANONYMOUS: Final = re.compile(r"onnx::.*|[a-zA-Z]{0,3}_?\d+|_to_copy.*|(?:const|tensor|new_|initializer)\w*")
-_ENDINGS: Final = frozenset("weight bias kernel w b W B weight_quantized weights gamma beta scale embedding".split())
+_ENDINGS: Final = frozenset({
+    "weight", "bias", "kernel", "w", "b", "W", "B", "weight_quantized", "weights", "gamma", "beta", "scale",
+    "embedding",
+})  # fmt: skip
 _EXPRESSION: Final = re.compile(r"'[^']{13,}'")
+_LIST: Final = 36
+"""Characters of a list of what differs from round to round."""
+
 _TRIED: Final = 64
 """Constants from which another one is computed that are tried for a name."""
 
@@ -233,8 +239,10 @@ def _options(rounds: Sequence[Sequence[tuple[str, str]]]) -> str:
 def _listed(texts: Sequence[str]) -> str:
     if len(set(texts)) == 1:
         return texts[0]
-    shown = texts[:_SHOWN]
-    return f"({', '.join(shown)}{', ...' * (len(texts) > _SHOWN)})"
+    shown = [
+        text for number, text in enumerate(texts[:_SHOWN]) if not number or len("".join(texts[: number + 1])) < _LIST
+    ]
+    return f"({', '.join(shown)}{', ...' * (len(texts) > len(shown))})"
 
 
 def _walk(items: Sequence[Item]) -> Iterator[Item]:

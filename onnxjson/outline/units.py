@@ -49,6 +49,9 @@ _NORMS: Final = {
 _HIDDEN: Final = {"Shape": (), "Resize": (1, 2, 3), **dict.fromkeys(("LSTM", "GRU", "RNN"), (1, 2, 3, 4, 5, 6))}
 """Inputs that are not shown where they are constants or arithmetic of shapes."""
 
+_END: Final = 10**9
+"""The end of a Slice from which on it is that of the axis."""
+
 _AXES: Final = frozenset(
     {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Squeeze", "Unsqueeze"}
 )
@@ -83,6 +86,8 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
         return made("Embedding", inputs[1::-1])
     if name in ("Reshape", "Expand", "Flatten"):
         return made(name, inputs[:1], ("", flow.shape_text(node.output[0], inputs)), is_block=False)
+    if name == "Slice" and (kept := _slices(flow, inputs)):
+        return made(name, inputs[:1], ("", kept), is_block=False)
     axes = [("axes", flow.numbers(inputs[1]))] if name in _AXES and len(inputs) > 1 and flow.numbers(inputs[1]) else []
     inputs = inputs[:1] if axes else inputs
     hidden = _HIDDEN.get(name, ())
@@ -99,6 +104,22 @@ def unit_of(flow: Flow, position: int, versions: Mapping[str, int]) -> Unit:
     label = operator_name(node.domain, node.op_type)
     keywords = [*axes, *_changed(given, defaults)]
     return made(visible(label), operands, *keywords, is_block=False)._replace(captured=captured)
+
+
+def _slices(flow: Flow, inputs: tuple[str, ...]) -> str:
+    """What a Slice keeps of each axis, where that is not all: ``axis 2 36:-36``; "" where it is computed."""
+    numbers = [flow.elements(name) for name in inputs[1:]]
+    if any([name and each is None for name, each in zip(inputs[1:], numbers, strict=True)]):
+        return ""
+    starts, ends, axes, steps = [list(each or ()) for each in (*numbers, (), (), (), ())[:4]]
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    if not starts or not len(axes) == len(steps) == len(starts) == len(ends):
+        return ""
+    kept = [
+        (axis, f"{start or ''}:{'' if abs(end) >= _END else end}" + (f":{step}" if step != 1 else ""))
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
+    return ", ".join([f"axis {axis} {text}" for axis, text in sorted(kept) if text != ":"]) or "all"
 
 
 def _changed(

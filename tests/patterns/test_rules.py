@@ -39,6 +39,7 @@ MEAN = "m = ReduceMean(x, last) d = Sub(x, m) "
 VARIANCE = MEAN + "p = Pow(d, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a) "
 SQUARES = "p = Pow(x, two) q = ReduceMean(p, last) a = Add(q, small) s = Sqrt(a) "
 SCORES = "t = Transpose <perm = [0, 1, 3, 2]> (z) s = MatMul(x, t) "
+SCALED = "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
 ROTATED = "a = Slice(x, four, end, last) b = Slice(x, first, four, last) n = Neg(a) "
 
 
@@ -163,12 +164,10 @@ FORMS = [
     ("rms-norm", SQUARES.replace("Pow(x, two)", "Mul(x, x)") + "r = Div(one, s) n = Mul(x, r) y = Mul(n, v)"),
     ("attention", SCORES + "d = Mul(s, half) p = Softmax(d) y = MatMul(p, x)"),
     ("attention", SCORES + "p = Softmax(s) y = MatMul(p, x)"),
-    ("attention", "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
-     "p = Softmax(s) y = MatMul(p, x)"),
+    ("attention", SCALED + "p = Softmax(s) y = MatMul(p, x)"),
     ("attention-mask", SCORES + "m = Add(half, s) p = Softmax(m) y = MatMul(p, x)"),
-    ("attention-mask", "t = Transpose <perm = [0, 1, 3, 2]> (z) a = Mul(x, half) d = Mul(t, half) s = MatMul(a, d) "
-     "m = Add(s, half) p = Softmax(m) y = MatMul(p, x)"),
-]  # fmt: skip
+    ("attention-mask", SCALED + "m = Add(s, half) p = Softmax(m) y = MatMul(p, x)"),
+]
 """Further forms that a rule with alternatives finds."""
 
 
