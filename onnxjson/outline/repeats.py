@@ -107,7 +107,8 @@ def _kind(piece: Piece) -> Hashable:
     if isinstance(piece, Options):
         names = [name or text for name, text in piece.items if not text or text == "1x1" or name == "act"]
         return (Options, *names)
-    return piece if isinstance(piece, str) else type(piece)
+    kind: Hashable = type(piece)
+    return piece if isinstance(piece, str) else kind
 
 
 def _runs(numbers: Sequence[int], period: int) -> list[tuple[int, int]]:

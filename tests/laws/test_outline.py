@@ -50,6 +50,11 @@ def test_graphs_of_any_shape_have_an_outline(kind: str) -> None:
     assert parted(model, outline_of(model)) == ""
 
 
+def test_a_cast_without_its_attribute_is_shown() -> None:
+    node = Node(op_type="Cast", input=("a",), output=("b",))
+    assert outline_of(Model(ir_version=9, graph=Graph(node=(node,)))).texts() == ["x = Cast(a)"]
+
+
 @pytest.mark.parametrize("model", [Model(), Model(graph=Graph())])
 def test_a_model_without_nodes_has_no_lines(model: Model) -> None:
     assert outline_of(model).texts() == []

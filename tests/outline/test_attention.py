@@ -103,3 +103,11 @@ def test_scores_that_are_used_elsewhere_are_operators() -> None:
     found = lines(text, WEIGHTS, outputs="float[2,6,8] out, float[2,2,6,6] kept")
     assert not any("Attention" in line for line in found)
     assert any("Softmax" in line for line in found)
+
+
+def test_rows_before_some_of_the_projections_are_inside() -> None:
+    rows = SPLIT.replace("MatMul(x, wq)", "MatMul(r, wq)").replace("MatMul(x, wv)", "MatMul(r, wv)")
+    found = lines(
+        f"r = Reshape(x, rows) {rows} s = MatMul(q, k) p = Softmax(s) {JOIN}", f"{WEIGHTS}, int64[2] rows = {{-1, 8}}"
+    )
+    assert found == ["out = Attention(x, heads=2, scale=1) @ wo"]

@@ -72,3 +72,56 @@ def test_rows_of_a_product_are_not_shown() -> None:
     text = "r = Reshape(x, rows) g = Gemm(r, k, b) a = Relu(g) h = Gemm(a, k, b) out = Reshape(h, back)"
     found = lines(text, f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}")
     assert found == ["out = Relu(x @ k) @ k"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("a = Transpose(x) g = Reshape(a, rows) out = Transpose(g)", "Rearrange(x, [2,6,8])"),
+        ("a = Reshape(x, rows) g = Unsqueeze(a, last) out = Reshape(g, back)", "Reshape(x, [2,6,8])"),
+        ("a = Transpose(x) out = Reshape(a, back)", "Reshape(Transpose(x), [2,6,8])"),
+        ("a = Transpose(x) g = Reshape(a, rows) c = Transpose(g) out = Relu(g)", "Relu(h)"),
+    ],
+)
+def test_chains_of_layout_are_one_line(nodes: str, line: str) -> None:
+    found = lines(nodes, f"{NUMBERS}, int64[2] rows = {{-1, 8}}, int64[3] back = {{2, 6, 8}}")
+    assert f"out = {line}" in found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("out = Slice(x, [begin], [long])", "Slice(x, axis 0 1:)"),
+        ("out = Slice(x, begin, end, last)", "Slice(x, axis -1 1:-2)"),
+        ("out = Slice(x, begin, end, axis1, two2)", "Slice(x, axis 1 1:-2:2)"),
+        ("out = Slice(x, none, long)", "Slice(x, all)"),
+        ("out = Slice(x, begin, ends)", "Slice(x, begin, ends)"),
+    ],
+)
+def test_a_slice_shows_what_it_keeps(nodes: str, line: str) -> None:
+    numbers = "int64[1] begin = {1}, int64[1] end = {-2}, int64[1] long = {9223372036854775807}, int64[1] none = {0}"
+    more = "int64[1] axis1 = {1}, int64[1] two2 = {2}, int64[2] ends = {1, 2}"
+    nodes = nodes.replace("[", "").replace("]", "")
+    found = lines(nodes, f"{NUMBERS}, {numbers}, {more}")
+    assert found == [f"out = {line.replace('begin, ends', '1, [1,2]')}"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ("a = Add(x, zero) out = Relu(a)", "Relu(x)"),
+        ("a = Mul(x, one) g = Div(a, one) out = Relu(g)", "Relu(x)"),
+        ("a = Sub(x, one) out = Relu(a)", "Relu(x - 1)"),
+        ("a = Add(x, zeros) out = Relu(a)", "Relu(x + 0)"),
+    ],
+)
+def test_arithmetic_without_effect_is_not_shown(nodes: str, line: str) -> None:
+    assert lines(nodes, f"{NUMBERS}, float[1,1,1,1] zeros = {{0.0}}") == [f"out = {line}"]
+
+
+def test_norms_without_a_bias_are_norms() -> None:
+    centred = f"{CENTRED} s = Pow(c, two) v = ReduceMean(s, last) e = Add(v, eps) r = Sqrt(e) d = Div(c, r)"
+    assert lines(f"{centred} out = Mul(d, w)", NUMBERS) == ["out = LayerNorm(x, eps=1e-05)"]
+    text = "g = Reshape(x, groups) n = InstanceNormalization(g, s, s) r = Reshape(n, back) out = Mul(r, w)"
+    weights = "int64[3] groups = {2, 2, -1}, float[2] s = ., int64[3] back = {2, 6, 8}, float[6,1] w = ."
+    assert lines(text, weights) == ["out = GroupNorm(x)"]

@@ -115,3 +115,46 @@ def read_back(found: Outline) -> list[str]:
             unknown += [f"{name} in {line.text}" for name in names if name not in defined]
             defined.update(target.split(", "))
     return unknown
+
+
+CONVOLUTIONS = "float[16,8,1,1] up = ., float[16,1,3,3] deep = ., float[8,16,1,1] down = ., float[8,8,3,3] k = ."
+
+
+def test_rounds_of_convolutions_of_different_kinds_stay_rounds() -> None:
+    block = "a{i} = Conv(x{i}, up) b{i} = Conv<group = 16, pads = [1, 1, 1, 1]>(a{i}, deep) x{j} = Conv(b{i}, down) "
+    text = "".join([block.replace("{i}", str(i)).replace("{j}", str(i + 1)) for i in range(3)]).replace("x0", "x")
+    found = lines(f"{text} out = Add(x3, x3)", CONVOLUTIONS, "float[1,8,9,9] x", "float[1,8,9,9] out")
+    assert found[:3] == [
+        "repeat 3  (h = x)",
+        "  y = Conv(Conv(h, 1x1, out=16), 3x3, out=16, depthwise)",
+        "  h = Conv(y, 1x1, out=8)",
+    ]
+
+
+def test_short_chains_of_convolutions_have_one_line() -> None:
+    found = lines("a = Conv(x, k) out = Conv(a, up)", CONVOLUTIONS, "float[1,8,9,9] x", "float[1,16,7,7] out")
+    assert found == ["out = Conv(Conv(x, 3x3, out=8), 1x1, out=16): float32[1,16,7,7]"]
+
+
+def test_names_in_a_graph_inside_differ_from_those_around_it() -> None:
+    text = """
+    a = Relu(x) b = Tanh(x) out = If (c) <
+        then_branch = t () => (float[2,6,8] t) { u = Sigmoid(a) v = Add(u, u) w = Mul(v, u) t = Sub(w, b) },
+        else_branch = f () => (float[2,6,8] f) { f = Mul(a, b) }>
+    """
+    found = lines(text, inputs="float[2,6,8] x, bool c")
+    names = [line.partition(" = ")[0].strip() for line in found if " = " in line]
+    outer = {name for name, line in zip(names, found, strict=False) if "Relu(" in line or "Tanh(" in line}
+    assert len(outer) == 2
+    assert any(["Sigmoid(" in line for line in found])
+    assert not outer & {line.partition(" = ")[0].strip() for line in found if line.startswith("   ")}
+
+
+def test_long_lists_of_what_differs_are_shortened() -> None:
+    block = "x{j} = Reshape(x{i}, s{i}) y{j} = Relu(x{j}) z{j} = Tanh(y{j}) w{j} = Add(x{j}, z{j}) "
+    text = "".join(
+        [block.replace("{i}", str(i)).replace("{j}", str(i + 1)).replace(f"x{i},", f"w{i},") for i in range(4)]
+    )
+    sizes = ", ".join([f"int64[4] s{i} = {{1, 1000, {2**i}, {96000 // (1000 * 2**i) or 1}}}" for i in range(4)])
+    found = lines(f"w0 = Relu(x) {text} out = Relu(w4)", sizes, "float[2,6,8] x")
+    assert any(["([1,1000,2,48], [1,1000,4,24], ...)" in line for line in found]), found
