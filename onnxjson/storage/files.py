@@ -14,6 +14,7 @@ from onnxjson.codecs.tensor_text import Weights, WeightsMode
 from onnxjson.codecs.wire_format import Buffer
 from onnxjson.codecs.wire_writing import write_message
 from onnxjson.model import errors
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.limits import MESSAGE_BYTES
@@ -43,7 +44,7 @@ class Loaded(NamedTuple):
     warnings: tuple[errors.Finding, ...]
     identity: Identity
     """The opened file; as `expect` of `save` it prevents that a file changed by another program is replaced."""
-    conflicts: tuple[errors.Conflict, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
     """Unresolved conflicts of a merge; the model has the values of ours."""
 
 

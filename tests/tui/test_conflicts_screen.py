@@ -8,7 +8,8 @@ import pytest
 
 import onnxjson
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
-from onnxjson.model.errors import ChangedUnderneathError, Conflict
+from onnxjson.model.conflicts import Conflict
+from onnxjson.model.errors import ChangedUnderneathError
 from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
 from onnxjson_tui.rows.side_texts import ConflictRows, place_rows

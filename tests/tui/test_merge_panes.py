@@ -13,8 +13,8 @@ from onnxjson.merging import conflicted_files
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
 from onnxjson.merging.merge import merge
 from onnxjson.model.addresses import SIDES
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict
 from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
 from onnxjson_tui.rows.panes import MergePanes, MergeRows

@@ -15,9 +15,9 @@ from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.diffing.taking import Taking
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import SIDES, Choice
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Node
-from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of

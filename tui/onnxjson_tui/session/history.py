@@ -24,8 +24,8 @@ from onnxjson_tui.session.opening import Opened
 
 if TYPE_CHECKING:
     from onnxjson.diffing.difference import Diff
+    from onnxjson.model.conflicts import Conflict
     from onnxjson.model.document import Model
-    from onnxjson.model.errors import Conflict
 
 
 @dataclass(eq=False)
