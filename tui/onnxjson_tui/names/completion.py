@@ -97,8 +97,6 @@ def _argument_words(kind: str, last: str) -> list[str]:
     match kind:
         case "PATH":
             return complete_path(last)[:MOST]
-        case "DIR":
-            return [path for path in complete_path(last) if path.endswith("/")][:MOST]
         case "EDIT":
             return _beginning(list(NAMES), last)
         case "PASS":

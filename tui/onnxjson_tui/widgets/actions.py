@@ -42,7 +42,7 @@ class Action(NamedTuple, Generic[_Bench]):
     argument: str = ""
     """Kind of `Arguments.text`; "" for an action without an argument.
 
-    ``PATH``, ``DIR``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
+    ``PATH``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
     ``|``, and an optional argument is in brackets: ``[PATH]``, ``in|out``. Tab completes it where possible.
     """
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -171,10 +170,6 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
         from onnxjson_tui.screens.comparison import comparison_of_files
 
         return comparison_of_files(models[0], models[1], terminal), None
-    if (Path(models[0]) / "trace.json").is_file():
-        from onnxjson_tui.screens.passes import TraceScreen
-
-        return TraceScreen(models[0], terminal), None
     readonly = readonly or is_url(models[0])
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 

@@ -285,7 +285,7 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
 
 def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
     if action.argument:
-        return Arguments(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
+        return Arguments(text=_unquoted(rest) if "PATH" in argument_kinds(action.argument) else rest)
     if action.takes_letter:
         if len(rest) != 1:
             raise ParameterError(f"{word} needs one letter, such as {word} a")

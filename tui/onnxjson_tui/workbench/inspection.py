@@ -27,7 +27,6 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
-from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
@@ -194,15 +193,6 @@ def _show_documentation(bench: Bench, arguments: Arguments) -> None:
     )
 
 
-async def _neighbourhood(bench: Bench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    chosen = await bench.app.push_screen_wait(
-        NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=arguments.number)
-    )
-    if chosen is not None:
-        bench.go(chosen)
-
-
 async def compare(bench: Bench, arguments: Arguments) -> None:
     """Compare with a file or a revision; ask which one if none is named."""
     if arguments.text.strip():
@@ -269,22 +259,10 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
         await _show(bench, passes.PassRun(bench, passes.closed_spec(spec)).screen())
 
 
-async def _trace(bench: Bench, arguments: Arguments) -> None:
-    from onnxjson_tui.screens.passes import TraceScreen
-
-    folder = arguments.text or await bench.ask("trace in folder ", complete=complete_path)
-    if folder and folder.strip():
-        bench.app.push_screen(TraceScreen(folder.strip(), bench.terminal))
-
-
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("tensor", "show a tensor of the node: values, statistics", ("t",), _tensor, "See", footer="tensor"),
     Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
     Action("documentation", "documentation of the operator", ("g D",), _show_documentation, "Graph"),
-    Action(
-        "neighbourhood", "draw the nodes around the node; a count limits the distance", ("g v",),
-        _neighbourhood, "Graph",
-    ),
     Action(
         "statistics", "statistics and histogram of the tensor", ("S",), _on_page("count", _NO_TENSOR), "See", "drawer"
     ),
@@ -321,5 +299,4 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "run-pass", "run a pass and see its diff before applying it", ("p",), _run_pass, "See", argument="[PASS]",
     ),
-    Action("trace", "show the passes of a trace", (), _trace, "See", argument="[DIR]"),
 )  # fmt: skip

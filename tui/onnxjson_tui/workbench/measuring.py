@@ -35,6 +35,7 @@ _SIZE: Final = re.compile("=[0-9]+$")
 
 async def _map(bench: Bench, arguments: Arguments) -> None:
     chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
+    hops = arguments.number
     while chosen is not None:
         here, wanted = chosen
         inner = await inner_graph(bench, here) if wanted == "inside" else None
@@ -42,10 +43,11 @@ async def _map(bench: Bench, arguments: Arguments) -> None:
             bench.say("")
             bench.go(here.address)
             return
-        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0)))
+        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0), hops))
+        hops = None
 
 
-def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
+def _map_of(bench: Bench, here: NodeRef, hops: int | None) -> MapScreen:
     session = bench.session
     scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
 
@@ -61,7 +63,7 @@ def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
             types.type_of(scope, "")
         return {} if MACS in columns else macs, partial(types.type_of, scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more)
+    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops)
 
 
 def _show(bench: Bench, found: Columns) -> None:
@@ -199,7 +201,8 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("first-difference", "go to the first node that differs from the compared model", ("g x",), _to_difference,
            "See"),
     Action(
-        "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph", footer="map",
-        help="enter opens a box or the graph of a node, backspace leaves it; c colours by changes, costs, numbers.",
+        "map", "draw the graph, folded by scope; 2M what is around the node", ("M",), _map, "Graph", footer="map",
+        help="enter opens a box or the graph of a node, backspace leaves it; a draws the nodes within three steps of "
+        "one, 2a within two; c colours by changes, costs, numbers.",
     ),
 )  # fmt: skip
