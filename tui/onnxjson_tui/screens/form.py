@@ -95,7 +95,7 @@ class FormScreen(Dialog[Preview | None]):
         for field in self._filling.fields:
             sign = "* " if field.required else "  "
             self.query_one(f"#label-{field.name}", Bar).show(
-                (Span(sign, "changed"), Span(shortened(field.label, 12), "quiet" if field.is_common else "plain"))
+                (Span(sign, "changed"), Span(shortened(field.label, 12), "plain"))
             )
         for lines in self.query(LineList):
             lines.can_focus = False

@@ -207,7 +207,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def _recolour(self, arguments: Arguments) -> None:
         titles = list(self._figures)
         if self._drawn is None or not titles:
-            self.say("there are no numbers yet: gm in the list of nodes computes costs, gn runs the model")
+            self.say("there are no numbers yet: gn in the list of nodes computes costs or runs the model")
             return
         self._title = titles[(titles.index(self._title) + 1) % len(titles)]
         self._draw(self._drawn.path, 0, self.drawing.chosen)

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson.editing.declaration import Edit
 from onnxjson.model.display import visible
@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from onnxjson.optimizing.passes import NewFile
 
 
-def pass_choices() -> list[Choice]:
-    """Return all passes except edits, which have forms; those that can run here come first."""
+MORE: Final = "more"  # key of the choice that lists single rules, too
+
+
+def pass_choices(*, all_parts: bool = False) -> list[Choice]:
+    """Return all passes except edits, which have forms, and single rules of passes only if wanted."""
     found = [
         Choice(each.name, visible(each.name, 200), visible(each.summary, 300), visible(each.problem or "", 300))
         for each in entries()
-        if each.kind != "edit"
+        if each.kind == "pass" or (all_parts and each.kind == "part")
     ]
+    parts = sum(each.kind == "part" for each in entries())
+    found += [] if all_parts else [Choice(MORE, "more", f"{parts} single rules of these passes")]
     return sorted(found, key=lambda choice: bool(choice.refused))
 
 

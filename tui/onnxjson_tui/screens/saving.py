@@ -10,10 +10,9 @@ from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.patching.patch import Patch
-from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
 from onnxjson.rendering.tables import Line, Span, size, wrapped
 from onnxjson.storage.files import Format, format_for
-from onnxjson.storage.saving import require_savable, save_file
+from onnxjson.storage.saving import require_savable
 from onnxjson_tui.session.history import SaveAnswer
 from onnxjson_tui.session.opening import complete_path, expanded
 from onnxjson_tui.session.recovery import Abandoned
@@ -194,13 +193,13 @@ def _reasons(left_out: Sequence[str]) -> list[str]:
     return [part for each in left_out for part in paragraphs(f"- {each}")]
 
 
-async def _may_write(bench: Bench, path: Path, what: str) -> bool:
+async def _may_write(bench: Bench, path: Path) -> bool:
     """Ask before a file is replaced; report why nothing is written."""
     if path.is_dir():
         bench.say(f"{path} is a folder; name a file", "bad")
         return False
     if path.name.endswith((".onnx", ".onnx.json")):
-        bench.say(f"{path} is a name for models; use .json, such as {what}.json", "bad")
+        bench.say(f"{path} is a name for models; use .json, such as edits.json", "bad")
         return False
     try:
         require_savable(path)
@@ -213,17 +212,6 @@ async def _may_write(bench: Bench, path: Path, what: str) -> bool:
     return True
 
 
-async def write_rule(bench: Bench, path: Path, rule: Rule) -> None:
-    """Write a rule."""
-    if await _may_write(bench, path, "rule"):
-        try:
-            save_file(path, lambda sink: sink.write(rule_bytes(rule)), verify=read_rules)
-        except (OnnxJsonError, OSError) as error:
-            bench.say(f"nothing was written: {error_text(error)}", "bad")
-            return
-        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules uses it")
-
-
 async def write_changes(
     bench: Bench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
 ) -> None:
@@ -232,7 +220,7 @@ async def write_changes(
     if len(changes) > 1:
         paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(changes) + 1)]
     for place in paths:
-        if not await _may_write(bench, place, "edits"):
+        if not await _may_write(bench, place):
             return
 
     def write() -> None:

@@ -336,7 +336,7 @@ class Bench(GraphScreen):
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
-        action = next((each for each in self.actions if each.scope == self.pane and "enter" in each.keys), None)
+        action = next((each for each in self.actions if "enter" in each.keys), None)
         if action is not None:
             self.do(action)
 

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
 from onnxjson.storage.remote import is_url
-from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
+from onnxjson_tui.pages.history import HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.saving import offer_recovery
@@ -32,6 +32,7 @@ from onnxjson_tui.workbench import (
     inspector,
     measuring,
     moving,
+    pane_keys,
     persistence,
 )
 
@@ -91,7 +92,7 @@ class Workbench(Bench):
     """The workbench with all actions and pages."""
 
     def __init__(self, session: Session, terminal: Terminal) -> None:
-        super().__init__(session, terminal, ACTIONS, (ProblemsPage, ChangesPage, TensorPage, HistoryPage))
+        super().__init__(session, terminal, ACTIONS, (ProblemsPage, TensorPage, HistoryPage))
 
     def started(self) -> None:
         """Offer to recover what earlier sessions did not save."""
@@ -148,8 +149,8 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         return screen
 
     def _fatal_error(self) -> None:
-        """Exit without the traceback of Textual: `run_program` raises the error."""
-        self._close_messages_no_wait()
+        """Exit without the traceback of Textual, which shows all variables: `run_program` raises the error."""
+        self.exit(return_code=1)
 
     async def on_mount(self) -> None:
         """Show the first screen."""
@@ -184,15 +185,15 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
+    *pane_keys.ACTIONS[:2],
     *moving.ACTIONS,
-    *inspector.ACTIONS,
     *finding.ACTIONS,
     *graph.ACTIONS,
     *forms_and_commands.COMMAND,
     *forms_and_commands.ACTIONS,
     *editing.ACTIONS,
-    *forms_and_commands.INSERTIONS,
-    *inspector.INTERFACE,
+    *pane_keys.ACTIONS[2:],
+    *inspector.ACTIONS,
     *moving.SELECTING,
     *editor.ACTIONS,
     *measuring.ACTIONS,

@@ -208,7 +208,8 @@ async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
 # Deleting
 
 
-async def _delete(bench: Bench, arguments: Arguments) -> None:
+async def delete(bench: Bench, arguments: Arguments) -> None:
+    """Delete the selected nodes, or the one under the cursor; ask what replaces its outputs if they are consumed."""
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -218,21 +219,7 @@ async def _delete(bench: Bench, arguments: Arguments) -> None:
     if not uses:
         await make(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
         return
-    await _choose_bypass(bench, ref, uses, may_leave_out=True)
-
-
-async def _delete_and_bridge(bench: Bench, arguments: Arguments) -> None:
-    if bench.session.places.selected:
-        await _delete_selection(bench)
-        return
-    ref, session = require_here(bench), bench.session
-    await ready(bench)
-    edit = DeleteNode(node=node_selector(session.index, ref))
-    try:
-        await previewed(bench, lambda: session.preview(edit))
-    except EditError:
-        # The replacement is ambiguous or impossible.
-        await _choose_bypass(bench, ref, uses_outside(bench, ref), may_leave_out=False)
+    await _choose_bypass(bench, ref, uses)
 
 
 async def _delete_selection(bench: Bench) -> None:
@@ -258,21 +245,20 @@ def use_text(use: Use) -> str:
     return f"{use.position} {visible(node.op_type or '?', 40)} input {use.slot}"
 
 
-async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_leave_out: bool) -> None:
+async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use]) -> None:
     session, words = bench.session, node_selector(bench.session.index, ref)
     ways: dict[str, tuple[tuple[Edit, ...], str, str]] = {}
     for slot, name in enumerate(ref.node.input[:_MOST_BYPASSES]):
         if name:
             label = f"input {slot}  {visible(name, 200)}"
             ways[str(slot)] = (DeleteNode(node=words, bypass=slot),), label, "replaces the output"
-    if may_leave_out:
-        edits = [
-            Rewire(node=node_selector(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
-            for use in uses
-            if use.position is not None
-        ]
-        effect = f"{counted(len(uses), 'input')} left out"
-        ways["none"] = (*edits, DeleteNode(node=words)), "no replacement", effect
+    edits = [
+        Rewire(node=node_selector(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
+        for use in uses
+        if use.position is not None
+    ]
+    effect = f"{counted(len(uses), 'input')} left out"
+    ways["none"] = (*edits, DeleteNode(node=words)), "no replacement", effect
 
     def look() -> tuple[list[Choice], dict[str, Preview]]:
         choices, previews = [], {}
@@ -296,11 +282,11 @@ async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_lea
 
 
 ACTIONS: Final = (
-    Action("edit-name", "rename the node or one of its outputs", ("r",), _rename, "Edit", changes=True),
     Action(
-        "edit-input", "connect an input to another value; 1w is input 1", ("w",), _rewire, "Edit",
-        changes=True, footer="rewire",
+        "edit-name", "rename", ("r",), _rename, "Edit", changes=True, help="The node, or one of its outputs.",
     ),
-    Action("remove", "delete the node, or the selected ones", ("d",), _delete, "Edit", changes=True, footer="delete"),
-    Action("bridge", "delete and reconnect", ("D",), _delete_and_bridge, "Edit", changes=True),
+    Action(
+        "edit-input", "connect an input", ("w",), _rewire, "Edit", changes=True, footer="rewire",
+        help="To another value; 1w is input 1.",
+    ),
 )  # fmt: skip

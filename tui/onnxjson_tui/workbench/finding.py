@@ -13,7 +13,7 @@ from onnxjson.patterns.generalising import constants_of, generalise, pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.names.completion import selector_offers
-from onnxjson_tui.rows.choices import PATTERN, Choice, Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.choices import PATTERN, Choice, Direction, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.session.session import Session
@@ -82,17 +82,6 @@ def _search(bench: Bench, arguments: Arguments) -> None:
         looking.done(arguments.text)
     else:
         bench.prompt.ask("/", looking.done, changed=looking.changed)
-
-
-def _same_operator(bench: Bench, arguments: Arguments) -> None:
-    number = bench.nodes.cursor
-
-    def look(text: NodeText) -> None:
-        if number < len(text):
-            bench.finder.wanted = Wanted(text.operator(number), "operator")
-            _go_on(bench, number, arguments.number or 1, 1)
-
-    bench.finder.with_text(look)
 
 
 def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
@@ -350,6 +339,8 @@ def _give_up(bench: Bench, arguments: Arguments) -> None:
         bench.say(f"cancelled: {', '.join([visible(job.label) for job in jobs])}")
     elif bench.pane != "nodes":
         bench.focus_pane("nodes")
+    elif bench.drawer.is_open:
+        bench.drawer.close()
     elif bench.session.places.selected:
         bench.session.places.select(())
         bench.nodes.refresh()
@@ -361,9 +352,10 @@ def _give_up(bench: Bench, arguments: Arguments) -> None:
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "search", "search in operators, names and outputs", ("/",), _search, "Find", footer="search", argument="[TEXT]",
-        help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression; "
-        "Softmax(MatMul) is a pattern of operators. enter stays at the match, esc goes back.",
+        "search", "search the nodes", ("/",), _search, "Find", footer="search", argument="[TEXT]",
+        help="In operators, names and outputs. Lower-case letters also find capitals. Between slashes, as in "
+        "/conv.*bias/, it is a regular expression; Softmax(MatMul) is a pattern of operators. enter stays there, esc "
+        "goes back.",
     ),
     Action(
         "next-match", "next match", ("n",),
@@ -373,24 +365,23 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "previous-match", "previous match", ("N",),
         lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, -1), "Find",
     ),
-    Action("same-operator", "next node of the same operator", ("*",), _same_operator, "Find"),
     Action(
-        "filter", "filter the list of nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
+        "filter", "filter the nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
         help="By a selector, such as op:Conv dtype:float16 name:*attn*, or by a pattern, such as Softmax(MatMul). "
         "A single word is searched in names. tab completes.",
     ),
     Action(
-        "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
-        help="The pattern has the operators, attributes and small constants of the selection. Then edit one match, and "
+        "find-alike", "nodes like the selected", ("g f",), _find_alike, "Find",
+        help="A filter with the operators, attributes and small constants of the selection. Then edit one match, and "
         "change-alike changes the others; or v selects some, and replace-pattern changes them.",
     ),
     Action(
-        "change-alike", "change the other matches as the edited one", ("g a",), _change_alike, "Find", changes=True,
+        "change-alike", "change the others alike", ("g a",), _change_alike, "Find", changes=True,
         help="After f or g f has listed the matches of a pattern, and one of them was edited in any way: shows the "
-        "change of all selected matches, or of all others, and makes it. export-rule saves it as a rule.",
+        "change of all selected matches, or of all others, and makes it.",
     ),
     Action(
-        "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",
-        help="One of these at a time, in this order.",
+        "escape", "cancel, leave, clear", ("escape",), _give_up, "Find",
+        help="One at a time: cancels work, goes back to the nodes, closes the drawer, clears selection and filter.",
     ),
 )  # fmt: skip

@@ -62,9 +62,14 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def _edit_form(bench: Bench, arguments: Arguments) -> None:
-    name = arguments.text.split()[0] if arguments.text else await bench.choose("Edits", edit_choices(), is_wide=True)
-    if name is not None:
+async def _add(bench: Bench, arguments: Arguments) -> None:
+    choices = [Choice("after", "insert after", "a node, after this one")] if bench.here is not None else []
+    choices += [Choice("before", "insert before", "a node, before an input of this one")] if choices else []
+    name: str | None = arguments.text.partition(" ")[0]
+    name = name or await bench.choose("Add, or edit", [*choices, *edit_choices()], is_wide=True)
+    if name in ("after", "before"):
+        await (_insert_after if name == "after" else _insert_before)(bench)
+    elif name is not None:
         await fill_in(bench, name)
 
 
@@ -96,7 +101,7 @@ async def fill_in(
     return preview
 
 
-async def _insert_after(bench: Bench, arguments: Arguments) -> None:
+async def _insert_after(bench: Bench) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -113,15 +118,15 @@ async def _insert_after(bench: Bench, arguments: Arguments) -> None:
     await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def _insert_before(bench: Bench, arguments: Arguments) -> None:
+async def _insert_before(bench: Bench) -> None:
     ref = require_here(bench)
     await ready(bench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
     if not used:
         bench.say("the node has no inputs", "changed")
         return
-    slot = arguments.number if arguments.number in used else used[0]
-    if arguments.number not in used and len(used) > 1:
+    slot = used[0]
+    if len(used) > 1:
         choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
         chosen = await bench.choose("Before which input", choices)
         if chosen is None:
@@ -177,39 +182,30 @@ def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, s
 
 ACTIONS: Final = (
     Action(
-        "edits", "choose an edit and fill in its form", ("a",), _edit_form, "Edit", changes=True, footer="all edits"
-    ),
-    Action(
-        "edit-form", "open the form of an edit, such as :edit-form set-tensor", (), _edit_form, "Edit",
-        changes=True, argument="EDIT",
+        "edits", "add, and all other edits", ("a",), _add, "Edit", changes=True, footer="add", argument="[EDIT]",
+        help="Inserts a node after this one or before an input, or shows the form of an edit: :edits set-tensor.",
     ),
 )  # fmt: skip
-
-INSERTIONS: Final = (
-    Action(
-        "insert-after", "insert a node after this one", ("o",), _insert_after, "Edit", changes=True, footer="insert"
-    ),
-    Action("insert-before", "insert a node before an input", ("O",), _insert_before, "Edit", changes=True),
-)
-"""Separate from the other actions, because of the order of the keys in the footer."""
 
 
 # The line after ``:``
 
 SHORT_NAMES: Final = {
     "w": "save",
-    "wq": "save-quit",
-    "x": "save-quit",
+    "save-as": "save",
+    "wq": "quit save",
+    "x": "quit save",
     "q": "quit",
-    "q!": "discard-quit",
+    "q!": "quit discard",
     "e": "open",
+    "edit-form": "edits",
     "diff": "compare",
     "pass": "run-pass",
-    "help": "manual",
-    "h": "manual",
+    "costs": "numbers costs",
+    "help": "keys",
+    "h": "keys",
 }
 """Aliases of actions, known from editors and from the command line of onnxjson."""
-
 HERE: Final = "."  # in an edit, the node under the cursor or its output
 SELECTED: Final = "%"  # in an edit, each selected node
 
@@ -244,7 +240,7 @@ def ask(bench: Bench, text: str = "") -> None:
 
 def action_of(bench: Bench, word: str) -> Action[Bench] | None:
     """Return the action of a name or alias."""
-    name = SHORT_NAMES.get(word, word)
+    name = SHORT_NAMES.get(word, word).partition(" ")[0]
     return next((each for each in bench.actions if each.id == name), None)
 
 
@@ -280,16 +276,13 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
             known = [*NAMES, *SHORT_NAMES, *[each.id for each in bench.actions]]
             near = suggest(word, known) or "? lists the keys, tab completes"
             raise ParameterError(f"unknown command {visible(word, 40)}; {near}")
-        bench.do(action, _given(action, word, rest))
+        more = SHORT_NAMES.get(word, word).partition(" ")[2]
+        bench.do(action, _given(action, word, f"{more} {rest}".strip()))
 
 
 def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
     if action.argument:
         return Arguments(text=_unquoted(rest) if "PATH" in argument_kinds(action.argument) else rest)
-    if action.takes_letter:
-        if len(rest) != 1:
-            raise ParameterError(f"{word} needs one letter, such as {word} a")
-        return Arguments(letter=rest)
     if rest.isascii() and rest.isdigit() and len(rest) <= 9:
         return Arguments(number=int(rest))
     if rest:

@@ -1,7 +1,6 @@
 """Look closer: tensors and problems in the drawer, documentation, the drawing around a node, comparisons, passes."""
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,6 @@ from onnxjson.rendering.node import documentation_fields, documentation_lines, o
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson.storage.constant_reading import from_json
-from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
@@ -149,17 +147,19 @@ def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
     return run
 
 
-def _scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
+def scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
+    """Move the cursor of a tensor to the right, or to the left for a negative step."""
     if bench.drawer.page is not None:
         bench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = False) -> None:
+async def edit_tensor(bench: Bench, arguments: Arguments) -> None:
+    """Ask for the value of the element under the cursor of the tensor page, or of as many of its row as the count."""
     page = bench.drawer.page
     if not isinstance(page, TensorPage):
         bench.say("there is no constant to edit here; t on a node shows one")
         return
-    edit, text, kind = page.place(None if is_row else arguments.number or 1)
+    edit, text, kind = page.place(arguments.number or 1)
 
     def mistake(typed: str) -> str:
         try:
@@ -243,6 +243,8 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
     if not spec:
         hint = "enter options   esc cancel   type to search"
         name = await bench.choose("Run a pass", passes.pass_choices(), hint=hint)
+        if name == passes.MORE:
+            name = await bench.choose("Run a pass", passes.pass_choices(all_parts=True), hint=hint)
         if name is None:
             return
         entry = next(each for each in entries() if each.name == name)
@@ -260,43 +262,25 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    Action("tensor", "show a tensor of the node: values, statistics", ("t",), _tensor, "See", footer="tensor"),
-    Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
-    Action("documentation", "documentation of the operator", ("g D",), _show_documentation, "Graph"),
     Action(
-        "statistics", "statistics and histogram of the tensor", ("S",), _on_page("count", _NO_TENSOR), "See", "drawer"
+        "tensor", "values of a tensor", ("t",), _tensor, "See", footer="tensor",
+        help="Of the node; S adds statistics, s a slice, e edits an element and 4e four of the row.",
+    ),
+    Action("check", "check with onnx", ("C",), check, "See", help="With its checker and its shape inference."),
+    Action("documentation", "about the operator", ("g D",), _show_documentation, "Graph"),
+    Action(
+        "more", "statistics, whole message", ("S", "space"), _on_page("more"), "See", "drawer",
+        help="Statistics and a histogram of the tensor; the problem of the row unabridged.",
     ),
     Action(
-        "slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
-    ),
-    Action("right", "cell to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
-    Action("left", "cell to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
-    Action(
-        "edit-tensor", "edit the element under the cursor", ("e",), _edit_tensor, "Edit", "drawer", changes=True,
-        help="4e edits four elements of the row. One value for several sets all of them.",
+        "slice", "slice, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
     ),
     Action(
-        "edit-tensor-row", "edit the row of the tensor", ("r",), partial(_edit_tensor, is_row=True), "Edit", "drawer",
-        changes=True,
+        "compare", "compare", ("c",), compare, "See", argument="[PATH|REV:PATH]", footer="compare",
+        help="With the saved model, another file, or a revision.",
     ),
     Action(
-        "only-errors", "hide warnings, or show them again", ("w",),
-        _on_page("turn_warnings", "f5 shows the problems"), "See", "drawer",
-    ),
-    Action("read-row", "show the row unabridged", ("space",), _on_page("read_row"), "See", "drawer"),
-    Action(
-        "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
-        argument="[PATH|REV:PATH]", footer="compare",
-    ),
-    Action(
-        "next-change", "next node changed since the last save", ("}",),
-        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(arguments.number or 1), "See",
-    ),
-    Action(
-        "previous-change", "previous changed node", ("{",),
-        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(-(arguments.number or 1)), "See",
-    ),
-    Action(
-        "run-pass", "run a pass and see its diff before applying it", ("p",), _run_pass, "See", argument="[PASS]",
+        "run-pass", "run a pass", ("p",), _run_pass, "See", argument="[PASS]",
+        help="Shows what it changes before it is applied.",
     ),
 )  # fmt: skip

@@ -40,7 +40,8 @@ def entry_here(bench: Bench) -> Entry | None:
     return rows.entries[bench.inspector.cursor]
 
 
-async def _open_entry(bench: Bench, arguments: Arguments) -> None:
+async def open_entry(bench: Bench, arguments: Arguments) -> None:
+    """Go where the row of the inspector leads, or edit it."""
     entry = entry_here(bench)
     if entry is None:
         return
@@ -49,10 +50,11 @@ async def _open_entry(bench: Bench, arguments: Arguments) -> None:
     elif bench.session.readonly:
         bench.say(READ_ONLY, "bad")
     else:
-        await _edit_entry(bench, arguments)
+        await edit_entry(bench, arguments)
 
 
-async def _edit_entry(bench: Bench, arguments: Arguments) -> None:
+async def edit_entry(bench: Bench, arguments: Arguments) -> None:
+    """Edit the row of the inspector."""
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     if entry is None:
@@ -78,7 +80,8 @@ async def _edit_entry(bench: Bench, arguments: Arguments) -> None:
             bench.say("a consumer is edited at its own place; enter goes there", "plain")
 
 
-async def _remove_entry(bench: Bench, arguments: Arguments) -> None:
+async def remove_entry(bench: Bench, arguments: Arguments) -> None:
+    """Remove what is in the row of the inspector."""
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     words = node_selector(bench.session.index, ref)
@@ -161,7 +164,8 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
         await make(bench, SetDoc(text=answer, node=words))
 
 
-def _to_inspector(bench: Bench, arguments: Arguments) -> None:
+def to_inspector(bench: Bench, arguments: Arguments) -> None:
+    """Go to the first attribute in the inspector."""
     bench.show_details()
     rows = bench.inspector.rows
     bench.focus_pane("inspector")
@@ -238,16 +242,9 @@ def _shape(scope: Scope, name: str) -> str:
     return ",".join(sizes) if all(visible(size, None) == size and "," not in size for size in sizes) else ""
 
 
-INTERFACE: Final = (
-    Action("interface", "inputs, outputs and their shapes", ("i",), _interface, "Edit", footer="in/out"),
-)  # fmt: skip
-
 ACTIONS: Final = (
-    Action("inspect", "edit a field of the node in the inspector", ("e",), _to_inspector, "Edit", footer="edit"),
-    Action("open-row", "go where the row leads, or edit it", ("enter",), _open_entry, "Edit", "inspector",
-           footer="go or edit"),
-    Action("edit-row", "edit the row", ("e",), _edit_entry, "Edit", "inspector", changes=True,
-           footer="edit"),
-    Action("remove-row", "remove the attribute, entry or optional input", ("d", "delete"), _remove_entry, "Edit",
-           "inspector", changes=True, footer="remove"),
+    Action(
+        "interface", "inputs and outputs", ("i",), _interface, "Edit", footer="in/out",
+        help="Their shapes, the batch size, other ones.",
+    ),
 )  # fmt: skip

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _RANDOM: Final = "random"
 _SAVED: Final = "saved"
+_COSTS: Final = "costs"
 _AGAINST: Final = "against="
 _SIZE: Final = re.compile("=[0-9]+$")
 
@@ -87,15 +88,14 @@ def _macs(cost: "Cost") -> dict[str, float | str]:
     return {each.address: each.macs for each in cost.nodes if each.macs}
 
 
-async def _costs(bench: Bench, arguments: Arguments) -> None:
-    """Show the MACs of each node in the list, or hide them."""
+async def _costs(bench: Bench, words: Sequence[str]) -> None:
+    """Show the MACs of each node in the list, or hide them; `words` are sizes of dimensions, such as N=8."""
     from onnxjson.rendering.cost_text import amount, problems
 
     session = bench.session
-    if MACS in session.figures and not arguments.text:
+    if MACS in session.figures and not words:
         bench.show_figures({title: each for title, each in session.figures.items() if title != MACS})
         return
-    words = arguments.text.split()
     if not all([word.rpartition("=")[2].isdecimal() for word in words]):
         bench.say("sizes are written as N=8", "bad")
         return
@@ -115,6 +115,7 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
             Choice("given", "inputs from files ...", "NAME=x.npy, x.npz, a folder of test data, N=8"),
             Choice(_SAVED, "difference to the saved model", "", "" if is_changed else "no changes since the last save"),
             Choice("other", "difference to another model ...", "a file, or REV:path"),
+            Choice(_COSTS, "multiplications, without running", "MACs; :numbers costs N=8 sets a dimension"),
         ]  # fmt: skip
         if bench.session.figures:
             choices.append(Choice("hide", "hide the numbers"))
@@ -133,7 +134,9 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
         words = shlex.split(text or "")
     except ValueError as error:
         raise ParameterError(f"{visible(str(text), 200)}: {error}") from error
-    if words:
+    if words[:1] == [_COSTS]:
+        await _costs(bench, words[1:])
+    elif words:
         await _measure(bench, words)
 
 
@@ -166,43 +169,25 @@ async def _measure(bench: Bench, words: Sequence[str]) -> None:
         raise
     nan = numbers.pop(NAN, {})
     wrong = sum(map(bool, nan.values()))
-    session.first_different = None if found is None else found.first
     _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
     parts = [f"{wrong:,} with NaN"] if wrong else []
     if found is not None:
-        parts.append("gx goes to the first node that differs" if found.first else "no node differs")
+        parts.append("this is the first node that differs; ctrl+o goes back" if found.first else "no node differs")
+        if found.first:
+            bench.go(found.first)
     bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
-
-
-async def _to_difference(bench: Bench, arguments: Arguments) -> None:
-    """Go to the first node that differs; compare with the saved model if nothing was compared."""
-    session = bench.session
-    if session.first_different is None and DIFFERENCE not in session.figures:
-        if not session.is_changed:
-            bench.say("nothing was compared: gn compares the values of all nodes with another model")
-            return
-        await _measure(bench, [_SAVED])
-    if session.first_different is None:
-        bench.say("no node differs", "good")
-    else:
-        bench.go(session.first_different)
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "costs", "show MACs in the list of nodes, or hide them", ("g m",), _costs, "See", argument="[NAME=SIZE ...]",
-        help="For dimensions without a size, such as :costs N=8; others count as 2. A change of the model hides them.",
+        "numbers", "run and measure", ("g n",), _numbers, "See",
+        argument="[costs|saved|against=PATH|NAME=FILE|NAME=SIZE]",
+        help="Time, min, max, mean and NaN of each node, on random inputs or files. saved, or against=PATH, adds the "
+        "difference to another model and goes to the first node that differs; costs counts multiplications instead.",
     ),
     Action(
-        "numbers", "run the model: time, min, max, mean, NaN of each node", ("g n",), _numbers, "See",
-        argument="[saved|against=PATH|NAME=FILE|NAME=SIZE]",
-        help="On random inputs or files; saved, or against=PATH, adds the difference to another model.",
-    ),
-    Action("first-difference", "go to the first node that differs from the compared model", ("g x",), _to_difference,
-           "See"),
-    Action(
-        "map", "draw the graph, folded by scope; 2M what is around the node", ("M",), _map, "Graph", footer="map",
-        help="enter opens a box or the graph of a node, backspace leaves it; a draws the nodes within three steps of "
-        "one, 2a within two; c colours by changes, costs, numbers.",
+        "map", "map of the graph", ("M",), _map, "Graph", footer="map",
+        help="Folded by scope; 2M draws what is within two steps of the node. enter opens a box or the graph of a "
+        "node, backspace leaves it; a draws what is around a node; c colours by changes, costs, numbers.",
     ),
 )  # fmt: skip

@@ -39,7 +39,8 @@ def _turn(bench: Bench, step: int) -> None:
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
 
 
-def _unfold(bench: Bench, arguments: Arguments) -> None:
+def unfold(bench: Bench, arguments: Arguments) -> None:
+    """Open the section or scope."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is not None and row.is_open is False:
@@ -48,7 +49,8 @@ def _unfold(bench: Bench, arguments: Arguments) -> None:
         bench.outline.move_by(1)
 
 
-def _fold(bench: Bench, arguments: Arguments) -> None:
+def fold(bench: Bench, arguments: Arguments) -> None:
+    """Close the section or scope, or go to its parent."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is None:
@@ -65,7 +67,8 @@ def turn_fold(bench: Bench, row: Row) -> None:
     bench.draw_outline()
 
 
-def _to_scope(bench: Bench, arguments: Arguments) -> None:
+def to_scope(bench: Bench, arguments: Arguments) -> None:
+    """Go to the subject of the row of the outline."""
     row = outline_rows(bench).row(bench.outline.cursor)
     if row is None:
         return
@@ -99,14 +102,18 @@ def outline_rows(bench: Bench) -> OutlineLines:
     return lines
 
 
-def _choose_in_drawer(bench: Bench, arguments: Arguments) -> None:
+def choose_in_drawer(bench: Bench, arguments: Arguments) -> None:
+    """Choose the row of the drawer."""
     if bench.drawer.page is not None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
 def _maximize(bench: Bench, arguments: Arguments) -> None:
-    bench.toggle_class("full")
-    bench.nodes.focus()
+    if bench.pane == "drawer":
+        bench.toggle_class("whole-drawer")
+    else:
+        bench.toggle_class("full")
+        bench.nodes.focus()
 
 
 def page_opener(name: str) -> Run[Bench]:
@@ -114,7 +121,8 @@ def page_opener(name: str) -> Run[Bench]:
 
     def run(bench: Bench, arguments: Arguments) -> None:
         if bench.drawer.page is bench.drawer.pages[name]:
-            close(bench, arguments)
+            bench.drawer.close()
+            bench.focus_pane("nodes")
         else:
             bench.drawer.open(name)
             bench.call_after_refresh(bench.focus_pane, "drawer")
@@ -122,49 +130,34 @@ def page_opener(name: str) -> Run[Bench]:
     return run
 
 
-def close(bench: Bench, arguments: Arguments) -> None:
-    """Close the drawer."""
-    bench.drawer.close()
-    bench.focus_pane("nodes")
-
-
-def _enlarge_drawer(bench: Bench, arguments: Arguments) -> None:
-    bench.toggle_class("whole-drawer")
-
-
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *MOTIONS,
     Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
-        "last", "last row; 120G goes to node 120", ("G", "end"),
+        "last", "last row", ("G", "end"),
         lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
+        help="120G goes to node 120.",
     ),
-    Action("to-top", "scroll the row to the top", ("z t",), lambda bench, _: bench.lines.centre(0.0), "Move"),
-    Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, _: bench.lines.centre(1.0), "Move"),
-    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Panes"),
-    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Panes"),
-    Action("maximize", "show the nodes at full width", ("+", "_"), _maximize, "Panes"),
-    Action("unfold", "open the section or scope", ("l", "right"), _unfold, "Move", "outline"),
-    Action("fold", "close it, or go to its parent", ("h", "left"), _fold, "Move", "outline"),
-    Action("to-scope", "go to the subject of the row", ("enter",), _to_scope, "Move", "outline", footer="go there"),
-    Action("choose", "choose the row", ("enter",), _choose_in_drawer, "See", "drawer"),
+    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Find"),
+    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Find"),
+    Action("maximize", "this pane alone", ("+", "_"), _maximize, "Find"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
-    Action("changes", "changes since the last save", ("f6",), page_opener("diff"), "See"),
-    Action("tensor-page", "the tensor page of the drawer", ("f7",), page_opener("tensor"), "See"),
-    Action("history", "the steps of the session", ("f8",), page_opener("history"), "See"),
-    Action("close-drawer", "close the drawer", ("f9",), close, "See"),
-    Action(
-        "enlarge-drawer", "show the drawer at full height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
-    ),
+    Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
 )  # fmt: skip
-
 
 _LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
 
 def _toggle(bench: Bench, arguments: Arguments) -> None:
-    require_here(bench)
     lines = bench.nodes
+    if arguments.text:
+        if arguments.text == "all":
+            bench.session.places.select(_addresses(bench, range(len(lines.rows))))
+        else:
+            bench.session.select(arguments.text)
+        _show(bench)
+        return
+    require_here(bench)
     for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))):
         bench.session.places.toggle(address)
     _show(bench)
@@ -178,19 +171,6 @@ def _select_range(bench: Bench, arguments: Arguments) -> None:
     )
     for address in _addresses(bench, range(min(other, cursor), max(other, cursor) + 1)):
         places.selected.setdefault(address, None)
-    _show(bench)
-
-
-def _select_all(bench: Bench, arguments: Arguments) -> None:
-    if arguments.text:
-        bench.session.select(arguments.text)
-        _show(bench)
-    else:
-        _select(bench, range(len(bench.nodes.rows)))
-
-
-def _select(bench: Bench, numbers: range) -> None:
-    bench.session.places.select(_addresses(bench, numbers))
     _show(bench)
 
 
@@ -300,7 +280,16 @@ def fits_clipboard(data: bytes) -> bool:
     return len(data) * 4 // 3 + 4 <= _LIMIT
 
 
-async def _copy(bench: Bench, arguments: Arguments) -> None:
+async def copy(bench: Bench, arguments: Arguments) -> None:
+    """Copy the row of the drawer, or a text of the node that is chosen."""
+    page = bench.drawer.page
+    if bench.pane == "drawer" and page is not None:
+        text = page.copied(bench.drawer.lines.cursor)
+        if text:
+            copy_text(bench, text, "the row")
+        else:
+            bench.say("this row has nothing to copy")
+        return
     ref = require_here(bench)
     found = copies_of(bench.session.index, ref)
     chosen: str | None = arguments.text
@@ -312,25 +301,18 @@ async def _copy(bench: Bench, arguments: Arguments) -> None:
         copy_text(bench, text, label)
 
 
-def _copy_row(bench: Bench, arguments: Arguments) -> None:
-    page = bench.drawer.page
-    text = "" if page is None else page.copied(bench.drawer.lines.cursor)
-    if text:
-        copy_text(bench, text, "the row")
-    else:
-        bench.say("this row has nothing to copy")
-
-
 SELECTING: Final[tuple[Action[Bench], ...]] = (
-    Action("select", "toggle the selection of the node", ("v",), _toggle, "Edit", footer="select"),
-    Action("select-range", "select from the last selected node to this one", ("V",), _select_range, "Edit"),
-    Action("select-all", "select all listed nodes, or what a selector finds", (), _select_all, "Edit",
-           argument="[SELECTOR]"),
-    Action("select-none", "select nothing", (), lambda bench, arguments: _select(bench, range(0)), "Edit"),
-    Action("repeat", "repeat the last edit on this node or the selection", (".",), _repeat, "Edit", changes=True),
     Action(
-        "copy", "copy a name, the JSON, the command ...", ("y",), _copy, "Edit", footer="copy",
-        argument="[name|selector|address|json|command]",
+        "select", "select, or no longer", ("v",), _toggle, "Edit", footer="select", argument="[all|SELECTOR]",
+        help=":select all selects all listed nodes, :select op:Conv what a selector finds; esc selects nothing.",
     ),
-    Action("copy-row", "copy the row", ("y",), _copy_row, "Keep", "drawer"),
+    Action("select-range", "select from the last one", ("V",), _select_range, "Edit"),
+    Action(
+        "repeat", "repeat the last edit", (".",), _repeat, "Edit", changes=True,
+        help="On this node or on the selection.",
+    ),
+    Action(
+        "copy", "copy", ("y",), copy, "Edit", footer="copy", argument="[name|selector|address|json|command]",
+        help="A name, the JSON, the command that adds such a node; in the drawer the row.",
+    ),
 )  # fmt: skip

@@ -4,9 +4,8 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
-from onnxjson.patterns.rule_files import Rule
+from onnxjson.model.errors import ParameterError
 from onnxjson.rendering.tables import Line, Span, shortened
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.opening import expanded
@@ -33,41 +32,28 @@ async def save(bench: Bench, arguments: Arguments) -> None:
         await saving.save(bench, expanded(arguments.text))
         return
     if not bench.session.is_changed and bench.session.opened.path is not None:
-        bench.say(f"{bench.session.opened.name} is already saved; :save-as writes another file")
+        bench.say(f"{bench.session.opened.name} is already saved; :save PATH writes another file")
         return
     await saving.save(bench)
 
 
-async def _save_as(bench: Bench, arguments: Arguments) -> None:
-    here = bench.session.opened.path
-    path = await saving.ask_path(
-        bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=arguments.text
-    )
-    if path is not None:
-        await saving.save(bench, path)
-
-
-async def _save_and_quit(bench: Bench, arguments: Arguments) -> None:
-    if not bench.session.is_changed or await saving.save(bench):
-        _end(bench)
-
-
 async def _leave(bench: Bench, arguments: Arguments) -> None:
-    if await may_leave(bench, "leave"):
-        _end(bench)
-
-
-def _discard_and_quit(bench: Bench, arguments: Arguments) -> None:
-    if bench.session.is_saving:
-        bench.say("the model is being saved; leave afterwards", "changed")
-        return
-    bench.session.discard()
-    bench.app.exit(0)
-
-
-def _end(bench: Bench) -> None:
-    bench.session.close()
-    bench.app.exit(0)
+    match arguments.text:
+        case "save":
+            is_done = not bench.session.is_changed or await saving.save(bench)
+        case "discard" if bench.session.is_saving:
+            bench.say("the model is being saved; leave afterwards", "changed")
+            return
+        case "discard":
+            bench.session.discard()
+            is_done = True
+        case "":
+            is_done = await may_leave(bench, "leave")
+        case _:
+            raise ParameterError(f"quit save or quit discard, not {visible(arguments.text, 40)}")
+    if is_done:
+        bench.session.close()
+        bench.app.exit(0)
 
 
 async def may_leave(bench: Bench, word: str) -> bool:
@@ -131,19 +117,6 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
         await saving.write_changes(bench, path, changes)
 
 
-async def _export_rule(bench: Bench, arguments: Arguments) -> None:
-    edits = [edit for step in bench.session.history.made for edit in step.edits if isinstance(edit, ReplacePattern)]
-    if not edits:
-        bench.say("no step has replaced a pattern; :replace-pattern does")
-        return
-    path = await saving.ask_path(bench, "export the rule to (.json)", "rule.json", given=arguments.text)
-    if path is not None:
-        last = edits[-1]
-        message = f"can be {last.replacement}"
-        rule = Rule(id=path.name.partition(".")[0], message=message, pattern=last.pattern, replacement=last.replacement)
-        await saving.write_rule(bench, path, rule)
-
-
 def _suspend(bench: Bench, arguments: Arguments) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
@@ -151,30 +124,26 @@ def _suspend(bench: Bench, arguments: Arguments) -> None:
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "undo", "undo the last step", ("u",),
+        "undo", "undo a step", ("u",),
         lambda bench, arguments: _step(bench, -(arguments.number or 1), "undone", "nothing to undo"), "Edit",
         changes=True, footer="undo",
     ),
     Action(
-        "redo", "redo a step", ("ctrl+r", "U"),
+        "redo", "redo a step", ("ctrl+r",),
         lambda bench, arguments: _step(bench, arguments.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
     ),
-    Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(
-        "save-as", "save under another name", (), _save_as, "Keep", changes=True, argument="[PATH]",
-        help="The extension determines the form.",
+        "save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]",
+        help=":save PATH saves under another name, whose extension determines the form.",
     ),
     Action("open", "open another file", ("ctrl+l",), _open_other, "Keep", argument="[PATH]"),
     Action(
-        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), _export, "Keep",
-        argument="[PATH]",
+        "export", "export the edits", ("ctrl+e",), _export, "Keep", argument="[PATH]",
+        help="The steps of this session as a script that onnxjson apply repeats.",
     ),
+    Action("suspend", "to the shell, until fg", ("ctrl+z",), _suspend, "Keep"),
     Action(
-        "export-rule", "export the last replaced pattern as a rule", (), _export_rule, "Keep", argument="[PATH]",
-        help="onnxjson find --rules searches for it in other models, replace-pattern replaces it there.",
+        "quit", "quit", ("q", "ctrl+q"), _leave, "Keep", footer="quit", argument="[save|discard]",
+        help="Asks if changes are not saved, unless it is :quit save or :quit discard.",
     ),
-    Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
-    Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),
-    Action("save-quit", "save, and leave", (), _save_and_quit, "Keep", changes=True),
-    Action("discard-quit", "leave without saving", (), _discard_and_quit, "Keep"),
 )  # fmt: skip
