@@ -122,7 +122,7 @@ def run(path: Path, keys: list[tuple[list[str], str]], size: tuple[int, int] = (
 def test_sides_are_chosen_beside_each_other(path: Path) -> None:
     def row(found: Shown[ConflictsScreen]) -> int | None:
         screen = found.first
-        return screen.rows.conflict_at(screen.conflicts.cursor)
+        return screen.found.conflict_at(screen.rows.cursor)
 
     resolution = open_session(path)
 
