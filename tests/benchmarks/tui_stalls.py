@@ -30,7 +30,8 @@ from textual.widgets import Input
 import onnxjson
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
+from onnxjson_tui.shell.workbench import Workbench
+from onnxjson_tui.workbench.app import ACTIONS, WorkbenchApp, workbench
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 
@@ -254,7 +255,7 @@ async def _workbench(path: Path, turns: Turns, size: tuple[int, int]) -> AsyncIt
         # As the program does before it shows anything.
         gc.collect()
         gc.freeze()
-        bench = Workbench(session, Terminal(False, "unicode", "onnxjson", False))
+        bench = workbench(session, Terminal(False, "unicode", "onnxjson", False))
         app = WorkbenchApp(bench, bench.terminal)
         async with app.run_test(size=size) as pilot:
             hands = _Hands(pilot, bench, turns)

@@ -105,7 +105,7 @@ def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> No
 
 def test_every_short_name_is_that_of_an_action() -> None:
     known = {each.id for each in ACTIONS}
-    assert set(SHORT_NAMES.values()) <= known
+    assert {each.split()[0] for each in SHORT_NAMES.values()} <= known
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,7 @@ def offers(path: Path, line: str) -> list[str]:
         ("add-node LeakyR", "add-node LeakyRelu"),
         ("set-dim ", "set-dim N"),
         ("filter op:L", "filter op:LeakyRelu"),
-        ("cone o", "cone out"),
-        ("select-all op:L", "select-all op:LeakyRelu"),
+        ("select op:L", "select op:LeakyRelu"),
         ("edit-form set-t", "edit-form set-tensor"),
         ("run-pass onnxs", "run-pass onnxsim"),
         ("pass onnxs", "pass onnxsim"),

@@ -137,7 +137,7 @@ def test_no_name_for_a_node_that_has_none_changes_nothing_and_says_so(tmp_path: 
     on_model(tmp_path, flow)
 
 
-@pytest.mark.parametrize("keys", [("o",), ("1", "O")])
+@pytest.mark.parametrize("keys", [("a", "enter"), ("a", "down", "enter", "1")])
 def test_operators_that_take_nothing_are_not_offered_between_two_nodes(tmp_path: Path, keys: tuple[str, ...]) -> None:
     async def flow(found: Bench) -> None:
         await at(found, 4)

@@ -8,13 +8,13 @@ import pytest
 
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.spelling import parse_line
-from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.widgets.actions import Arguments
 from onnxjson_tui.workbench.app import ACTIONS
 from tests.tui.benches import Bench, run
 from tests.tui.every_edit import edits_for, model
+from tests.tui.filled_forms import filled
 from tests.tui.sessions import bytes_of, saved
 
 SIZES = ((80, 24), (120, 40))
@@ -55,7 +55,7 @@ async def fill(found: Bench, edit: Edit) -> None:
     """Opens the form of an edit, puts its texts into the fields and makes it, after the preview where there is one."""
     bench, app = found.bench, found.app
     screen = await open_form(found, name_of(edit), is_looked_at=False)
-    texts = Filling.of(edit).texts
+    texts = filled(edit).texts
     for control in screen._controls:
         control.put(texts[control.name or ""])
     screen.submit()

@@ -20,7 +20,7 @@ from onnxjson.storage.external_files import externalize, internalize
 from onnxjson_tui.pages.history import HistoryRows
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.shell.dialogs import ConfirmScreen
-from onnxjson_tui.workbench.app import Workbench
+from onnxjson_tui.shell.workbench import Workbench
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small

@@ -66,7 +66,7 @@ class Filling:
         """Return the default of an empty field, or ""."""
         if field.required or field.default is None or field.default in ((), {}, ""):
             return ""
-        return _text_of(field.shape, field.default).replace("\n", ", ")
+        return text_of(field.shape, field.default).replace("\n", ", ")
 
     def may_be_empty(self, field: Parameter) -> bool:
         """Whether an empty string is a valid value of a required field."""
@@ -130,7 +130,7 @@ def _texts(parameter: Parameter, text: str) -> list[str] | None:
     return [""] if text.strip() == EMPTY and shape.form == "text" else [text if shape.form == "text" else text.strip()]
 
 
-def _text_of(shape: Shape, value: object) -> str:
+def text_of(shape: Shape, value: object) -> str:
     """Return a value as the text of a field."""
     if shape.form == "flag":
         return YES if value else NO

@@ -3,7 +3,7 @@
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.tables import Line, Span, cells, shortened
 from onnxjson_tui.session.history import History, Step
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows
 
@@ -47,7 +47,7 @@ class HistoryRows:
         )
 
 
-class HistoryPage(Page[Bench]):
+class HistoryPage(Page[Workbench]):
     """The steps; enter restores the model after a step, y copies the commands that repeat it."""
 
     name = "history"

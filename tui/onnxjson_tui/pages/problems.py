@@ -14,8 +14,8 @@ from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortene
 from onnxjson.rendering.values import weights
 from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows, Tone
 
@@ -38,14 +38,14 @@ class _Found(NamedTuple):
     revision: int
 
 
-class ProblemsPage(Page[Bench]):
+class ProblemsPage(Page[Workbench]):
     """Lists errors first; findings of an older revision are marked."""
 
     name = "problems"
     title = "Problems"
     hints = (("enter", "go there"), ("C", "run onnx"), ("space", "unabridged"))
 
-    def __init__(self, bench: Bench, drawer: Drawer) -> None:
+    def __init__(self, bench: Workbench, drawer: Drawer) -> None:
         super().__init__(bench, drawer)
         session = bench.session
         self._found: dict[Origin, _Found] = {}

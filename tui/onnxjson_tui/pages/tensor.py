@@ -28,7 +28,7 @@ from onnxjson_tui.rows.tensor import (
     side_by_side,
     title_line,
 )
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
@@ -43,7 +43,7 @@ class _DroppedError(Exception):
     """The statistics were cancelled."""
 
 
-class TensorPage(Page[Bench]):
+class TensorPage(Page[Workbench]):
     """Shows one tensor."""
 
     name = "tensor"

@@ -26,10 +26,10 @@ from onnxjson_tui.screens.event_details import details_of, text_rows, texts, wri
 from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, screen_key
 from onnxjson_tui.shell.terminal import Terminal, opened, program
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -73,7 +73,7 @@ class ComparisonScreen(RowsScreen[Any]):
         work: Callable[[], Compared],
         terminal: Terminal,
         *,
-        bench: Bench | None = None,
+        bench: Workbench | None = None,
         side: WhichSide = "target",
         stop: Callable[[], None] | None = None,
         accept: Callable[[Compared], None] | None = None,
@@ -345,7 +345,7 @@ class ComparisonScreen(RowsScreen[Any]):
             screen = program(self.app).screen_for(found, readonly=False)
             self.app.push_screen(screen)
             if isinstance(found, Session):
-                bench = cast(Bench, screen)
+                bench = cast(Workbench, screen)
                 bench.call_after_refresh(bench.go, address)
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
@@ -411,7 +411,7 @@ def comparison_of_files(base: str, target: str, terminal: Terminal) -> Compariso
     return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
 
 
-def comparison_with(bench: Bench, other: str) -> ComparisonScreen:
+def comparison_with(bench: Workbench, other: str) -> ComparisonScreen:
     """Return the screen that compares the session with another model, a file or ``REV:path``."""
     session, resources = bench.session, ExitStack()
     mine = Side(session.opened.name, session.model, session.opened.path, session=session)
@@ -424,7 +424,7 @@ def comparison_with(bench: Bench, other: str) -> ComparisonScreen:
     return ComparisonScreen(f"comparing {other} and {mine.name}", work, bench.terminal, bench=bench)
 
 
-def comparison_unsaved(bench: Bench) -> ComparisonScreen:
+def comparison_unsaved(bench: Workbench) -> ComparisonScreen:
     """Return the screen of changes since the model was opened or saved."""
     preview, path = bench.session.unsaved(), bench.session.opened.path
     name = bench.session.opened.name

@@ -20,9 +20,9 @@ from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.fields import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 
@@ -47,7 +47,7 @@ class FormScreen(Dialog[Preview | None]):
     LIST = "#form-state"
 
     def __init__(
-        self, bench: Bench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
+        self, bench: Workbench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
     ) -> None:
         """Prepare the form; `focus` is the field that gets the focus, `also` makes other edits of the same step."""
         super().__init__()

@@ -14,7 +14,7 @@ from onnxjson.rendering.pass_list import lines
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.difference import Compared, Side, compared
 from onnxjson_tui.screens.comparison import ComparisonScreen
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Model
@@ -75,7 +75,7 @@ def spec_mistake(typed: str) -> str:
 class PassRun:
     """One pass on the model of a session, unsaved changes included."""
 
-    def __init__(self, bench: Bench, spec: str) -> None:
+    def __init__(self, bench: Workbench, spec: str) -> None:
         """Prepare the pass.
 
         Raises:

@@ -17,9 +17,9 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
 from onnxjson_tui.workbench import (
     editing,
@@ -88,15 +88,9 @@ _THEMES = (
 )
 
 
-class Workbench(Bench):
-    """The workbench with all actions and pages."""
-
-    def __init__(self, session: Session, terminal: Terminal) -> None:
-        super().__init__(session, terminal, ACTIONS, (ProblemsPage, TensorPage, HistoryPage))
-
-    def started(self) -> None:
-        """Offer to recover what earlier sessions did not save."""
-        self.begin(offer_recovery(self))
+def workbench(session: Session, terminal: Terminal) -> Workbench:
+    """Return the workbench with all actions and pages; it offers what earlier sessions did not save."""
+    return Workbench(session, terminal, ACTIONS, (ProblemsPage, TensorPage, HistoryPage), offer_recovery)
 
 
 class WorkbenchApp(App[int], inherit_bindings=False):
@@ -181,10 +175,10 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
         from onnxjson_tui.screens.opening import FindingsScreen
 
         return FindingsScreen(found, terminal, readonly=readonly), None
-    return Workbench(found, terminal), found
+    return workbench(found, terminal), found
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *pane_keys.ACTIONS[:2],
     *moving.ACTIONS,
     *finding.ACTIONS,

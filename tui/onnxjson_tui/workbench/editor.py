@@ -12,9 +12,9 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell import terminal
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.terminal import program
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STYLES: Final[dict[str, Style]] = {"removed": "removed", "added": "added", "hun
 _WIDTH: Final = 66
 
 
-async def _edit_text(bench: Bench, arguments: Arguments) -> None:
+async def _edit_text(bench: Workbench, arguments: Arguments) -> None:
     from onnxjson.editing.drafts import unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 
@@ -57,7 +57,7 @@ async def _edit_text(bench: Bench, arguments: Arguments) -> None:
     await _EditorLoop(bench, editing, draft).run()
 
 
-async def _resume(bench: Bench, name: str) -> None:
+async def _resume(bench: Workbench, name: str) -> None:
     """Open a draft again."""
     from onnxjson.editing.drafts import open_draft
     from onnxjson.editing.round_trip import ModelEditing
@@ -90,7 +90,7 @@ def _named_after(session: "Session") -> Path:
 class _EditorLoop:
     """Opens one text in the editor until it is applied, dropped or kept."""
 
-    def __init__(self, bench: Bench, editing: "ModelEditing", draft: "Draft") -> None:
+    def __init__(self, bench: Workbench, editing: "ModelEditing", draft: "Draft") -> None:
         self._bench = bench
         self._editing = editing
         self._draft = draft

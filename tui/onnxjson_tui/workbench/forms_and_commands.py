@@ -34,7 +34,7 @@ from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import ready, require_here
 from onnxjson_tui.workbench.finding import pattern_in
@@ -62,7 +62,7 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def _add(bench: Bench, arguments: Arguments) -> None:
+async def _add(bench: Workbench, arguments: Arguments) -> None:
     choices = [Choice("after", "insert after", "a node, after this one")] if bench.here is not None else []
     choices += [Choice("before", "insert before", "a node, before an input of this one")] if choices else []
     name: str | None = arguments.text.partition(" ")[0]
@@ -74,7 +74,7 @@ async def _add(bench: Bench, arguments: Arguments) -> None:
 
 
 async def fill_in(
-    bench: Bench,
+    bench: Workbench,
     name: str,
     texts: Mapping[str, str] | None = None,
     *,
@@ -101,7 +101,7 @@ async def fill_in(
     return preview
 
 
-async def _insert_after(bench: Bench) -> None:
+async def _insert_after(bench: Workbench) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -118,7 +118,7 @@ async def _insert_after(bench: Bench) -> None:
     await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def _insert_before(bench: Bench) -> None:
+async def _insert_before(bench: Workbench) -> None:
     ref = require_here(bench)
     await ready(bench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
@@ -149,7 +149,7 @@ async def _insert_before(bench: Bench) -> None:
     await fill_in(bench, "add-node", texts, focus="input", also=connect, title=title)
 
 
-async def _operator(bench: Bench) -> str | None:
+async def _operator(bench: Workbench) -> str | None:
     """Ask for an operator of the model's opset that has inputs."""
     offers = Offers(bench.session, bench.here)
     choices = await bench.jobs.run(
@@ -158,7 +158,7 @@ async def _operator(bench: Bench) -> str | None:
     return await bench.choose("Which operator", choices)
 
 
-def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
+def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
     index = bench.session.index
     found = operator_signature("", operator, opset_of(bench.session.model, ref))
@@ -212,7 +212,7 @@ SELECTED: Final = "%"  # in an edit, each selected node
 MARK: Final = ":"
 
 
-def ask(bench: Bench, text: str = "") -> None:
+def ask(bench: Workbench, text: str = "") -> None:
     """Ask for a command, with an initial text."""
     pane = bench.pane
 
@@ -238,13 +238,13 @@ def ask(bench: Bench, text: str = "") -> None:
     bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
 
 
-def action_of(bench: Bench, word: str) -> Action[Bench] | None:
+def action_of(bench: Workbench, word: str) -> Action[Workbench] | None:
     """Return the action of a name or alias."""
     name = SHORT_NAMES.get(word, word).partition(" ")[0]
     return next((each for each in bench.actions if each.id == name), None)
 
 
-def run_line(bench: Bench, line: str) -> None:
+def run_line(bench: Workbench, line: str) -> None:
     """Run a line; if it is invalid, ask again with the same line and show the error."""
 
     def again(error: BaseException) -> None:
@@ -257,7 +257,7 @@ def run_line(bench: Bench, line: str) -> None:
         again(error)
 
 
-def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
+def _run(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     if word in NAMES:
@@ -280,7 +280,7 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
         bench.do(action, _given(action, word, f"{more} {rest}".strip()))
 
 
-def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
+def _given(action: Action[Workbench], word: str, rest: str) -> Arguments:
     if action.argument:
         return Arguments(text=_unquoted(rest) if "PATH" in argument_kinds(action.argument) else rest)
     if rest.isascii() and rest.isdigit() and len(rest) <= 9:
@@ -299,7 +299,7 @@ def _unquoted(text: str) -> str:
     return words[0] if len(words) == 1 else text
 
 
-def _go_to_node(bench: Bench, position: int) -> None:
+def _go_to_node(bench: Workbench, position: int) -> None:
     scope = bench.scope
     if scope is None:
         bench.say("there are no nodes")
@@ -309,7 +309,7 @@ def _go_to_node(bench: Bench, position: int) -> None:
         bench.go(f"{scope.address}/node/{position}")
 
 
-def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
+def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
     edit = here_filled_in(bench, parse_line(line))
     session = bench.session
     field = next(
@@ -330,7 +330,7 @@ def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> No
     bench.preview(lambda: session.preview(*changes()), lambda preview: bench.begin(look_first(preview)), again)
 
 
-def here_filled_in(bench: Bench, edit: Edit) -> Edit:
+def here_filled_in(bench: Workbench, edit: Edit) -> Edit:
     """Replace each ``.`` in an edit by the node under the cursor, or by its output if a tensor is expected.
 
     Raises:
@@ -348,7 +348,7 @@ def here_filled_in(bench: Bench, edit: Edit) -> Edit:
     return msgspec.structs.replace(edit, **found) if found else edit
 
 
-def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
+def _rename_here(bench: Workbench, edit: Rename, name: str) -> Rename:
     here, index = require_here(bench), bench.session.index
     if edit.kind == "node":
         if not here.node.name:
@@ -362,7 +362,7 @@ def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
     return found if edit.within is None else msgspec.structs.replace(found, within=edit.within)
 
 
-def _here(bench: Bench, is_tensor: bool) -> str:
+def _here(bench: Workbench, is_tensor: bool) -> str:
     here = require_here(bench)
     if not is_tensor:
         return bench.session.selector_of(here)
@@ -380,7 +380,7 @@ def _is_tensor(parameter: Parameter) -> bool:
     return parameter.role in ("tensor", "tensors", "constant")
 
 
-COMMAND: Final[tuple[Action[Bench], ...]] = (
+COMMAND: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "command", "type a command", (":",), lambda bench, arguments: ask(bench, arguments.text), "Find",
         footer="command",

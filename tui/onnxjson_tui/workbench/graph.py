@@ -11,7 +11,7 @@ from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import require_here
 
@@ -20,7 +20,7 @@ _LONGEST: Final = 300
 _MOST_CHOICES: Final = 20_000  # places that are listed in a dialog
 
 
-async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
+async def _ask_slot(bench: Workbench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
     """Return a slot, which the user chooses if it is None; report one that the node does not have."""
     if slot is None:
         chosen = await bench.choose(title, choices)
@@ -31,7 +31,7 @@ async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, c
     return None
 
 
-async def consumers(bench: Bench, arguments: Arguments) -> None:
+async def consumers(bench: Workbench, arguments: Arguments) -> None:
     """Go to a consumer of an output; ask which one if there are several."""
     here = require_here(bench)
     wanted = _wanted_slot(bench, Arguments(), "output")
@@ -63,7 +63,7 @@ async def consumers(bench: Bench, arguments: Arguments) -> None:
             bench.go(chosen)
 
 
-async def definition(bench: Bench, arguments: Arguments) -> None:
+async def definition(bench: Workbench, arguments: Arguments) -> None:
     """Go to what defines an input: the input of the count, the only one from a node, or the one that is chosen."""
     here, index = require_here(bench), bench.session.index
     producers = _producers(index, here)
@@ -83,7 +83,7 @@ async def definition(bench: Bench, arguments: Arguments) -> None:
         show_value(bench, here.scope, here.node.input[slot])
 
 
-def show_value(bench: Bench, scope: Scope, name: str) -> None:
+def show_value(bench: Workbench, scope: Scope, name: str) -> None:
     """Show a value that no node produces: a constant on the tensor page, an input as a message."""
     defining_scope = Index.defining_scope(scope, name)
     if defining_scope is None:
@@ -96,14 +96,14 @@ def show_value(bench: Bench, scope: Scope, name: str) -> None:
     bench.say(f"{visible(name, _LONGEST)} is {_kind(defining_scope, name)} with {counted(uses, 'consumer')}")
 
 
-async def enter(bench: Bench, arguments: Arguments) -> None:
+async def enter(bench: Workbench, arguments: Arguments) -> None:
     """Enter a graph of the node, or the function that it calls."""
     inner = await inner_graph(bench, require_here(bench), arguments.number)
     if inner is not None:
         bench.go(inner.address)
 
 
-async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) -> Scope | None:
+async def inner_graph(bench: Workbench, here: NodeRef, number: int | None = None) -> Scope | None:
     """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
     inner = [child for child in here.scope.children if child.owner == here]
     key = operator_key(here.node)
@@ -119,7 +119,7 @@ async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) ->
     return next((each for each in inner if each.address == chosen), None)
 
 
-async def _leave(bench: Bench, arguments: Arguments) -> None:
+async def _leave(bench: Workbench, arguments: Arguments) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -146,7 +146,7 @@ async def _leave(bench: Bench, arguments: Arguments) -> None:
         bench.go(chosen)
 
 
-def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
+def _calls(bench: Workbench, scope: Scope) -> list[NodeRef]:
     functions = bench.session.model.functions
     position = scope.address.rpartition("/")[2]
     if scope.kind != "function" or not position.isdigit():
@@ -156,7 +156,7 @@ def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
     return [ref for ref in found if operator_key(ref.node) == key][:_MOST_CHOICES]
 
 
-def _back(bench: Bench, arguments: Arguments) -> None:
+def _back(bench: Workbench, arguments: Arguments) -> None:
     place = None
     for _ in range(arguments.number or 1):
         earlier = bench.session.places.jumps.back()
@@ -170,7 +170,7 @@ def _back(bench: Bench, arguments: Arguments) -> None:
         bench.focus_pane("nodes")
 
 
-def _next_change(bench: Bench, count: int) -> None:
+def _next_change(bench: Workbench, count: int) -> None:
     """Move the cursor by a number of changed nodes, backwards for a negative count."""
     here, scope = bench.here, bench.scope
     saved = bench.saved_nodes(scope)
@@ -189,7 +189,7 @@ def _next_change(bench: Bench, count: int) -> None:
 # Words for places
 
 
-def _wanted_slot(bench: Bench, arguments: Arguments, kind: str) -> int | None:
+def _wanted_slot(bench: Workbench, arguments: Arguments, kind: str) -> int | None:
     """Return the slot of the count, or that under the cursor of the inspector."""
     if arguments.number is not None:
         return arguments.number
@@ -238,7 +238,7 @@ def _graph(scope: Scope) -> Choice:
     return Choice(scope.address, label, counted(len(scope.graph.node), "node"))
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "definition", "to what defines an input", ("g d", "g p"), definition, "Graph",
         help="A node, a constant or an input of the graph; 2gd goes to that of in[2].",

@@ -11,8 +11,8 @@ from onnxjson.model.display import visible
 from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.workbench.forms_and_commands import MARK, run_line
@@ -23,7 +23,7 @@ class PaletteScreen(PickerScreen):
 
     IS_TALL = True
 
-    def __init__(self, bench: Bench, commands: Sequence[Choice]) -> None:
+    def __init__(self, bench: Workbench, commands: Sequence[Choice]) -> None:
         super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
         self._bench = bench
         self._names: Searchable | None = None
@@ -64,7 +64,7 @@ class PaletteScreen(PickerScreen):
 _MOST_RECENT: Final = 20  # earlier commands that are offered
 
 
-async def _open_palette(bench: Bench, arguments: Arguments) -> None:
+async def _open_palette(bench: Workbench, arguments: Arguments) -> None:
     chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
     if chosen is not None:
         _run(bench, chosen)
@@ -102,7 +102,7 @@ _ALSO: Final = {
 """Other words for actions and edits."""
 
 
-def commands(bench: Bench) -> list[Choice]:
+def commands(bench: Workbench) -> list[Choice]:
     """Return actions, those used most first and movements last, then edits and earlier commands, as choices."""
     readonly = bench.session.readonly
     refused = "the model is open read-only"
@@ -126,7 +126,7 @@ def commands(bench: Bench) -> list[Choice]:
     return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
 
 
-def _run(bench: Bench, chosen: str) -> None:
+def _run(bench: Workbench, chosen: str) -> None:
     kind, _, what = chosen.partition(" ")
     if kind == "go":
         if bench.go(what):
@@ -153,12 +153,12 @@ the number * is selected, ! has a problem; after it ~ is changed, + new. Move as
 """What is peculiar to the workbench."""
 
 
-def text_width(bench: Bench) -> int:
+def text_width(bench: Workbench) -> int:
     """Return the columns of a text on a screen over the workbench."""
     return max(min(_WIDEST, bench.app.size.width * 96 // 100) - _BORDER, 30)
 
 
-def keys(bench: Bench, arguments: Arguments) -> None:
+def keys(bench: Workbench, arguments: Arguments) -> None:
     """Show what is peculiar here, then the keys of the pane, then those of all panes."""
     width = bench.app.size.width - _BORDER
     lines: list[Line] = [(Span(each),) for each in textwrap.wrap(" ".join(_FIRST.split()), width)]
@@ -166,7 +166,7 @@ def keys(bench: Bench, arguments: Arguments) -> None:
     bench.app.push_screen(TextScreen("Keys", [*lines, *key_lines(shown, bench.pane, width)], is_full=True))
 
 
-def messages(bench: Bench, arguments: Arguments) -> None:
+def messages(bench: Workbench, arguments: Arguments) -> None:
     """Show earlier messages, the newest first."""
     lines: list[Line] = []
     for text, tone in reversed(bench.messages):

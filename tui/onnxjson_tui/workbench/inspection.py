@@ -26,8 +26,8 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
 from onnxjson_tui.session.opening import complete_path
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import ask, make, require_here
 from onnxjson_tui.workbench.helping import text_width
@@ -73,7 +73,7 @@ def _of_function(function: Function, width: int) -> list[str]:
     return lines
 
 
-async def _tensor(bench: Bench, arguments: Arguments) -> None:
+async def _tensor(bench: Workbench, arguments: Arguments) -> None:
     here = require_here(bench)
     found = tensors_of(bench, here)
     if not found:
@@ -94,7 +94,7 @@ async def _tensor(bench: Bench, arguments: Arguments) -> None:
         bench.drawer.find(TensorPage).show_tensor(found[int(chosen)][1])
 
 
-def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
+def tensors_of(bench: Workbench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
     """Return the tensors in attributes, inputs and outputs of a node, constants first, with place and type."""
     index = bench.session.index
     found: list[tuple[str, TensorRef, str]] = []
@@ -120,7 +120,7 @@ def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
     return sorted(found, key=lambda each: each[1].tensor is None)
 
 
-def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
+def _value(bench: Workbench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
     defining_scope = index.defining_scope(here.scope, name)
     if defining_scope is not None and (position := defining_scope.initializers.get(name)) is not None:
         return TensorRef(
@@ -133,10 +133,10 @@ def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name
         return None  # An undefined name is not a tensor.
 
 
-def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
+def _on_page(method: str, otherwise: str = "") -> Run[Workbench]:
     """Return the action that calls a method of the open page, if the page has such a method."""
 
-    def run(bench: Bench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
+    def run(bench: Workbench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
         found: Callable[[], Coroutine[Any, Any, None] | None] | None = getattr(bench.drawer.page, method, None)
         if found is not None:
             return found()
@@ -147,13 +147,13 @@ def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
     return run
 
 
-def scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
+def scroll(bench: Workbench, arguments: Arguments, *, step: int) -> None:
     """Move the cursor of a tensor to the right, or to the left for a negative step."""
     if bench.drawer.page is not None:
         bench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def edit_tensor(bench: Bench, arguments: Arguments) -> None:
+async def edit_tensor(bench: Workbench, arguments: Arguments) -> None:
     """Ask for the value of the element under the cursor of the tensor page, or of as many of its row as the count."""
     page = bench.drawer.page
     if not isinstance(page, TensorPage):
@@ -174,13 +174,13 @@ async def edit_tensor(bench: Bench, arguments: Arguments) -> None:
         await make(bench, replace(edit, value=json_or_text(answer.strip())))
 
 
-def check(bench: Bench, arguments: Arguments) -> None:
+def check(bench: Workbench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
     bench.drawer.open(ProblemsPage.name)
     bench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
-def _show_documentation(bench: Bench, arguments: Arguments) -> None:
+def _show_documentation(bench: Workbench, arguments: Arguments) -> None:
     here, model, width = require_here(bench), bench.session.model, text_width(bench)
     title = operator_name(here.node.domain, here.node.op_type, here.node.overload)
     # In a thread, since onnx is imported for the first answer.
@@ -193,7 +193,7 @@ def _show_documentation(bench: Bench, arguments: Arguments) -> None:
     )
 
 
-async def compare(bench: Bench, arguments: Arguments) -> None:
+async def compare(bench: Workbench, arguments: Arguments) -> None:
     """Compare with a file or a revision; ask which one if none is named."""
     if arguments.text.strip():
         await _show(bench, comparison_with(bench, arguments.text.strip()))
@@ -229,13 +229,13 @@ def last_commit(path: Path) -> str | None:
     return None
 
 
-async def _show(bench: Bench, screen: ComparisonScreen) -> None:
+async def _show(bench: Workbench, screen: ComparisonScreen) -> None:
     address = await bench.app.push_screen_wait(screen)
     if address:
         bench.go(address)
 
 
-async def _run_pass(bench: Bench, arguments: Arguments) -> None:
+async def _run_pass(bench: Workbench, arguments: Arguments) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens import passes
 
@@ -261,7 +261,7 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
         await _show(bench, passes.PassRun(bench, passes.closed_spec(spec)).screen())
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "tensor", "values of a tensor", ("t",), _tensor, "See", footer="tensor",
         help="Of the node; S adds statistics, s a slice, e edits an element and 4e four of the row.",

@@ -18,7 +18,7 @@ from onnxjson_tui.rows.difference import Side, opened_side
 from onnxjson_tui.screens.graph_map import MapScreen, TypeOf
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import require_here
 from onnxjson_tui.workbench.graph import inner_graph
@@ -34,7 +34,7 @@ _AGAINST: Final = "against="
 _SIZE: Final = re.compile("=[0-9]+$")
 
 
-async def _map(bench: Bench, arguments: Arguments) -> None:
+async def _map(bench: Workbench, arguments: Arguments) -> None:
     chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
     hops = arguments.number
     while chosen is not None:
@@ -48,7 +48,7 @@ async def _map(bench: Bench, arguments: Arguments) -> None:
         hops = None
 
 
-def _map_of(bench: Bench, here: NodeRef, hops: int | None) -> MapScreen:
+def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
     session = bench.session
     scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
 
@@ -67,7 +67,7 @@ def _map_of(bench: Bench, here: NodeRef, hops: int | None) -> MapScreen:
     return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops)
 
 
-def _show(bench: Bench, found: Columns) -> None:
+def _show(bench: Workbench, found: Columns) -> None:
     """Show columns before those that are already there."""
     others = {title: each for title, each in bench.session.figures.items() if title not in found}
     bench.show_figures({**found, **others})
@@ -88,7 +88,7 @@ def _macs(cost: "Cost") -> dict[str, float | str]:
     return {each.address: each.macs for each in cost.nodes if each.macs}
 
 
-async def _costs(bench: Bench, words: Sequence[str]) -> None:
+async def _costs(bench: Workbench, words: Sequence[str]) -> None:
     """Show the MACs of each node in the list, or hide them; `words` are sizes of dimensions, such as N=8."""
     from onnxjson.rendering.cost_text import amount, problems
 
@@ -105,7 +105,7 @@ async def _costs(bench: Bench, words: Sequence[str]) -> None:
     bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
 
 
-async def _numbers(bench: Bench, arguments: Arguments) -> None:
+async def _numbers(bench: Workbench, arguments: Arguments) -> None:
     """Run the model, show numbers of its nodes, or hide them."""
     text: str | None = arguments.text.strip()
     if not text:
@@ -140,7 +140,7 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
         await _measure(bench, words)
 
 
-async def _measure(bench: Bench, words: Sequence[str]) -> None:
+async def _measure(bench: Workbench, words: Sequence[str]) -> None:
     session = bench.session
     model, path = session.model, session.opened.path
     others = [word.removeprefix(_AGAINST) for word in words if word == _SAVED or word.startswith(_AGAINST)]
@@ -178,7 +178,7 @@ async def _measure(bench: Bench, words: Sequence[str]) -> None:
     bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "numbers", "run and measure", ("g n",), _numbers, "See",
         argument="[costs|saved|against=PATH|NAME=FILE|NAME=SIZE]",

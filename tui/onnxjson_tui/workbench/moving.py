@@ -21,25 +21,25 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.graph_screen import PANES
 from onnxjson_tui.shell.keyed import MOTIONS
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
 
-def _leap(bench: Bench, number: int) -> None:
+def _leap(bench: Workbench, number: int) -> None:
     if bench.lines is bench.nodes and bench.here is not None:
         bench.session.places.jumps.leave(bench.here.address)
     bench.lines.move_to(number)
 
 
-def _turn(bench: Bench, step: int) -> None:
+def _turn(bench: Workbench, step: int) -> None:
     panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
 
 
-def unfold(bench: Bench, arguments: Arguments) -> None:
+def unfold(bench: Workbench, arguments: Arguments) -> None:
     """Open the section or scope."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
@@ -49,7 +49,7 @@ def unfold(bench: Bench, arguments: Arguments) -> None:
         bench.outline.move_by(1)
 
 
-def fold(bench: Bench, arguments: Arguments) -> None:
+def fold(bench: Workbench, arguments: Arguments) -> None:
     """Close the section or scope, or go to its parent."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
@@ -61,13 +61,13 @@ def fold(bench: Bench, arguments: Arguments) -> None:
         bench.outline.move_to(lines.around(bench.outline.cursor))
 
 
-def turn_fold(bench: Bench, row: Row) -> None:
+def turn_fold(bench: Workbench, row: Row) -> None:
     """Open a closed row, close an open one."""
     bench.opened ^= {row.key}
     bench.draw_outline()
 
 
-def to_scope(bench: Bench, arguments: Arguments) -> None:
+def to_scope(bench: Workbench, arguments: Arguments) -> None:
     """Go to the subject of the row of the outline."""
     row = outline_rows(bench).row(bench.outline.cursor)
     if row is None:
@@ -84,7 +84,7 @@ def to_scope(bench: Bench, arguments: Arguments) -> None:
                 bench.focus_pane("nodes")
 
 
-def _show_operator(bench: Bench, row: Row) -> None:
+def _show_operator(bench: Workbench, row: Row) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -95,20 +95,20 @@ def _show_operator(bench: Bench, row: Row) -> None:
     bench.focus_pane("nodes")
 
 
-def outline_rows(bench: Bench) -> OutlineLines:
+def outline_rows(bench: Workbench) -> OutlineLines:
     """Return the rows of the outline."""
     lines = bench.outline.rows
     assert isinstance(lines, OutlineLines)
     return lines
 
 
-def choose_in_drawer(bench: Bench, arguments: Arguments) -> None:
+def choose_in_drawer(bench: Workbench, arguments: Arguments) -> None:
     """Choose the row of the drawer."""
     if bench.drawer.page is not None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
-def _maximize(bench: Bench, arguments: Arguments) -> None:
+def _maximize(bench: Workbench, arguments: Arguments) -> None:
     if bench.pane == "drawer":
         bench.toggle_class("whole-drawer")
     else:
@@ -116,10 +116,10 @@ def _maximize(bench: Bench, arguments: Arguments) -> None:
         bench.nodes.focus()
 
 
-def page_opener(name: str) -> Run[Bench]:
+def page_opener(name: str) -> Run[Workbench]:
     """Return the action that opens a page of the drawer, or closes the drawer if the page is open."""
 
-    def run(bench: Bench, arguments: Arguments) -> None:
+    def run(bench: Workbench, arguments: Arguments) -> None:
         if bench.drawer.page is bench.drawer.pages[name]:
             bench.drawer.close()
             bench.focus_pane("nodes")
@@ -130,7 +130,7 @@ def page_opener(name: str) -> Run[Bench]:
     return run
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *MOTIONS,
     Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
@@ -148,7 +148,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
 _LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
 
-def _toggle(bench: Bench, arguments: Arguments) -> None:
+def _toggle(bench: Workbench, arguments: Arguments) -> None:
     lines = bench.nodes
     if arguments.text:
         if arguments.text == "all":
@@ -163,7 +163,7 @@ def _toggle(bench: Bench, arguments: Arguments) -> None:
     _show(bench)
 
 
-def _select_range(bench: Bench, arguments: Arguments) -> None:
+def _select_range(bench: Workbench, arguments: Arguments) -> None:
     require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
@@ -174,7 +174,7 @@ def _select_range(bench: Bench, arguments: Arguments) -> None:
     _show(bench)
 
 
-async def _repeat(bench: Bench, arguments: Arguments) -> None:
+async def _repeat(bench: Workbench, arguments: Arguments) -> None:
     session = bench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
@@ -207,7 +207,7 @@ def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
     return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
 
 
-def _addresses(bench: Bench, numbers: range) -> list[str]:
+def _addresses(bench: Workbench, numbers: range) -> list[str]:
     scope = bench.scope
     if scope is None:
         return []
@@ -215,13 +215,13 @@ def _addresses(bench: Bench, numbers: range) -> list[str]:
     return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
 
 
-def _number(bench: Bench, address: str) -> int | None:
+def _number(bench: Workbench, address: str) -> int | None:
     scope = bench.scope
     owner, _, position = address.rpartition("/node/")
     return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
 
 
-def _show(bench: Bench) -> None:
+def _show(bench: Workbench) -> None:
     bench.nodes.refresh()
     bench.draw_bars()
     count = len(bench.session.places.selected)
@@ -264,7 +264,7 @@ def command_of(ref: NodeRef) -> Edit:
     )
 
 
-def copy_text(bench: Bench, text: str, what: str) -> None:
+def copy_text(bench: Workbench, text: str, what: str) -> None:
     """Copy any text to the clipboard of the terminal unless it is too big; `what` is its name in messages."""
     data = text.encode("utf-8", "surrogateescape")
     if fits_clipboard(data):
@@ -280,7 +280,7 @@ def fits_clipboard(data: bytes) -> bool:
     return len(data) * 4 // 3 + 4 <= _LIMIT
 
 
-async def copy(bench: Bench, arguments: Arguments) -> None:
+async def copy(bench: Workbench, arguments: Arguments) -> None:
     """Copy the row of the drawer, or a text of the node that is chosen."""
     page = bench.drawer.page
     if bench.pane == "drawer" and page is not None:
@@ -301,7 +301,7 @@ async def copy(bench: Bench, arguments: Arguments) -> None:
         copy_text(bench, text, label)
 
 
-SELECTING: Final[tuple[Action[Bench], ...]] = (
+SELECTING: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "select", "select, or no longer", ("v",), _toggle, "Edit", footer="select", argument="[all|SELECTOR]",
         help=":select all selects all listed nodes, :select op:Conv what a selector finds; esc selects nothing.",

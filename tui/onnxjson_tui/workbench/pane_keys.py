@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import delete
 from onnxjson_tui.workbench.inspection import edit_tensor, scroll
@@ -11,16 +11,16 @@ from onnxjson_tui.workbench.inspector import edit_entry, open_entry, remove_entr
 from onnxjson_tui.workbench.moving import choose_in_drawer, fold, to_scope, unfold
 
 
-def _nowhere(bench: Bench, arguments: Arguments) -> None:
+def _nowhere(bench: Workbench, arguments: Arguments) -> None:
     bench.say("h and l fold the outline, and move in a tensor")
 
 
-def by_pane(otherwise: Run[Bench], **runs: Run[Bench]) -> Run[Bench]:
+def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]:
     """Return the action that runs what is named like the pane with the focus, or else `otherwise`."""
     return lambda bench, arguments: runs.get(bench.pane, otherwise)(bench, arguments)
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "open-row", "open, or go there", ("enter",),
         by_pane(to_inspector, outline=to_scope, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",

@@ -10,14 +10,14 @@ from onnxjson.rendering.tables import Line, Span, shortened
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.opening import expanded
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 _LOOKED: Final = 0.05  # seconds between two checks whether a save is done
 _SHOWN: Final = 10  # unsaved steps that are listed when the user leaves
 
 
-def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
+def _step(bench: Workbench, count: int, word: str, nothing: str) -> None:
     """Redo as many steps as the count, or undo them for a negative count."""
     last, done = bench.step(count)
     if last is None:
@@ -26,7 +26,7 @@ def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
         bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
-async def save(bench: Bench, arguments: Arguments) -> None:
+async def save(bench: Workbench, arguments: Arguments) -> None:
     """Save to the opened file, or to a given path."""
     if arguments.text:
         await saving.save(bench, expanded(arguments.text))
@@ -37,7 +37,7 @@ async def save(bench: Bench, arguments: Arguments) -> None:
     await saving.save(bench)
 
 
-async def _leave(bench: Bench, arguments: Arguments) -> None:
+async def _leave(bench: Workbench, arguments: Arguments) -> None:
     match arguments.text:
         case "save":
             is_done = not bench.session.is_changed or await saving.save(bench)
@@ -56,7 +56,7 @@ async def _leave(bench: Bench, arguments: Arguments) -> None:
         bench.app.exit(0)
 
 
-async def may_leave(bench: Bench, word: str) -> bool:
+async def may_leave(bench: Workbench, word: str) -> bool:
     """Return whether the session may end; ask first if it has changes, and save or discard them."""
     session = bench.session
     while session.is_saving:
@@ -75,7 +75,7 @@ async def may_leave(bench: Bench, word: str) -> bool:
     return answer == "discard"
 
 
-def _unsaved(bench: Bench) -> list[Line]:
+def _unsaved(bench: Workbench) -> list[Line]:
     """Return the steps since the last save, the newest last."""
     history = bench.session.history
     made = history.made
@@ -88,7 +88,7 @@ def _unsaved(bench: Bench) -> list[Line]:
     return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
 
 
-async def _open_other(bench: Bench, arguments: Arguments) -> None:
+async def _open_other(bench: Workbench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
     from onnxjson_tui.shell.terminal import enter, opened
 
@@ -106,7 +106,7 @@ async def _open_other(bench: Bench, arguments: Arguments) -> None:
         found.close()
 
 
-async def _export(bench: Bench, arguments: Arguments) -> None:
+async def _export(bench: Workbench, arguments: Arguments) -> None:
     session = bench.session
     if not session.history.made:
         bench.say("there are no edits to export")
@@ -117,12 +117,12 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
         await saving.write_changes(bench, path, changes)
 
 
-def _suspend(bench: Bench, arguments: Arguments) -> None:
+def _suspend(bench: Workbench, arguments: Arguments) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "undo", "undo a step", ("u",),
         lambda bench, arguments: _step(bench, -(arguments.number or 1), "undone", "nothing to undo"), "Edit",
