@@ -38,7 +38,6 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
             ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
             ("set-attribute op:Ad x 1", 'did you mean "Add"'),
             ("set-attribute op:Add", "needs --attribute"),
-            ("mark", "needs one letter"),
             ("undo x", "undo has no arguments"),
             ("rewire % 0 x", "no node is selected"),
         ):

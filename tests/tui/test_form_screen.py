@@ -35,7 +35,7 @@ async def until(found: Bench, is_so: Callable[[], bool]) -> None:
 
 async def open_form(found: Bench, name: str, *, is_looked_at: bool = True) -> FormScreen:
     bench, app = found.bench, found.app
-    bench.do(next(each for each in ACTIONS if each.id == "edit-form"), Arguments(text=name))
+    bench.do(next(each for each in ACTIONS if each.id == "edits"), Arguments(text=name))
     await until(found, lambda: isinstance(app.screen, FormScreen) and bool(app.screen._controls))
     screen = app.screen
     assert isinstance(screen, FormScreen)

@@ -135,9 +135,6 @@ GROUPS: Final[dict[Group, str]] = {
 """Groups of actions in the order of the key list, and their headings."""
 
 PANES: Final[dict[Pane, str]] = {
-    "nodes": "In the list of nodes",
-    "outline": "In the outline",
-    "inspector": "In the inspector",
     "drawer": "In the drawer",
 }
 
