@@ -39,7 +39,7 @@ NODES: Final = 100_000
 BUDGET: Final = 0.05
 """Seconds that one turn of the loop may take."""
 
-_LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "open", "edit-text", "export"})
+_LEAVES: Final = frozenset({"quit", "suspend", "open", "edit-text", "export"})
 """Actions after which the workbench is not there, or another program has the terminal."""
 
 _LONGEST: Final = 40.0
@@ -79,7 +79,7 @@ EDITS: Final = (
     Flow("rename, asked", ("r", "enter"), row="/attn/Softmax"),
     Flow("rename, made", ("X", "enter"), steps=1),
     Flow("rename, undone", ("u",), 0.01, steps=1),
-    Flow("rename, redone", ("U",), steps=1),
+    Flow("rename, redone", ("ctrl+r",), steps=1),
     Flow("rename, undone again", ("u",), 0.01, steps=1),
     Flow("rewire, asked", ("1", "w"), row="/attn/Add"),
     Flow("rewire, letters", tuple("9/up")),

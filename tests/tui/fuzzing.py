@@ -43,7 +43,7 @@ KEYS: Final = 20_000
 EACH: Final = 500
 """Keys for each model."""
 
-_LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "open"})
+_LEAVES: Final = frozenset({"quit", "suspend", "open"})
 """Actions that leave the workbench, so that nothing more could be pressed; other ways there are taken rarely."""
 
 _SPECIAL: Final = (

@@ -51,7 +51,7 @@ SCENES: Final = (
     Scene("edit an attribute", ("/Transpose⏎", "e", "⏎"), 2),
     Scene("types flow while you type: old -> new", ("[0,2,3,1]",), 5),
     Scene("make the edit", ("⏎",), 2),
-    Scene("what changed", ("c", "⏎"), 4),
+    Scene("what changed", ("c"), 4),
     Scene("back, and undo", ("q", "u"), 2),
     Scene("an edit as on the command line", (":set-attribute op:Softmax axis 2⏎",), 4),
     Scene("run the model: numbers of each node", (":numbers random⏎",), 4),

@@ -48,7 +48,7 @@ STORIES: Final = (
     Story("main", SMALL, ("/Softmax⏎",)),
     Story("main", MIDDLE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
     Story("main", LARGE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
-    Story("diff", LARGE, (*_EDITS, "c", "⏎", "⟨down⟩", "⏎")),
+    Story("diff", LARGE, (*_EDITS, "c", "⟨down⟩", "⏎")),
     Story("tensor", SMALL, (":@/graph/node/46⏎", "t", "S", "+")),
     Story("form", SMALL, ("/Softmax⏎", ":edits set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("drawing", SMALL, ("/Softmax⏎", "2M")),
@@ -58,7 +58,7 @@ STORIES: Final = (
     Story(
         "tutorial",
         MIDDLE,
-        (":@/graph/node/29⏎", ":set-attribute . strides '[1, 1]'⏎", "c", "⏎"),
+        (":@/graph/node/29⏎", ":set-attribute . strides '[1, 1]'⏎", "c"),
         "tests/models/mobile_ts.onnx",
     ),
 )

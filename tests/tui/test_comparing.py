@@ -64,7 +64,7 @@ def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
 def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await command(found, EDIT)
-        await found.press("c", "enter")
+        await found.press("c")
         screen = await finished(found)
         assert "attribute alpha: 0.01 (default) -> 0.5" in found.text
         await found.pilot.press("t")

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.spelling import parse_line
@@ -77,7 +78,7 @@ def test_every_edit_made_by_its_form_is_one_step_whose_command_makes_it_again(tm
             steps = found.session.history.made
             assert len(steps) == 1, name_of(edit)
             [command] = steps[0].commands
-            assert parse_line(command) == edit
+            assert parse_line(command) == replace(edit, expect=None, if_any=False)
             assert steps[0].title == command
             after = bytes_of(found.session.model)
             found.bench.changed(found.session.undo())

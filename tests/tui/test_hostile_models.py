@@ -110,7 +110,7 @@ MODELS: dict[str, Callable[[], Model]] = {
 FILES = {"no graph": "m.onnx.json", "empty": "m.onnx.json"}
 """A binary without a graph is taken for another kind of file."""
 
-SPARED = frozenset({"suspend", "quit", "save-quit", "discard-quit", "edit-text"})
+SPARED = frozenset({"suspend", "quit", "edit-text"})
 """Actions that end the program, or hand the terminal to another one."""
 
 

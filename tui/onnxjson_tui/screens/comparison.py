@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec.structs import replace
 
@@ -34,6 +34,7 @@ from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 WhichSide = Literal["base", "target"]
+ANOTHER: Final = "another"  # result of the screen if the user wants to compare with another model
 
 
 class ComparisonScreen(RowsScreen[Any]):
@@ -42,6 +43,7 @@ class ComparisonScreen(RowsScreen[Any]):
     KEYS = (
         screen_key(("a",), "apply the result of the pass as one step", "_accept", "apply"),
         screen_key(("v",), "both models side by side, to take single changes", "_show_panes", "side by side"),
+        screen_key(("c",), "compare with another file or a revision", "_another", "other"),
         screen_key(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
         HELP,
         screen_key(("enter",), "unfold or fold an event; on a place go there", "_open_row", "unfold"),
@@ -162,6 +164,8 @@ class ComparisonScreen(RowsScreen[Any]):
 
     def offered(self, key: Action[Any]) -> bool:
         """Return whether a key does something: until the diff is computed, the user can only leave."""
+        if key.id == "_another":
+            return self._compare is compared_edits
         if key.id == "_accept":
             return self.compared is not None and self._apply is not None and not self.compared.equal
         return self.compared is not None or key.id == "_leave" or key is HELP
@@ -295,9 +299,10 @@ class ComparisonScreen(RowsScreen[Any]):
         if self.about.has_focus:
             self.rows.focus()
             return
-        self._end(None)
+        self.end(None)
 
-    def _end(self, address: str | None) -> None:
+    def end(self, address: str | None) -> None:
+        """Close the screen and what only it uses, and return an address."""
         if self.jobs.drop_all() and self._stop is not None:
             self._stop()
         for side in () if self.compared is None else (self.compared.base, self.compared.target):
@@ -319,7 +324,7 @@ class ComparisonScreen(RowsScreen[Any]):
         if bench is not None and changed is not None:
             bench.changed(changed._replace(is_restructured=True))
         if result.address is not None and bench is not None and result.side == mine:
-            self._end(result.address)
+            self.end(result.address)
         elif result.address is not None:
             self._open((self.compared.base, self.compared.target)[result.side].name, result.address)
 
@@ -334,7 +339,7 @@ class ComparisonScreen(RowsScreen[Any]):
             self.show_details()
             self.say("it was removed; this is its former text" if self._side == "target" else "it is new")
         elif self._bench is not None:
-            self._end(addresses[0])
+            self.end(addresses[0])
         else:
             self._open(self.compared.target.name, addresses[0])
 
@@ -350,12 +355,18 @@ class ComparisonScreen(RowsScreen[Any]):
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
+    def _another(self, arguments: Arguments) -> None:
+        if self._compare is compared_edits:
+            self.end(ANOTHER)
+        else:
+            self.say("c is for unsaved changes; leave this comparison first", "changed")
+
     def _accept(self, arguments: Arguments) -> None:
         if self._apply is None or (self.compared is not None and self.compared.equal):
             self.say("there is nothing to apply here", "changed")
         elif self.compared is not None:
             accept, found = self._apply, self.compared
-            self._end(None)
+            self.end(None)
             accept(found)
 
     def _prove(self, arguments: Arguments) -> None:

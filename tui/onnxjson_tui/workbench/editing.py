@@ -222,6 +222,20 @@ async def delete(bench: Workbench, arguments: Arguments) -> None:
     await _choose_bypass(bench, ref, uses)
 
 
+async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
+    if bench.session.places.selected:
+        await _delete_selection(bench)
+        return
+    ref, session = require_here(bench), bench.session
+    await ready(bench)
+    edit = DeleteNode(node=node_selector(session.index, ref))
+    try:
+        await previewed(bench, lambda: session.preview(edit))
+    except EditError:
+        # The replacement is ambiguous or impossible.
+        await _choose_bypass(bench, ref, uses_outside(bench, ref))
+
+
 async def _delete_selection(bench: Workbench) -> None:
     session = bench.session
     await previewed(bench, lambda: session.preview(*session.on_selection(DeleteNode(node="x"))))
@@ -282,6 +296,7 @@ async def _choose_bypass(bench: Workbench, ref: NodeRef, uses: list[Use]) -> Non
 
 
 ACTIONS: Final = (
+    Action("bridge", "delete and reconnect", ("D",), _delete_and_bridge, "Edit", changes=True),
     Action(
         "edit-name", "rename", ("r",), _rename, "Edit", changes=True, help="The node, or one of its outputs.",
     ),

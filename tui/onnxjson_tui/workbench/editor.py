@@ -38,8 +38,8 @@ async def _edit_text(bench: Workbench, arguments: Arguments) -> None:
         "draft", "looking for drafts", lambda: [_choice(each) for each in unsaved_drafts(path)]
     )
     if kept:
-        new = Choice("", "the nodes as they are", "")
-        chosen = await bench.choose("Edit as text: a draft, or", [new, *kept[::-1]], is_wide=True)
+        new = Choice("", "no draft: the nodes as they are")
+        chosen = await bench.choose("Edit as text", [*kept[::-1], new], is_wide=True)
         if chosen is None:
             return
         if chosen:

@@ -62,13 +62,26 @@ def edit_choices() -> list[Choice]:
     ]
 
 
+_AFTER: Final = "after "  # start of the key of an operator that is inserted
+_BEFORE: Final = "before"
+
+
 async def _add(bench: Workbench, arguments: Arguments) -> None:
-    choices = [Choice("after", "insert after", "a node, after this one")] if bench.here is not None else []
-    choices += [Choice("before", "insert before", "a node, before an input of this one")] if choices else []
+    """Ask for an edit, or for an operator to insert after the node under the cursor."""
     name: str | None = arguments.text.partition(" ")[0]
-    name = name or await bench.choose("Add, or edit", [*choices, *edit_choices()], is_wide=True)
-    if name in ("after", "before"):
-        await (_insert_after if name == "after" else _insert_before)(bench)
+    if not name:
+        choices, here = edit_choices(), bench.here
+        if here is not None:
+            choices.insert(0, Choice(_BEFORE, "insert before", "a node before an input of this one"))
+            choices += [
+                Choice(_AFTER + each.key, each.label, f"insert after {here.position}  {each.detail}")
+                for each in await _operators(bench)
+            ]
+        name = await bench.choose("Add a node, or edit", choices, is_wide=True)
+    if name == _BEFORE:
+        await _insert_before(bench)
+    elif name is not None and name.startswith(_AFTER):
+        await _insert_after(bench, name.removeprefix(_AFTER))
     elif name is not None:
         await fill_in(bench, name)
 
@@ -101,7 +114,7 @@ async def fill_in(
     return preview
 
 
-async def _insert_after(bench: Workbench) -> None:
+async def _insert_after(bench: Workbench, operator: str) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -110,8 +123,7 @@ async def _insert_after(bench: Workbench) -> None:
         return
     choices = [Choice(name, visible(name, 300)) for name in outputs]
     value = outputs[0] if len(outputs) == 1 else await bench.choose("After which output", choices)
-    operator = await _operator(bench) if value is not None else None
-    if value is None or operator is None:
+    if value is None:
         return
     is_taken = bool(bench.session.index.consumers(ref.scope, value))
     texts = _texts(bench, ref, value, operator) | {"insert": "yes" if is_taken else ""}
@@ -132,7 +144,7 @@ async def _insert_before(bench: Workbench) -> None:
         if chosen is None:
             return
         slot = int(chosen)
-    operator = await _operator(bench)
+    operator = await bench.choose("Which operator", await _operators(bench))
     if operator is None:
         return
     words = node_selector(bench.session.index, ref)
@@ -149,13 +161,12 @@ async def _insert_before(bench: Workbench) -> None:
     await fill_in(bench, "add-node", texts, focus="input", also=connect, title=title)
 
 
-async def _operator(bench: Workbench) -> str | None:
-    """Ask for an operator of the model's opset that has inputs."""
+async def _operators(bench: Workbench) -> Searchable:
+    """Return the operators of the model's opset that have inputs."""
     offers = Offers(bench.session, bench.here)
-    choices = await bench.jobs.run(
+    return await bench.jobs.run(
         "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
     )
-    return await bench.choose("Which operator", choices)
 
 
 def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
@@ -183,7 +194,7 @@ def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[st
 ACTIONS: Final = (
     Action(
         "edits", "add, and all other edits", ("a",), _add, "Edit", changes=True, footer="add", argument="[EDIT]",
-        help="Inserts a node after this one or before an input, or shows the form of an edit: :edits set-tensor.",
+        help="An operator inserts a node after this one; an edit shows its form, as :edits set-tensor does.",
     ),
 )  # fmt: skip
 

@@ -97,21 +97,30 @@ def show_value(bench: Workbench, scope: Scope, name: str) -> None:
 
 
 async def enter(bench: Workbench, arguments: Arguments) -> None:
-    """Enter a graph of the node, or the function that it calls."""
-    inner = await inner_graph(bench, require_here(bench), arguments.number)
+    """Enter a graph of the node, or the function that it calls; without one, go to the inspector."""
+    here = require_here(bench)
+    if not _inner_graphs(bench, here):
+        bench.show_details()
+        bench.focus_pane("inspector")
+        return
+    inner = await inner_graph(bench, here, arguments.number)
     if inner is not None:
         bench.go(inner.address)
 
 
-async def inner_graph(bench: Workbench, here: NodeRef, number: int | None = None) -> Scope | None:
-    """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
+def _inner_graphs(bench: Workbench, here: NodeRef) -> list[Scope]:
     inner = [child for child in here.scope.children if child.owner == here]
     key = operator_key(here.node)
     for position, function in enumerate(bench.session.model.functions):
         if function_key(function) == key:
             inner += [each for each in bench.session.index.scopes if each.address == f"/functions/{position}"]
+    return inner
+
+
+async def inner_graph(bench: Workbench, here: NodeRef, number: int | None = None) -> Scope | None:
+    """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
+    inner = _inner_graphs(bench, here)
     if not inner:
-        bench.say("this node has no graphs and calls no function")
         return None
     if number is not None and 0 < number <= len(inner):
         return inner[number - 1]
@@ -244,7 +253,6 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
         help="A node, a constant or an input of the graph; 2gd goes to that of in[2].",
     ),
     Action("consumers", "to a consumer", ("g c",), consumers, "Graph", help="2gc goes to the second one."),
-    Action("enter-graph", "into a graph or function", ("g s",), enter, "Graph", help="Of the node, or that it calls."),
     Action("leave-graph", "out of the graph", ("-",), _leave, "Graph", help="To the node that contains or calls it."),
     Action("back", "back to the last place", ("ctrl+o",), _back, "Graph"),
     Action(

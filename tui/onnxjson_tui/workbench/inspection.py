@@ -24,7 +24,7 @@ from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
-from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
+from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen, comparison_unsaved, comparison_with
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.workbench import Workbench
@@ -194,29 +194,24 @@ def _show_documentation(bench: Workbench, arguments: Arguments) -> None:
 
 
 async def compare(bench: Workbench, arguments: Arguments) -> None:
-    """Compare with a file or a revision; ask which one if none is named."""
-    if arguments.text.strip():
-        await _show(bench, comparison_with(bench, arguments.text.strip()))
-        return
-    is_changed = bench.session.is_changed
-    choices = [
-        Choice("unsaved", "unsaved changes", "", "" if is_changed else "no changes since the last save"),
-        Choice("file", "another file, or REV:path ...", "asks which"),
-    ]
-    committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
-    if committed is not None:
-        choices.append(Choice(committed, visible(committed, 200), "the last commit"))
-    if not is_changed:
-        choices.append(choices.pop(0))
-    chosen = await bench.choose("Compare with", choices)
-    if chosen == "unsaved":
-        await _show(bench, comparison_unsaved(bench))
-    elif chosen == "file":
+    """Show the unsaved changes; without any, or if the user wants it, compare with a file or a revision."""
+    other: str | None = arguments.text.strip()
+    if not other and bench.session.is_changed:
+        address = await bench.app.push_screen_wait(comparison_unsaved(bench))
+        if address != ANOTHER:
+            if address:
+                bench.go(address)
+            return
+    if not other:
+        choices = [Choice("file", "another file, or REV:path ...", "asks which")]
+        committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
+        if committed is not None:
+            choices.append(Choice(committed, visible(committed, 200), "the last commit"))
+        other = await bench.choose("Compare with", choices)
+    if other == "file":
         other = await bench.ask("compare with ", complete=complete_path)
-        if other and other.strip():
-            await _show(bench, comparison_with(bench, other.strip()))
-    elif chosen is not None:
-        await _show(bench, comparison_with(bench, chosen))
+    if other and other.strip():
+        await _show(bench, comparison_with(bench, other.strip()))
 
 
 def last_commit(path: Path) -> str | None:
@@ -277,7 +272,7 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     ),
     Action(
         "compare", "compare", ("c",), compare, "See", argument="[PATH|REV:PATH]", footer="compare",
-        help="With the saved model, another file, or a revision.",
+        help="With the saved model; without changes, or with a second c, with another file or a revision.",
     ),
     Action(
         "run-pass", "run a pass", ("p",), _run_pass, "See", argument="[PASS]",

@@ -6,6 +6,7 @@ from typing import Final
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import delete
+from onnxjson_tui.workbench.graph import enter
 from onnxjson_tui.workbench.inspection import edit_tensor, scroll
 from onnxjson_tui.workbench.inspector import edit_entry, open_entry, remove_entry, to_inspector
 from onnxjson_tui.workbench.moving import choose_in_drawer, fold, to_scope, unfold
@@ -22,8 +23,9 @@ def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]
 
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "open-row", "open, or go there", ("enter",),
-        by_pane(to_inspector, outline=to_scope, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
+        "open-row", "open, or go there", ("enter", "g s"),
+        by_pane(enter, outline=to_scope, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
+        help="A graph or function of the node, else its fields; in other panes what the row leads to.",
     ),
     Action(
         "edit", "edit", ("e",), by_pane(to_inspector, inspector=edit_entry, drawer=edit_tensor), "Edit", changes=True,
