@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import delete
@@ -21,6 +22,11 @@ def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]
     return lambda bench, arguments: runs.get(bench.pane, otherwise)(bench, arguments)
 
 
+def _writing(run: Run[Workbench]) -> Run[Workbench]:
+    """Return the action that refuses to change a read-only model."""
+    return lambda bench, arguments: bench.say(READ_ONLY, "bad") if bench.session.readonly else run(bench, arguments)
+
+
 ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "open-row", "open, or go there", ("enter", "g s"),
@@ -28,8 +34,8 @@ ACTIONS: Final[tuple[Action[Workbench], ...]] = (
         help="A graph or function of the node, else its fields; in other panes what the row leads to.",
     ),
     Action(
-        "edit", "edit", ("e",), by_pane(to_inspector, inspector=edit_entry, drawer=edit_tensor), "Edit", changes=True,
-        footer="edit",
+        "edit", "edit", ("e",), by_pane(to_inspector, inspector=_writing(edit_entry), drawer=_writing(edit_tensor)),
+        "Edit", footer="edit",
         help="The fields of the node, a row of the inspector, an element of a tensor; 4e edits four of its row.",
     ),
     Action(
