@@ -44,12 +44,11 @@ class RowsScreen(KeyedScreen[_T]):
     def to_change(self, count: int) -> None:
         """Move the cursor by a number of changes, up for a negative count."""
         starts, here = self.starts, self.rows.cursor
-        at = (bisect_right(starts, here) - 1 if count > 0 else bisect_left(starts, here)) + count
-        last = len(starts) - 1
-        if starts and min(max(at, 0), last) != at and starts[min(max(at, 0), last)] == here:
-            self.say("that was the last change" if count > 0 else "that was the first change")
+        ahead = starts[bisect_right(starts, here) :] if count > 0 else starts[: bisect_left(starts, here)][::-1]
+        if ahead:
+            self.rows.move_to(ahead[min(abs(count), len(ahead)) - 1])
         elif starts:
-            self.rows.move_to(starts[min(max(at, 0), last)])
+            self.say("that was the last change" if count > 0 else "that was the first change")
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Update the lower list when the cursor rests."""
