@@ -118,7 +118,7 @@ def test_the_map_is_walked_opened_and_left() -> None:
         assert found.bench.here is not None
         assert found.bench.here.node.op_type == "ReduceMean"
         await found.press("ctrl+o", "M", "question_mark")
-        assert "back to the box around" in found.text.lower()
+        assert "back to the box" in found.text.lower()
         await found.press("escape")
         await found.press("escape")
         assert not isinstance(found.app.screen, MapScreen)
