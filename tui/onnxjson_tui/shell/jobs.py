@@ -113,7 +113,7 @@ class Jobs:
         job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)
         # A worker ends with its screen.
         job.worker = self._screen.run_worker(
-            self._answer(job, work, done, failed or self._failed), group="jobs", exit_on_error=False
+            partial(self._answer, job, work, done, failed or self._failed), group="jobs", exit_on_error=False
         )
         self._tick(job)
         return job

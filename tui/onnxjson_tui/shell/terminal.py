@@ -171,7 +171,7 @@ class KeyOrder:
         """Add a key or a pasted text."""
         self._waiting.append(event)
         if self.is_idle:
-            self._worker = self._app.run_worker(self._run(), group="keys")
+            self._worker = self._app.run_worker(self._run, group="keys")
 
     def drop(self) -> None:
         """Discard the waiting keys, because the question or screen for which they were typed will not appear."""
