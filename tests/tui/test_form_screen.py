@@ -34,10 +34,17 @@ async def until(found: Bench, is_so: Callable[[], bool]) -> None:
     pytest.fail(found.text)
 
 
+def _is_open(screen: object) -> bool:
+    """Whether a form has its fields; some edits need none."""
+    return (
+        isinstance(screen, FormScreen) and screen.is_attached and len(screen._controls) == len(screen._filling.fields)
+    )
+
+
 async def open_form(found: Bench, name: str, *, is_looked_at: bool = True) -> FormScreen:
     bench, app = found.bench, found.app
     bench.do(next(each for each in ACTIONS if each.id == "edits"), Arguments(text=name))
-    await until(found, lambda: isinstance(app.screen, FormScreen) and bool(app.screen._controls))
+    await until(found, lambda: _is_open(app.screen))
     screen = app.screen
     assert isinstance(screen, FormScreen)
     if is_looked_at:

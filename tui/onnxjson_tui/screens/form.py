@@ -102,7 +102,7 @@ class FormScreen(Dialog[Preview | None]):
         self._bench.nodes.centre(0)  # The form covers the rows below.
         self._typed = self._texts()
         missing = [field.name for field in self._filling.missing()]
-        wanted = self._first or (missing[0] if missing else self._filling.fields[0].name)
+        wanted = self._first or next(iter([*missing, *[field.name for field in self._filling.fields]]), "")
         self._focus(wanted)
         self._rest()
 
