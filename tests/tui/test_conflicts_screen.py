@@ -49,7 +49,7 @@ def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
         assert [*resolution.choices.values()] == ["ours", "theirs"]
         await found.press("u")
         assert [*resolution.choices.values()] == ["ours"]
-        assert found.first.conflicts.cursor == 1
+        assert found.first.rows.cursor == 1
         await found.press("t", "b", "o")
         assert "no conflict is left" in found.text
         assert resolution.exit_code == 16

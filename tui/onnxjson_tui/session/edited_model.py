@@ -42,7 +42,7 @@ READ_ONLY: Final = "the model is open read-only; start without --readonly to cha
 
 
 class EditedModel:
-    """A model with its history, selection, marks and journal; `Session` opens, saves and recovers it."""
+    """A model with its history, selection and journal; `Session` opens, saves and recovers it."""
 
     def __init__(self, opened: Opened, *, readonly: bool = False) -> None:
         """Begin with an opened model; with `readonly`, every change is refused."""
@@ -57,7 +57,6 @@ class EditedModel:
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
         self.figures: Mapping[str, Mapping[str, float | str]] = {}
         """Numbers of nodes by address, for each column of the list; {} if the model changed since."""
-        self.first_different: str | None = None  # address of the first node that differs from the compared model
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
         self.to_saved = Patch()  # from the model to the saved one
