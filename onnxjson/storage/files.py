@@ -249,7 +249,7 @@ def save(
         weights_apart.require_blobs(named, real_folder(path))
 
     if backup:
-        from onnxjson.storage.state import keep_backup
+        from onnxjson.storage.backups import keep_backup
 
         save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=keep_backup)
     else:
