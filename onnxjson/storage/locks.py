@@ -36,7 +36,9 @@ def lock(descriptor: int, patience: float = 0.0, *, shared: bool = False) -> boo
         time.sleep(0.005)
 
 
-def take(path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, without_locks: bool) -> int | None:
+def take(
+    path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, shared: bool = False, without_locks: bool
+) -> int | None:
     """Open and lock a file or folder of this user that no process holds; return its descriptor, otherwise None.
 
     `without_locks`: what to assume on a file system without locks, true if no process holds it.
@@ -48,7 +50,9 @@ def take(path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, 
     with suppress(OSError):
         status = os.fstat(descriptor)
         is_known = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-        is_free = is_known and status.st_uid == os.geteuid() and (lock(descriptor, patience) or without_locks)
+        is_free = (
+            is_known and status.st_uid == os.geteuid() and (lock(descriptor, patience, shared=shared) or without_locks)
+        )
         if is_free and os.fstat(descriptor).st_nlink > 0:  # the previous holder may have removed it
             return descriptor
     os.close(descriptor)

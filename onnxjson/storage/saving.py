@@ -21,7 +21,7 @@ from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
 from onnxjson.storage.locks import lock, take_leftover
-from onnxjson.storage.remote import refuse_writing
+from onnxjson.storage.urls import refuse_writing
 
 PIECE = 1 << 20
 """Number of bytes that are collected before each write."""

@@ -178,7 +178,7 @@ def test_an_entry_that_its_holder_removes_meanwhile_is_none(tmp_path: Path, monk
     path = tmp_path / ENDED
     path.write_bytes(b"")
 
-    def lock(*_: Any) -> bool:
+    def lock(*_: Any, **__: Any) -> bool:
         path.unlink()
         return True
 

@@ -16,9 +16,10 @@ from onnxjson.model.errors import DecodeError, Finding, LimitError, MissingInput
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
 from onnxjson.storage.identity import Identity, open_source
-from onnxjson.storage.remote import is_url, path_of
+from onnxjson.storage.remote import path_of
 from onnxjson.storage.saving import save_file
 from onnxjson.storage.store import user_folder
+from onnxjson.storage.urls import is_url
 
 
 class Opened(msgspec.Struct, frozen=True):
