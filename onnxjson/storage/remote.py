@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from onnxjson.model.errors import (
     FileError,
     MissingInputError,
     OnnxJsonError,
+    UntrustedError,
 )
 from onnxjson.model.payloads import PROVIDERS
 from onnxjson.storage import safetensors
@@ -39,11 +41,15 @@ from onnxjson.storage.urls import LOCAL, RemotePath, is_url, shown
 CACHE_BYTES: Final = 10 * 10**9
 """Maximum bytes of all copies, unless the environment variable ONNXJSON_CACHE_BYTES has another number."""
 
+_WEB: Final = ("http://", "https://")
 _VERSION: Final = ("ETag", "etag", "LastModified", "last_modified", "Last-Modified", "mtime", "updated", "sha256")
 """What file systems call the version of an object."""
 
 _FIRST: Final = 512
 _AHEAD: Final = 1 << 20
+_PATIENCE: Final = 120
+_SLOWEST: Final = 10_000
+"""Seconds of waiting for an object until it is refused, unless this many bytes have come in each second."""
 _SKIPPED_FROM: Final = 16 * 1024
 """Bytes of a tensor from which a new request costs less than reading them."""
 
@@ -84,14 +90,23 @@ def open_url(url: str) -> Path:
 def open_next_to(folder: Path, parts: list[str]) -> None:
     """Open a file next to an object whose local file is in `folder`, so that it exists there; no other folder has any.
 
-    Errors are those of `open_url`.
+    Errors are those of `open_url`; UntrustedError for a name that would not remain a name in the URL.
     """
     first = next((copy for copy in _copies.values() if os.fspath(copy.folder) == os.fspath(folder)), None)
-    if first is not None:
-        head, mark, rest = first.url.partition("::")
-        url = "/".join([head.rpartition("/")[0], *parts]) + mark + rest
-        if url not in _copies:
-            _copies[url] = _Copy(url, first, parts)
+    if first is not None and (url := _url_next_to(first.url, parts)) not in _copies:
+        _copies[url] = _Copy(url, first, parts)
+
+
+def _url_next_to(url: str, parts: list[str]) -> str:
+    """The URL of a file that a model names; its name stays one, whatever characters it has."""
+    head, mark, rest = url.partition("::")
+    if head.startswith(_WEB):
+        from urllib.parse import quote
+
+        head, parts = head.partition("?")[0], [quote(part, safe="") for part in parts]
+    elif any(character in part for part in parts for character in "?#"):
+        raise UntrustedError(f"{visible('/'.join(parts))!r}: the name of a file next to {shown(url)} has a ? or #")
+    return "/".join([head.rpartition("/")[0], *parts]) + mark + rest
 
 
 def fetch_for(folder: Path) -> None:
@@ -129,13 +144,16 @@ class _Copy:
         self._system, self._name = file_system(url)
         self._version, self.size = self._present()
         self.fetched = 0
+        self._waited = 0.0
         self._ranges: list[list[int]] = []
         self._next = 0
         self._ahead = _FIRST
         self._lock = threading.Lock()
         with system_errors(f"{self._label()} cannot be kept among the caches"):
-            self._entry, self._held = self._own_entry() if first is None else (first._entry, os.dup(first._held))
-            self.folder = self._entry / "files"
+            entry, held = self._own_entry() if first is None else (first._entry, os.dup(first._held))
+            self._entry: Path = entry
+            self._held: int = held
+            self.folder = entry / "files"
             name = PurePosixPath(shown(url).partition("::")[0]).name.replace("\0", "") or "model"
             self.path = self.folder.joinpath(*(parts or [name]))
             self._state = self._entry / "ranges" / hashlib.sha256(url.encode()).hexdigest()[:32]
@@ -234,14 +252,18 @@ class _Copy:
         if at >= 0:
             start = max(start, min(self._ranges[at][1], end))
         end = min(max(end, start + self._ahead), self.size)
+        begun = time.monotonic()
         with failures(self.url):
             data: bytes = self._system.cat_file(self._name, start=start, end=end)
+        self._waited += time.monotonic() - begun
         if len(data) == self.size > end - start:  # a server that knows no ranges sends everything
             start, end = 0, self.size
         if len(data) != end - start:
             raise ChangedUnderneathError(f"{self._label()} was changed while it was read; try again")
         os.pwrite(self._file, data, start)
         self.fetched += len(data)
+        if self._waited > _PATIENCE + self.fetched / _SLOWEST:
+            raise FileError(f"{self._label()} comes with less than {_SLOWEST:,} bytes per second; download it first")
         self._next = end
         self._add(start, end)
 
@@ -310,15 +332,20 @@ def file_system(url: str) -> tuple[Any, str]:
         raise MissingInputError(
             f"{visible(shown(url), None)}: URLs need the package fsspec; pip install 'fsspec[http]'"
         ) from error
+    protocol, settings = url.rpartition("::")[2].partition("://")[0], {}
+    if protocol in {"http", "https"}:
+        with failures(url):
+            from onnxjson.storage.web import client_settings
+
+            settings["client_kwargs"] = client_settings()
     with failures(url):
         try:
-            system, name = fsspec.core.url_to_fs(url)
+            system, name = fsspec.core.url_to_fs(url, **{protocol: settings})
         except ValueError as error:
             if "::" not in url or "range requests" not in str(error):
                 raise
             # Without ranges, the whole archive is fetched, into memory.
-            protocol = url.rpartition("::")[2].partition("://")[0]
-            system, name = fsspec.core.url_to_fs(url, **{protocol: {"cache_type": "all"}})
+            system, name = fsspec.core.url_to_fs(url, **{protocol: {**settings, "cache_type": "all"}})
         return system, str(name)
 
 

@@ -113,17 +113,24 @@ class Store:
         """Return the folder of a key; it may not exist."""
         return self.root / hashlib.sha256(os.fsencode(key)).hexdigest()[:32]
 
-    def make_folder(self, key: str | bytes | Path) -> Path:
-        """Create the folder of a key, if necessary; no other user may open it or those around it.
+    def make_root(self) -> Path:
+        """Create the folder of the store, if necessary; no other user may open it.
 
         Raises:
             OSError: it cannot be created.
         """
-        folder = self.folder(key)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for place in (folder.parent.parent, folder.parent, folder):
+        root = self.root
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in (root.parent, root):
             if stat.S_IMODE(place.stat().st_mode) != 0o700:
                 place.chmod(0o700)
+        return root
+
+    def make_folder(self, key: str | bytes | Path) -> Path:
+        """Create the folder of a key, if necessary, as `make_root` does."""
+        self.make_root()
+        folder = self.folder(key)
+        folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def entries(self, key: str | bytes | Path) -> list[Path]:

@@ -30,6 +30,7 @@ OTHERS = {
     "git/driver_lines.py": "tries settings in a temporary repository",
     "merging/sides.py": "renames values, not files",
     "optimizing/passes/onnxruntime.py": "hands a model over in the private folder of a pass",
+    "serving/permissions.py": "asks where temporary files are",
     "running/box_trial.py": "tries to write outside the box",
     "running/executing.py": "reports from a guarded process, in its private folder",
     "running/sandbox.py": "makes the private folder of a run",
