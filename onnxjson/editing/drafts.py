@@ -170,7 +170,7 @@ def _unknown(landmark: Landmark | None) -> str:
 
 _ORIGIN: Final = ".origin"
 
-STORE: Final = Store("state", "drafts", bytes_in_all=10**9, entries_a_key=100)
+STORE: Final = Store("state", "drafts", bytes_in_all=5 * 10**9, entries_a_key=100)
 
 _FORGOTTEN_AFTER: Final = 24 * 3600
 """Age in seconds after which an unchanged draft is removed."""

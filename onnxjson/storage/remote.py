@@ -4,7 +4,7 @@ fsspec reads the objects (https, s3, gs, az, hf, zip, memory and others) and fin
 What a reader of the model needs is fetched at the door. The local file has holes instead of the elements of weights:
 `SourceFile` fetches them when they are read, and a process that opens files by name needs all of them (`fetch_for`)::
 
-    urls/5d41...92/                           one version of one object (`onnxjson.storage.store`)
+    objects/5d41...92/                        one version of one object (`onnxjson.storage.store`)
         01760000000000000000-4711-9f.../
             files/m.onnx                      the bytes that were fetched, at their places; other files next to it
             ranges/9b1c...e0                  those places, as JSON, by the hash of the object's URL
@@ -132,7 +132,7 @@ def _store() -> Store:
     given = os.environ.get("ONNXJSON_CACHE_BYTES", "") or str(CACHE_BYTES)
     if not given.isdecimal():
         raise OnnxJsonError(f"the variable ONNXJSON_CACHE_BYTES is {visible(given, 100)!r}; set a number of bytes")
-    return Store("cache", "urls", int(given), entries_a_key=1)
+    return Store("cache", "objects", int(given), entries_a_key=1)
 
 
 class _Copy:

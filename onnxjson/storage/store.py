@@ -7,7 +7,7 @@
             a91f...c3/                   a key, such as the path of a model, by its hash
                 01760000000000000000-... an entry, a file or a folder: time in ns, then facts that its store knows
     $XDG_CACHE_HOME/onnxjson/            without the variable ~/.cache/onnxjson/
-        texts/                           others are urls
+        texts/                           others are objects
 
 All stores have one contract:
 

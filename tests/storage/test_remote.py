@@ -195,7 +195,7 @@ def test_a_file_in_use_by_another_process_stays(served: tuple[str, Path], tmp_pa
     saved(folder)
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     run_process("show", f"{url}/m.onnx", more=cache)
-    (entry,) = tmp_path.glob("cache/onnxjson/urls/*/*")
+    (entry,) = tmp_path.glob("cache/onnxjson/objects/*/*")
     held = take_entry(entry, shared=True)
     assert held is not None
     assert "read 0 of" in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
@@ -240,9 +240,9 @@ def test_copies_are_kept_and_their_bytes_are_limited(served: tuple[str, Path], t
     assert "read 0 of" in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
     os.utime(folder / "m.onnx", (1, 1))  # another version
     assert "read 0 of" not in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
-    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 2
+    assert len(list((tmp_path / "cache/onnxjson/objects").iterdir())) == 2
     run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
-    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 1
+    assert len(list((tmp_path / "cache/onnxjson/objects").iterdir())) == 1
 
 
 def test_a_limit_of_the_cache_that_is_no_number(served: tuple[str, Path], tmp_path: Path) -> None:
