@@ -71,7 +71,7 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     is_certain: bool = True
     """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
     ran: str = ""
-    """What the run on random inputs did: "runs", "fails: REASON", "not run: REASON" or "slow"; "" if none was wanted."""
+    """What the run on random inputs did: "runs", "slow", "fails: REASON" or "not run: REASON"; "" if not wanted."""
 
     @property
     def run_fails(self) -> bool:

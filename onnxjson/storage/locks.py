@@ -12,7 +12,7 @@ SETTLED_SECONDS: Final = 60.0
 """Age from which a file without a lock is one that a killed process left, not one that is just being created."""
 
 
-def lock(descriptor: int, patience: float = 0.0, *, shared: bool = False) -> bool:
+def lock(descriptor: int, patience: float = 0.0) -> bool:
     """Lock an open file or folder; return False on a file system without locks.
 
     `patience` are seconds to wait. A process that is killed while it starts a child leaves its locks to the child until
@@ -21,11 +21,10 @@ def lock(descriptor: int, patience: float = 0.0, *, shared: bool = False) -> boo
     Raises:
         BlockingIOError: another process holds the lock.
     """
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     end = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= end:
                 raise
@@ -36,9 +35,7 @@ def lock(descriptor: int, patience: float = 0.0, *, shared: bool = False) -> boo
         time.sleep(0.005)
 
 
-def take(
-    path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, shared: bool = False, without_locks: bool
-) -> int | None:
+def take(path: str | Path, patience: float = 0.0, access: int = os.O_RDONLY, *, without_locks: bool) -> int | None:
     """Open and lock a file or folder of this user that no process holds; return its descriptor, otherwise None.
 
     `without_locks`: what to assume on a file system without locks, true if no process holds it.
@@ -50,9 +47,8 @@ def take(
     with suppress(OSError):
         status = os.fstat(descriptor)
         is_known = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-        is_free = (
-            is_known and status.st_uid == os.geteuid() and (lock(descriptor, patience, shared=shared) or without_locks)
-        )
+        is_own = is_known and status.st_uid == os.geteuid()
+        is_free = is_own and (lock(descriptor, patience) or without_locks)
         if is_free and os.fstat(descriptor).st_nlink > 0:  # the previous holder may have removed it
             return descriptor
     os.close(descriptor)

@@ -33,7 +33,6 @@ from onnxjson.model.errors import (
 )
 from onnxjson.model.payloads import PROVIDERS
 from onnxjson.storage import safetensors
-from onnxjson.storage.locks import lock
 from onnxjson.storage.saving import save_file, system_errors
 from onnxjson.storage.store import Store, discard, take_entry
 from onnxjson.storage.urls import LOCAL, RemotePath, is_url, shown
@@ -168,15 +167,14 @@ class _Copy:
         atexit.register(self._keep)
 
     def _own_entry(self) -> tuple[Path, int]:
-        """The entry of this version of the object, and the descriptor of its lock, which other processes may share."""
+        """An entry of this version of the object that no other process uses, and the descriptor of its lock."""
         store, key = _store(), f"{self.url}\n{self._version}"
         for entry in store.entries(key) if self._version else ():
-            held = take_entry(entry, shared=True)
+            held = take_entry(entry)
             if held is not None:
                 store.evict()
                 return Path(os.path.realpath(entry)), held
         entry, held = store.create(key, is_folder=True)
-        lock(held, shared=True)
         return Path(os.path.realpath(entry)), held
 
     def _present(self) -> tuple[str, int]:

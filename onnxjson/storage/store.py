@@ -234,14 +234,14 @@ def _use_of(entry: Path) -> tuple[int, str, int, Path]:
     return last, entry.name, size, entry
 
 
-def take_entry(entry: Path, patience: float = 0.0, access: int = os.O_RDONLY, *, shared: bool = False) -> int | None:
+def take_entry(entry: Path, patience: float = 0.0, access: int = os.O_RDONLY) -> int | None:
     """Lock an entry that no process holds; return its descriptor. None if one does, or it belongs to somebody else.
 
     See `locks.take` for the arguments.
     """
     worked_in = _WORKED_IN.fullmatch(entry.name)
-    without_locks = shared or worked_in is None or not is_running(int(worked_in[1]))
-    return take(entry, patience, access, shared=shared, without_locks=without_locks)
+    without_locks = worked_in is None or not is_running(int(worked_in[1]))
+    return take(entry, patience, access, without_locks=without_locks)
 
 
 def discard(entry: Path, descriptor: int | None = None) -> None:
