@@ -108,7 +108,7 @@ def resize(
     problems = _problems(workspace, tracer.problems, noun)
     lost = {} if problems else {
         made.address: f'it is not known whether its output "{visible(name)}" has the batch'
-        for name in main.output_names
+        for name in filter(None, main.output_names)
         if tracer.found[main].get(name, ()) is None and (made := main.producer(name)) is not None
     }  # fmt: skip
     problems += _problems(workspace, lost, noun)

@@ -8,6 +8,7 @@
         restored                             the name of the backup that was restored last, until the next save
 """
 
+import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -118,7 +119,9 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
     if status.st_size > STORE.bytes_in_all:
         limit = f"{STORE.bytes_in_all:,} bytes"
         raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
-    digest, real = sha256_of(path), os.path.realpath(path)
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:  # by its name, it may be another file by now
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    real = os.path.realpath(path)
     kept, folder = STORE.contents(real), STORE.folder(real)
     if known is None:
         with suppress(OSError):

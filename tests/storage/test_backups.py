@@ -14,6 +14,7 @@ from onnxjson.storage import backups as module
 from onnxjson.storage import saving
 from onnxjson.storage.backups import backups, history, keep_backup, restore
 from onnxjson.storage.saving import save_file
+from onnxjson.storage.store import Content
 
 
 @pytest.fixture(autouse=True)
@@ -281,3 +282,23 @@ def test_blocks_are_shared_where_the_file_system_can_do_that(path: Path, monkeyp
     keep_backup(path)
     assert asked == [0x40049409]
     assert contents(path) == [b"first"]
+
+
+def test_backup_of_a_file_that_another_program_replaces_meanwhile_is_what_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "m.onnx", tmp_path / "other"
+    path.write_bytes(b"first")
+    other.write_bytes(b"second")
+    contents = module.STORE.contents
+
+    def meanwhile(key: str) -> list[Content]:
+        if other.exists():
+            other.replace(path)
+        return contents(key)
+
+    monkeypatch.setattr(module.STORE, "contents", meanwhile)
+    keep_backup(path)
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert [each.file.read_bytes() for each in backups(path)] == [b"first"]
