@@ -119,10 +119,10 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
     if status.st_size > STORE.bytes_in_all:
         limit = f"{STORE.bytes_in_all:,} bytes"
         raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
-    with open(descriptor, "rb", buffering=0, closefd=False) as file:  # by its name, it may be another file by now
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     real = os.path.realpath(path)
     kept, folder = STORE.contents(real), STORE.folder(real)
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:  # by its name, it may be another file by now
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if known is None:
         with suppress(OSError):
             (folder / _RESTORED).unlink()
