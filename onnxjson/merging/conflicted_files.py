@@ -52,7 +52,7 @@ def save(
         return
     keep: Callable[[Path], object] | None = None
     if backup:
-        from onnxjson.storage.state import keep_backup
+        from onnxjson.storage.backups import keep_backup
 
         keep = keep_backup
     save_file(

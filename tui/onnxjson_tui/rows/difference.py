@@ -15,7 +15,7 @@ from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Report, rep
 from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
-from onnxjson.storage.remote import is_url
+from onnxjson.storage.urls import is_url
 from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.session.opening import Unreadable, open_model
 from onnxjson_tui.session.session import Session

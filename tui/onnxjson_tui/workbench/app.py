@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
-from onnxjson.storage.remote import is_url
+from onnxjson.storage.urls import is_url
 from onnxjson_tui.pages.history import HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
