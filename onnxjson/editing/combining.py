@@ -195,7 +195,7 @@ def _same_sizes(
 
 def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:
     try:
-        return main_scope(Index(inferred_types(model, folder)))
+        return inferred_types(model, folder)["/graph"]
     except WorkerError:
         return main
 

@@ -1,6 +1,6 @@
 """Extract a part of a model as a separate model: between values, or of given nodes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Extraction:
         self._model = model
         self._index = index
         self._folder = folder
-        self._inferred: dict[str, Scope] | None = None
+        self._inferred: Mapping[str, Scope] | None = None
 
     def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> NewModel:
         """Extract the nodes between `inputs` and `outputs`, which become those of the part, in their order.
@@ -217,12 +217,11 @@ class Extraction:
             return type_of_constant(constant)
         if self._inferred is None:
             try:
-                model = inferred_types(self._model, self._folder)
+                self._inferred = inferred_types(self._model, self._folder)
             except WorkerError as error:
                 raise EditError(
                     f'the type of "{visible(name)}" cannot be inferred: {error}', defining_scope.address
                 ) from error
-            self._inferred = Index(model).by_address
         there = self._inferred.get(defining_scope.address)
         return None if there is None else there.types.get(name)
 

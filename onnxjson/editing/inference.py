@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import InferredPart, Part, complaint, inferred_dims
-from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import (
     Difference,
@@ -29,6 +29,7 @@ from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInf
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.types import format_type, shown_type
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.running.light_model import inferred_scopes
 
 _SHOWN = 5
 
@@ -59,16 +60,14 @@ class Inferred(NamedTuple):
     conflicts: tuple[TypeConflict, ...]
 
 
-def inferred_types(model: Model, folder: Path | None) -> Model:
-    """Run the shape inference of onnx on a model without its big constants.
+def inferred_types(model: Model, folder: Path | None) -> Mapping[str, Scope]:
+    """Return the graphs of a model by address, with the types that onnx states or infers for their values.
 
     Raises:
         WorkerError: the inference crashed, hung or refused the model.
-        EditError, MissingInputError, UntrustedError: see `LightModel`.
+        EditError, UntrustedError: see `LightModel`.
     """
-    from onnxjson.codecs import serde
-
-    return serde.parse(worker().infer_shapes(LightModel(model, folder).data)).model
+    return inferred_scopes(model, folder, worker())[0]
 
 
 class LooseInference:
@@ -76,7 +75,7 @@ class LooseInference:
 
     Raises:
         WorkerError: the inference crashed, hung or refused the model.
-        EditError, MissingInputError, UntrustedError: see `LightModel`.
+        EditError, UntrustedError: see `LightModel`.
     """
 
     def __init__(self, index: Index, folder: Path | None) -> None:
@@ -101,7 +100,7 @@ def propagate_types(workspace: Workspace) -> tuple[str, ...]:
     Nodes that cannot have these types are added to `Workspace.complaints`.
 
     Raises:
-        EditError, UntrustedError: see `sandbox.LightModel`.
+        EditError, UntrustedError: see `LightModel`.
     """
     if workspace.typed is workspace.model:
         return ()
@@ -128,7 +127,7 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
     """Add the types that onnx infers to outputs and value_info; `overwrite` replaces types that contradict them.
 
     Raises:
-        WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `inferred_types`.
     """
     index = Index(model)
     found, contradicting = types_that_follow(index, folder)
@@ -165,7 +164,7 @@ def state_types(workspace: Workspace, before: Model, names: Collection[str]) -> 
     """State the types that values of the main graph had, where operators that onnx does not know compute them now.
 
     Raises:
-        WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `inferred_types`.
     """
     types = main_scope(Index(before)).types
     if not all([name in types and is_complete(types[name]) for name in names]):

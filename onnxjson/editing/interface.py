@@ -21,7 +21,7 @@ from onnxjson.model.document import Dimension, Graph, Node, Tensor, TensorType, 
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
 from onnxjson.model.walking import Body, rebuild
@@ -156,7 +156,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         constant = scope.initializer(name)
         found = workspace.index.type_of(scope, name) if constant is None else type_of_constant(constant)
         if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
-            inferred = Index(inferred_types(workspace.model, workspace.model_folder)).by_address.get(scope.address)
+            inferred = inferred_types(workspace.model, workspace.model_folder).get(scope.address)
             found = (inferred.types.get(name) if inferred is not None else None) or found
         return None if found is None else without_invented_names(found)
 

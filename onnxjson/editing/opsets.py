@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.sandbox import Counts, LightModel, check, reconcile, worker
+from onnxjson.editing.sandbox import Counts, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
@@ -22,6 +22,7 @@ from onnxjson.model.errors import EditError, Finding, WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operator_checks import check_operators
 from onnxjson.model.walking import rebuild, replace_records, with_nodes
+from onnxjson.running.light_model import LightModel
 from onnxjson.running.opset_conversion import NEWER_VALUES
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
@@ -201,7 +202,7 @@ def _without_adapter(
         return []
     named = match[2] or match[3]
     kinds = {named: True}
-    types = Index(inferred_types(model, folder)).by_address
+    types = inferred_types(model, folder)
     for ref in nodes:
         name = ref.node.op_type or ""
         if name not in kinds:

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from onnxjson.codecs import serde
-from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of, is_enough, without_invented_names, without_shape
 from onnxjson.model.dataflow import consumed_names
@@ -33,10 +32,10 @@ from onnxjson.model.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.model.errors import MissingInputError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import Body, rebuild, replace_records
+from onnxjson.running.light_model import inferred_scopes
 
 _NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
 _NEWEST_RULES: Final = 10
@@ -141,17 +140,13 @@ class Part:
 
         Raises:
             WorkerError: the inference crashed, hung or refused the part.
-            EditError, UntrustedError: see `sandbox.LightModel`.
+            EditError, UntrustedError: see `LightModel`.
         """
         model = self._model(cleared, opened)
         if sizes is not None:
             model = sizes.put_in(model)
-        try:
-            light = LightModel(model, folder)
-        except MissingInputError:
-            light = LightModel(model, None)
-        data, findings = worker().infer_types(light.data)
-        return InferredPart(_by_address(serde.parse(data).model), _complaints([each.message for each in findings]))
+        scopes, findings = inferred_scopes(model, folder, worker())
+        return InferredPart(_by_address(scopes.values()), _complaints([each.message for each in findings]))
 
     def _model(self, cleared: Names, opened: Values) -> Model:
         """Return a model of the part; the names of its nodes are their addresses."""
@@ -201,11 +196,11 @@ def _named(node: Node, address: str) -> Node:
     return replace(node, name=address, metadata_props=(), doc_string=None)
 
 
-def _by_address(model: Model) -> dict[str, dict[str, Type]]:
+def _by_address(scopes: Iterable[Scope]) -> dict[str, dict[str, Type]]:
     """Return the types of a part by the addresses of its graphs in the whole model."""
 
     found: dict[str, dict[str, Type]] = {}
-    for scope in Index(model).scopes:
+    for scope in scopes:
         address = scope.address
         if scope.owner is not None:
             address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)

@@ -274,7 +274,7 @@ def onnx_findings(
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
 
-    from onnxjson.running.value_types import without_weights
+    from onnxjson.running.light_model import LightModel
 
     def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
         types = b""
@@ -284,7 +284,7 @@ def onnx_findings(
             types, answer = worker.infer_types(data)
             return answer
 
-        answer = _with_nodes(without_weights(mended), ask)
+        answer = _with_nodes(LightModel(mended, None, "inputs").model, ask)
         return parse(types).model, answer
 
     return independent_errors(index, [*others, *placed], infer)
@@ -299,11 +299,11 @@ def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
     inputs = {each.input[0] for each in graph.node if each.op_type == "Transpose" and each.input}
     if stated_ranks(graph).keys() >= inputs:
         return []  # `check_model` reports them.
-    from onnxjson.running.value_types import without_weights
+    from onnxjson.running.light_model import inferred_scopes
 
     try:
-        inferred = parse(worker.infer_types(message_bytes(without_weights(model)))[0]).model.graph or Graph()
-    except (WorkerError, LimitError):
+        inferred = inferred_scopes(model, None, worker)[0]["/graph"].graph
+    except OnnxJsonError:
         return []
     return list(check_perms(graph.node, "/graph", stated_ranks(inferred).get))
 
@@ -355,12 +355,14 @@ class _Places:
         graph = self._model.graph
         if graph is None:
             return ""
+        from onnxjson.running.light_model import inferred_scopes
+
         bare = msgspec.structs.replace(self._model, graph=msgspec.structs.replace(graph, value_info=()))
         try:
-            inferred = parse(self._worker.infer_shapes(message_bytes(bare))).model.graph
-        except (WorkerError, LimitError):
+            inferred = inferred_scopes(bare, None, self._worker)[0]["/graph"].graph
+        except OnnxJsonError:
             return ""
-        types = {each.name: each.type for each in inferred.value_info} if inferred is not None else {}
+        types = {each.name: each.type for each in inferred.value_info}
         types.update({each.name: type_of_constant(each) for each in graph.initializer})
         for position, each in enumerate(graph.value_info):
             if contradict(each.type, types.get(each.name)):

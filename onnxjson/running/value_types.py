@@ -8,20 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from onnxjson.codecs import serde
-from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dimensions import IDENTIFIER, substitute
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
-from onnxjson.model.elements import element_count
+from onnxjson.model.document import Node, Tensor, Type
 from onnxjson.model.errors import FeedError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.payloads import Digest
-from onnxjson.model.tensors import is_external
 from onnxjson.model.types import innermost, shown_type
+from onnxjson.running.light_model import inferred_scopes
 from onnxjson.running.random_values import indexed_axis_size
 from onnxjson.running.worker import Worker
 
@@ -113,10 +107,6 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
     return tensor.elem_type, tuple(shape)
 
 
-_MOST_ELEMENTS: Final = 1024
-"""Maximum size of constants passed to shape inference; larger ones are not shapes."""
-
-
 class InferredTypes:
     """Types of the values of one model; shape inference of onnx runs once, when it is first needed."""
 
@@ -151,27 +141,9 @@ class InferredTypes:
     def _inferred(self) -> dict[str, Scope]:
         """Graphs of the model after shape inference, by address; none if inference fails."""
         try:
-            inferred = self._worker.infer_shapes(message_bytes(without_weights(self._index.model)))
-            return Index(serde.parse(inferred).model).by_address
+            return inferred_scopes(self._index.model, None, self._worker)[0]
         except OnnxJsonError:
             return {}
-
-
-def without_weights(model: Model) -> Model:
-    """Return the model with inputs instead of the large constants of its main graph."""
-    graph = model.graph
-    if graph is None:
-        return model
-    large = [tensor for tensor in graph.initializer if _is_large(tensor)]
-    names = {value.name for value in graph.input}
-    added = [ValueInfo(name=each.name, type=type_of_constant(each)) for each in large if each.name not in names]
-    kept = tuple([each for each in graph.initializer if not _is_large(each)])
-    changed = msgspec.structs.replace(graph, initializer=kept, input=(*graph.input, *added))
-    return msgspec.structs.replace(model, graph=changed)
-
-
-def _is_large(tensor: Tensor) -> bool:
-    return element_count(tensor.dims) > _MOST_ELEMENTS or is_external(tensor) or isinstance(tensor.raw_data, Digest)
 
 
 class Input(NamedTuple):

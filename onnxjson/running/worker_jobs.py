@@ -32,7 +32,7 @@ def prepare(request: Request) -> None:
     import onnx.shape_inference
     import onnx.version_converter
 
-    if request.job in ("infer_shapes", "infer_types"):
+    if request.job == "infer_types":
         import onnx.reference  # noqa: F401
     if request.job == "text":
         import onnxjson.codecs.reading.exact_reader
@@ -129,10 +129,19 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
         if again.findings:
             answer = again
             break
-    around = [node for node in inferred.graph.node if any(each.HasField("g") or each.graphs for each in node.attribute)]
-    del inferred.graph.node[:], inferred.graph.initializer[:], inferred.functions[:]
-    inferred.graph.node.extend(around)
+    _keep_types(inferred)
     return answer, inferred.SerializeToString()
+
+
+def _keep_types(model: "ModelProto") -> None:
+    """Leave the types of a model, and of its nodes those with subgraphs, at their places."""
+    nodes = model.graph.node
+    around = [any(each.HasField("g") or each.graphs for each in node.attribute) for node in nodes]
+    del nodes[len(nodes) - next((at for at, kept in enumerate(reversed(around)) if kept), len(nodes)) :]
+    for node, kept in zip(nodes, around, strict=False):
+        if not kept:
+            node.Clear()
+    del model.graph.initializer[:], model.functions[:]
 
 
 def _strictly_inferred(model: bytes) -> tuple[Answer, "ModelProto"]:
@@ -156,8 +165,6 @@ def _changed(request: Request, model: bytes) -> "ModelProto":
 
     from onnxjson.running import opset_conversion
 
-    if request.job == "infer_shapes":
-        return _with_shapes(model)
     if request.job == "inline_functions":
         return inliner.inline_local_functions(ModelProto.FromString(model))
     assert request.version is not None, "the request has a version"
@@ -181,21 +188,6 @@ _ROUNDS: Final = 4
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a constant that may be a shape."""
-
-
-def _with_shapes(model: bytes) -> "ModelProto":
-    """Run the shape inference of onnx; where it does not suffice, again on a model that is easier to infer."""
-    from onnx import ModelProto, shape_inference
-
-    inferred = inferred_shapes(model)
-    graph = inferred.graph
-    if _known(graph).issuperset([name for node in graph.node for name in node.output]):
-        return inferred
-    easier = ModelProto.FromString(model)
-    _simplify(easier, _sizes((*graph.input, *graph.value_info)))
-    with suppress(shape_inference.InferenceError):
-        _add_types(graph, inferred_shapes(easier.SerializeToString()).graph)
-    return inferred
 
 
 def _known(graph: "GraphProto") -> set[str]:

@@ -157,7 +157,7 @@ def _typed(model: d.Model, signature: Signature, expected: Sequence[InputSpec]) 
         after = inferred_types(model, None)
     except WorkerError as error:
         raise EditError(f"the model would not be valid: {error}") from error
-    types = dict(Index(after).scopes[0].types)
+    types = dict(after["/graph"].types)
     if not all(_has_rank(types.get(name)) for name in node.output if name):
         types |= _types_of_later_versions(model, signature)
     bound = _Bound(signature, model)
@@ -196,7 +196,7 @@ def _types_of_later_versions(model: d.Model, signature: Signature) -> dict[str, 
             after = inferred_types(later, None)
         except WorkerError:
             continue
-        types = Index(after).scopes[0].types
+        types = after["/graph"].types
         if all(_has_rank(types.get(name)) for name in outputs):
             return {name: types[name] for name in outputs}
     return {}
