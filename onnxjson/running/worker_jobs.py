@@ -14,7 +14,7 @@ from onnxjson.running.shape_inference import inferred_shapes
 from onnxjson.running.worker_protocol import ALLOWED, Answer, Request
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 MESSAGE_LENGTH: Final = 1000
 
@@ -122,7 +122,7 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     easier = ModelProto.FromString(model)
     for _ in range(_ROUNDS):
         sizes = _sizes((*easier.graph.input, *inferred.graph.value_info))
-        if not (_has_computable_shape(easier.graph, sizes, _known(inferred.graph)) and _simplify(easier, sizes)):
+        if not (_can_know_more(easier.graph, sizes, _known(inferred.graph)) and _simplify(easier, sizes)):
             break
         again, better = _strictly_inferred(easier.SerializeToString())
         _add_types(inferred.graph, better.graph)
@@ -177,6 +177,8 @@ _SAME_SHAPE: Final = frozenset((
 ))  # fmt: skip
 """Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
 
+_MICROSOFT: Final = "com.microsoft"
+
 _SHAPED: Final = {
     "CenterCropPad": 1, "ConstantOfShape": 0, "Expand": 1, "OneHot": 1, "Pad": 1, "Range": 0, "Reshape": 1, "Resize": 1,
     "Slice": 1, "Split": 1, "Squeeze": 1, "Tile": 1, "TopK": 1, "Unsqueeze": 1, "Upsample": 1,
@@ -194,12 +196,14 @@ def _known(graph: "GraphProto") -> set[str]:
     return {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
 
 
-def _has_computable_shape(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
-    """Whether a node has an output of unknown shape, but inputs that decide it and are computed from constants."""
+def _can_know_more(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
+    """Whether a node has an output of unknown shape, but is like one of another operator, or constants decide it."""
     constants = {each.name for each in graph.initializer}
     computed: set[str] = set()
     for node in graph.node:
         names = [name for name in node.input if name]
+        if _is_like_another(node) and not known.issuperset(node.output[:1]):
+            return True
         slots = node.input[_SHAPED.get(node.op_type, len(node.input)) :]
         if not computed.isdisjoint(slots) and not known.issuperset(node.output):
             return True
@@ -210,6 +214,12 @@ def _has_computable_shape(graph: "GraphProto", sizes: Mapping[str, Sequence[int]
         ):
             computed.update(node.output)
     return False
+
+
+def _is_like_another(node: "NodeProto") -> bool:
+    """Whether onnx infers nothing for an operator, but `_simplify` replaces it."""
+    is_standard = node.op_type in _SAME_SHAPE and node.domain == ""
+    return is_standard or (node.domain == _MICROSOFT and node.op_type in {*_SAME_SHAPE, "MatMulNBits"})
 
 
 def _sizes(values: "Iterable[ValueInfoProto]") -> dict[str, list[int]]:
@@ -282,10 +292,10 @@ def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> bool:
                     node.CopyFrom(helper.make_node("Constant", [], node.output, value=stored))
                     small[node.output[0]] = results[0]
                     replaced = True
-        elif names and node.op_type in _SAME_SHAPE and node.domain in ("", "com.microsoft"):
+        elif names and _is_like_another(node) and node.op_type in _SAME_SHAPE:
             node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
             replaced = True
-        elif names and key == ("com.microsoft", "MatMulNBits"):
+        elif names and _is_like_another(node):
             dims = [each.i for letter in "KN" for each in node.attribute if each.name == letter]
             graph.initializer.add(name=f"{node.output[0]} weights", dims=dims, data_type=TensorProto.FLOAT)
             node.CopyFrom(helper.make_node("MatMul", [names[0], f"{node.output[0]} weights"], node.output[:1]))
