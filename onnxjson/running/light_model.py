@@ -1,10 +1,11 @@
 """A model without its big constants, as native code gets it.
 
 The native libraries copy a model several times and read at most 2 GB, but they need the values of only a few small
-constants: axes, shapes, scales. A big constant becomes an input, of which inference and runtimes know the type alone; a
-stand-in, with an odd number of bytes, so that code that reads it as numbers fails instead of computing with it; or, for
-a checker that ignores shapes, a constant without elements. External data is never given to the version converter, which
-treats values in a file as missing (seen in onnx 1.23). Constants of which a text has only digests are always big.
+constants: axes, shapes, scales. Instead of a big constant they get a stand-in, with an odd number of bytes, so that
+code that reads it as numbers fails instead of computing with it; inference, which would take that for a mistake of the
+model, gets an input instead of long integers; a checker gets a constant without elements. External data is never given
+to the version converter, which treats values in a file as missing (seen in onnx 1.23). Constants of which a text has
+only digests are always big.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.document import Graph, Model, Tensor, ValueInfo
+from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import EditError, Finding, LimitError, MissingInputError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import MESSAGE_BYTES
@@ -32,8 +34,12 @@ SHOWN: Final = 4096
 _TOKEN: Final = b"onnxjson stand-in %07d"
 _DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 
-Kind = Literal["stand-ins", "inputs", "empty"]
-"""What becomes of the big constants; of "inputs", only initializers of the main graph, others become stand-ins."""
+Kind = Literal["stand-ins", "typed", "empty"]
+"""What becomes of the big constants; "typed" is for inference, and "empty" for a checker that ignores shapes."""
+
+_COMPUTED: Final = (DATA_TYPES["int64"], DATA_TYPES["int32"])
+"""Data types with whose elements inference computes. Other constants do not become inputs, since each element of a
+vector that is an input costs the inference 70 bytes."""
 
 
 class LightModel:
@@ -52,8 +58,8 @@ class LightModel:
         self._sparse: set[str] = set()
         self._inside = _internalized(model, folder)
         self._outside = {inside: tensor for tensor, inside in self._inside.values()}
-        if kind == "inputs" and model.graph is not None:
-            model = replace(model, graph=with_inputs(model.graph, self._is_big))
+        if kind == "typed" and model.graph is not None:
+            model = replace(model, graph=with_inputs(model.graph, self._is_computed))
         small = replace_records(model, Tensor, _empty if kind == "empty" else self._shown)
         # Sparse initializers become dense ones, which all native code supports.
         graph = small.graph if kind == "empty" else self._dense(small.graph)
@@ -78,8 +84,8 @@ class LightModel:
             model = _with_graph(model, replace(graph, initializer=kept))
         return replace_records(model, Tensor, self._original)
 
-    def _is_big(self, tensor: Tensor) -> bool:
-        return id(tensor) not in self._inside and not is_small(tensor)
+    def _is_computed(self, tensor: Tensor) -> bool:
+        return tensor.data_type in _COMPUTED and id(tensor) not in self._inside and not is_small(tensor)
 
     def _shown(self, tensor: Tensor) -> Tensor:
         if id(tensor) in self._inside:
@@ -118,9 +124,9 @@ def inferred_scopes(model: Model, folder: Path | None, worker: Worker) -> tuple[
         EditError, UntrustedError: see `LightModel`.
     """
     try:
-        light = LightModel(model, folder, "inputs")
+        light = LightModel(model, folder, "typed")
     except MissingInputError:
-        light = LightModel(model, None, "inputs")
+        light = LightModel(model, None, "typed")
     types, findings = worker.infer_types(light.data)
     return Index(serde.parse(types).model).by_address, findings
 
