@@ -5,6 +5,7 @@ runs with several sizes for these names; a size of a value that follows a sum of
 that formula.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product as combinations
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from onnxjson.checking.amounts import Size, named, value_at
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.dimensions import IDENTIFIER, INVENTED, with_dimension_names
-from onnxjson.model.document import Function, Graph, Model, Type, ValueInfo
+from onnxjson.model.document import Function, Model, Type, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, Scope, index_of
 from onnxjson.model.walking import Body, rebuild
@@ -112,41 +113,27 @@ def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
     return found
 
 
-def _without_open_types(model: Model) -> Model:
-    """Leave out types whose dimensions have names that no input has: the inference may find their sizes."""
-    graph = model.graph or Graph()
-    known = {size for value in graph.input for size in value.shape or ()}
-
-    def is_closed(value: ValueInfo) -> bool:
-        return value.shape is not None and all([isinstance(size, int) or size in known for size in value.shape])
-
-    infos = tuple([each for each in graph.value_info if is_closed(each)])
-    outputs = tuple([each if is_closed(each) else _without_shape(each) for each in graph.output])
-    return replace(model, graph=replace(graph, value_info=infos, output=outputs))
-
-
-def _without_shape(value: ValueInfo) -> ValueInfo:
-    tensor = None if value.type is None else value.type.tensor_type
-    return value if tensor is None else replace(value, type=Type(tensor_type=replace(tensor, shape=None)))
-
-
 def _with_inferred_types(model: Model, folder: Path | None) -> Model:
     """Return the model with the inferred shapes of its values, and the stated ones of others."""
-    from onnxjson.editing.inference import inferred_types
+    from onnxjson.editing.alike_nodes import Inference
 
-    inferred = inferred_types(_without_open_types(model), folder)
+    index, open_values = Index(model), defaultdict[str, list[str]](list)
+    for address, name in _open_values(model):
+        open_values[address].append(name)
+    nodes = model.graph.node if model.graph is not None else ()
+    inferred = Inference(index, folder).infer(range(len(nodes)), {}, open_values).types
 
     def change(scope: Scope, graph: Body) -> Body:
         if isinstance(graph, Function) or scope.address not in inferred:
             return graph
-        types = inferred[scope.address].types.items()
+        types = inferred[scope.address].items()
         known = {**scope.types, **{name: value for name, value in types if value.shape is not None}}
         outputs = [replace(each, type=known.get(each.name or "", each.type)) for each in graph.output]
         names = [name for name in scope.producers if name in known and name not in scope.output_names]
         infos = [ValueInfo(name=name, type=known[name]) for name in names]
         return replace(graph, output=tuple(outputs), value_info=tuple(infos))
 
-    return rebuild(Index(model), change)
+    return rebuild(index, change)
 
 
 def _formulas(

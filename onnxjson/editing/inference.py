@@ -1,6 +1,6 @@
 """Inference of types and shapes by onnx, of whole models and after edits; infer-shapes, the edit that adds them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.partial_inference import inferred_dims
-from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import (
     Dims,
@@ -26,7 +25,6 @@ from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInf
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.running.light_model import inferred_scopes
 
 _SHOWN = 5
 
@@ -57,22 +55,12 @@ class Inferred(NamedTuple):
     conflicts: tuple[TypeConflict, ...]
 
 
-def inferred_types(model: Model, folder: Path | None) -> Mapping[str, Scope]:
-    """Return the graphs of a model by address, with the types that onnx states or infers for their values.
-
-    Raises:
-        WorkerError: the inference crashed, hung or refused the model.
-        EditError, UntrustedError: see `LightModel`.
-    """
-    return inferred_scopes(model, folder, worker())[0]
-
-
 class LooseInference:
     """Types that onnx infers from the types of the inputs alone.
 
     Raises:
         WorkerError: the inference crashed, hung or refused the model.
-        EditError, UntrustedError: see `LightModel`.
+        EditError, UntrustedError: see `Part.infer`.
     """
 
     def __init__(self, index: Index, folder: Path | None) -> None:
@@ -97,7 +85,7 @@ def propagate_types(workspace: Workspace) -> tuple[str, ...]:
     Nodes that cannot have these types are added to `Workspace.complaints`.
 
     Raises:
-        EditError, UntrustedError: see `LightModel`.
+        EditError, UntrustedError: see `Part.infer`.
     """
     if workspace.typed is workspace.model:
         return ()
@@ -124,7 +112,7 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
     """Add the types that onnx infers to outputs and value_info; `overwrite` replaces types that contradict them.
 
     Raises:
-        WorkerError, EditError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
     index = Index(model)
     found, contradicting = types_that_follow(index, folder)
@@ -161,7 +149,7 @@ def state_types(workspace: Workspace, before: Model, names: Collection[str]) -> 
     """State the types that values of the main graph had, where operators that onnx does not know compute them now.
 
     Raises:
-        WorkerError, EditError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
     types = main_scope(Index(before)).types
     if not all([name in types and is_complete(types[name]) for name in names]):

@@ -35,7 +35,7 @@ from onnxjson.model.document import (
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import Body, rebuild, replace_records
-from onnxjson.running.light_model import inferred_scopes
+from onnxjson.running.inferred_types import inferred_scopes
 
 _NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
 _NEWEST_RULES: Final = 10

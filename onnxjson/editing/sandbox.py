@@ -7,15 +7,17 @@ of it except for the changed computation.
 """
 
 import atexit
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
 from msgspec.structs import replace
 
+from onnxjson.model.correspondence import Correspondence
 from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.errors import Finding
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.running.light_model import LightModel
 from onnxjson.running.worker import Worker
@@ -45,61 +47,79 @@ Counts = Counter[Literal["changed", "added", "removed"]]
 
 def reconcile(before: Graph, after: Graph, counts: Counts) -> Graph:
     """Return what native code made of a graph, with all that it does not affect; count the changed nodes."""
-    places = _places(before.node)
-    nodes: list[Node] = []
-    kept: set[int] = set()
-    for node in after.node:
-        place = next((places[name] for name in node.output if name in places), None)
-        if place is None or place in kept or not _is_same_operator(before.node[place], node):
-            nodes.append(node)
-            counts["added"] += 1
-            continue
-        kept.add(place)
-        nodes.append(_node(before.node[place], node, counts))
-        counts["changed"] += nodes[-1] is not before.node[place]
-    counts["removed"] += len(before.node) - len(kept)
-    if [id(each) for each in nodes] == [id(each) for each in before.node]:
-        return before
-    return replace(
-        before,
-        node=tuple(nodes),
-        initializer=_initializers(before.initializer, after.initializer),
-        output=_typed(before.output, after),
-        value_info=_value_info(before, after, nodes),
-    )
+    return _Reconciliation(Index(Model(graph=before)), Index(Model(graph=after)), counts).graph(before, after)
 
 
-def _places(nodes: Sequence[Node]) -> dict[str, int]:
-    """Return values -> the position of their producer."""
-    found: dict[str, int] = {}
-    for position, node in enumerate(nodes):
-        for name in node.output:
-            if name:
-                found.setdefault(name, position)
-    return found
+class _Reconciliation(Correspondence):
+    """A model with all that native code does not affect."""
+
+    def __init__(self, old: Index, new: Index, counts: Counts) -> None:
+        super().__init__(old, new)
+        self._counts = counts
+
+    def graph(self, before: Graph, after: Graph, scope: Scope | None = None) -> Graph:
+        """Return a graph that native code made, `scope` if it is not the main one, with the records before."""
+        scope = scope or self.new.scopes[0]
+        inner: defaultdict[int, list[Scope]] = defaultdict(list)
+        for child in scope.children:
+            if child.owner is not None:
+                inner[child.owner.position].append(child)
+        nodes: list[Node] = []
+        kept: set[int] = set()
+        for position, node in enumerate(after.node):
+            old = self.counterpart(scope, position)
+            if old is None or old.position in kept or not _is_same_operator(old.node, node):
+                nodes.append(node)
+                self._counts["added"] += 1
+                continue
+            kept.add(old.position)
+            nodes.append(self._node(old.node, node, {id(each.graph): each for each in inner[position]}))
+            self._counts["changed"] += nodes[-1] is not old.node
+        self._counts["removed"] += len(before.node) - len(kept)
+        if [id(each) for each in nodes] == [id(each) for each in before.node]:
+            return before
+        return replace(
+            before,
+            node=tuple(nodes),
+            initializer=_initializers(before.initializer, after.initializer),
+            output=_typed(before.output, after),
+            value_info=_value_info(before, after, nodes),
+        )
+
+    def _node(self, old: Node, new: Node, inner: Mapping[int, Scope]) -> Node:
+        by_name = {each.name: each for each in new.attribute}
+        attributes: list[Attribute] = []
+        for attribute in old.attribute:
+            now = by_name.pop(attribute.name, None)
+            if now is not None:
+                attributes.append(self._attribute(attribute, now, inner))
+        # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
+        attributes += [each for each in new.attribute if each.name in by_name]
+        same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
+        inputs = new.input if _used(new.input) != _used(old.input) else old.input
+        outputs = new.output if _used(new.output) != _used(old.output) else old.output
+        if same and inputs is old.input and outputs is old.output:
+            return old
+        fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
+        return replace(old, **fields)
+
+    def _attribute(self, old: Attribute, new: Attribute, inner: Mapping[int, Scope]) -> Attribute:
+        if old.g is not None and new.g is not None:
+            graph = self.graph(old.g, new.g, inner[id(new.g)])
+            return old if graph is old.g else replace(old, g=graph)
+        if old.graphs and len(old.graphs) == len(new.graphs):
+            pairs = zip(old.graphs, new.graphs, strict=True)
+            graphs = [self.graph(before, after, inner[id(after)]) for before, after in pairs]
+            same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
+            return old if same else replace(old, graphs=tuple(graphs))
+        if _plain(old) == _plain(new):
+            return old
+        return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def _is_same_operator(one: Node, other: Node) -> bool:
     same = one.op_type == other.op_type and (one.overload or "") == (other.overload or "")
     return same and (one.domain or "") == (other.domain or "")
-
-
-def _node(old: Node, new: Node, counts: Counts) -> Node:
-    by_name = {each.name: each for each in new.attribute}
-    attributes: list[Attribute] = []
-    for attribute in old.attribute:
-        there = by_name.pop(attribute.name, None)
-        if there is not None:
-            attributes.append(_attribute(attribute, there, counts))
-    # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
-    attributes += [each for each in new.attribute if each.name in by_name]
-    same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
-    inputs = new.input if _used(new.input) != _used(old.input) else old.input
-    outputs = new.output if _used(new.output) != _used(old.output) else old.output
-    if same and inputs is old.input and outputs is old.output:
-        return old
-    fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
-    return replace(old, **fields)
 
 
 def _used(names: Sequence[str]) -> tuple[str, ...]:
@@ -108,19 +128,6 @@ def _used(names: Sequence[str]) -> tuple[str, ...]:
     while end and not names[end - 1]:
         end -= 1
     return tuple(names[:end])
-
-
-def _attribute(old: Attribute, new: Attribute, counts: Counts) -> Attribute:
-    if old.g is not None and new.g is not None:
-        graph = reconcile(old.g, new.g, counts)
-        return old if graph is old.g else replace(old, g=graph)
-    if old.graphs and len(old.graphs) == len(new.graphs):
-        graphs = [reconcile(one, other, counts) for one, other in zip(old.graphs, new.graphs, strict=True)]
-        same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
-        return old if same else replace(old, graphs=tuple(graphs))
-    if _plain(old) == _plain(new):
-        return old
-    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def _plain(attribute: Attribute) -> Attribute:

@@ -275,7 +275,7 @@ def onnx_findings(
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
 
-    from onnxjson.running.light_model import inferred_scopes
+    from onnxjson.running.inferred_types import inferred_scopes
 
     def infer(mended: Model) -> tuple[Mapping[str, Type], tuple[Finding, ...]]:
         scopes: Mapping[str, Scope] = {}
@@ -300,7 +300,7 @@ def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
     inputs = {each.input[0] for each in graph.node if each.op_type == "Transpose" and each.input}
     if stated_ranks(graph).keys() >= inputs:
         return []  # `check_model` reports them.
-    from onnxjson.running.light_model import inferred_scopes
+    from onnxjson.running.inferred_types import inferred_scopes
 
     try:
         inferred = inferred_scopes(model, None, worker)[0]["/graph"].graph
@@ -356,7 +356,7 @@ class _Places:
         graph = self._model.graph
         if graph is None:
             return ""
-        from onnxjson.running.light_model import inferred_scopes
+        from onnxjson.running.inferred_types import inferred_scopes
 
         bare = msgspec.structs.replace(self._model, graph=msgspec.structs.replace(graph, value_info=()))
         try:

@@ -19,13 +19,11 @@ from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.document import Graph, Model, Tensor, ValueInfo
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.errors import EditError, Finding, LimitError, MissingInputError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.errors import EditError, LimitError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external, needed_bytes
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
-from onnxjson.running.worker import Worker
 from onnxjson.storage.external_files import internalize
 
 SHOWN: Final = 4096
@@ -112,23 +110,6 @@ class LightModel:
             raw = _TOKEN % (9_000_000 + len(self._sparse))
             dense.append(Tensor(dims=sparse.dims, data_type=values.data_type, name=values.name, raw_data=raw))
         return replace(graph, initializer=(*graph.initializer, *dense), sparse_initializer=())
-
-
-def inferred_scopes(model: Model, folder: Path | None, worker: Worker) -> tuple[dict[str, Scope], tuple[Finding, ...]]:
-    """Infer the types of a model by onnx: return its graphs by address, with the types alone, and what is wrong.
-
-    Small constants in files that are missing count as big.
-
-    Raises:
-        WorkerError: the inference crashed, hung or refused the model.
-        EditError, UntrustedError: see `LightModel`.
-    """
-    try:
-        light = LightModel(model, folder, "typed")
-    except MissingInputError:
-        light = LightModel(model, None, "typed")
-    types, findings = worker.infer_types(light.data)
-    return Index(serde.parse(types).model).by_address, findings
 
 
 def is_small(tensor: Tensor) -> bool:

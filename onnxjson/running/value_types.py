@@ -1,29 +1,20 @@
-"""Types of values, declared or inferred by onnx; shapes of inputs, with sizes for dimensions that are open.
+"""Shapes of inputs, with sizes for dimensions that are open.
 
 Dimensions with the same name in one model are the same, and so are those of paired inputs of two models.
 """
 
 import ast
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dimensions import IDENTIFIER, substitute
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.document import Node, Tensor, Type
-from onnxjson.model.errors import FeedError, OnnxJsonError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.document import Type
+from onnxjson.model.errors import FeedError
 from onnxjson.model.types import innermost, shown_type
-from onnxjson.running.light_model import inferred_scopes
-from onnxjson.running.random_values import indexed_axis_size
-from onnxjson.running.worker import Worker
 
 AxisSize = int | Hashable
 """A size, or a key for a size that is not known."""
-
-AxisSizeOf = Callable[[Node], int | None]
-"""Function that returns the size of the axis along which a node uses indices, if it is known."""
 
 SIZES: Final[tuple[tuple[int, ...], ...]] = ((2, 3, 5, 4), (2,), (1,))
 """Sizes that open dimensions get in turn: different sizes reveal more, equal ones fit if two dimensions must agree."""
@@ -105,45 +96,6 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
             is_named = each.dim_param and each.dim_param != "?"  # which some exporters write for any unknown size
             shape.append((owner, each.dim_param) if is_named else (owner, name, axis))
     return tensor.elem_type, tuple(shape)
-
-
-class InferredTypes:
-    """Types of the values of one model; shape inference of onnx runs once, when it is first needed."""
-
-    def __init__(self, index: Index, worker: Worker) -> None:
-        self._index = index
-        self._worker = worker
-
-    def type_of(self, scope: Scope, name: str) -> Type | None:
-        """Return the type of a value used in a graph of the model, with its shape if that is known."""
-        declared = self._index.type_of(scope, name)
-        if declared is None and (defining := Index.defining_scope(scope, name)) is not None:
-            tensor = defining.initializer(name)
-            declared = type_of_constant(tensor) if isinstance(tensor, Tensor) else None
-        if declared is not None and (declared.tensor_type is None or declared.tensor_type.shape is not None):
-            return declared
-        inferred = self._inferred.get(scope.address)
-        found = None if inferred is None else Index.type_of(inferred, name)
-        return found or declared
-
-    def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:
-        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
-
-        def size(node: Node) -> int | None:
-            found = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])
-            if found is None or not found[1]:
-                return None
-            return indexed_axis_size(node, [size_of(each) or 0 for each in found[1]])
-
-        return size
-
-    @cached_property
-    def _inferred(self) -> dict[str, Scope]:
-        """Graphs of the model after shape inference, by address; none if inference fails."""
-        try:
-            return inferred_scopes(self._index.model, None, self._worker)[0]
-        except OnnxJsonError:
-            return {}
 
 
 class Input(NamedTuple):

@@ -9,7 +9,8 @@ from onnxjson import edits
 from onnxjson.editing.sandbox import worker
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.running.light_model import Kind, LightModel, inferred_scopes, with_inputs
+from onnxjson.running.inferred_types import inferred_scopes
+from onnxjson.running.light_model import Kind, LightModel, with_inputs
 from tests.editing.graphs import model_of
 
 LOOKUP = "g (int64[4] i, float[2,9] x) => (int64[4] y, float[2,9] z) { y = Identity(i) z = Identity(x) }"
@@ -18,7 +19,11 @@ LOOKUP = "g (int64[4] i, float[2,9] x) => (int64[4] y, float[2,9] z) { y = Ident
 def with_tables() -> Model:
     model = model_of(LOOKUP)
     assert model.graph is not None
-    arrays = {"table": np.arange(5000), "w": np.ones((9, 2000), np.float32), "perm": np.array([1, 0])}
+    arrays: dict[str, np.ndarray] = {
+        "table": np.arange(5000),
+        "w": np.ones((9, 2000), np.float32),
+        "perm": np.array([1, 0]),
+    }
     tables = tuple([replace(from_numpy(array), name=name) for name, array in arrays.items()])
     return replace(model, graph=replace(model.graph, initializer=tables))
 
