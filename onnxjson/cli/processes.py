@@ -71,7 +71,7 @@ def spread(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # the current folder may be a repository of strangers
+    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder may be a repository of strangers
     with ProcessPoolExecutor(count, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
         try:
             futures = [pool.submit(work, each) for each in rest]

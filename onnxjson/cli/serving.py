@@ -30,10 +30,17 @@ def lsp_command() -> None:
 
 @options.command("mcp")
 @options.option(
+    "--allow-read DIR", "Read models in this folder only; default: the current one. Can be repeated.", "readable",
+    type=click.Path(file_okay=False, exists=True, path_type=Path), multiple=True,
+)  # fmt: skip
+@options.option(
     "--allow-write DIR", "Also offer tools that write, into this folder only.", "writable",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
 )  # fmt: skip
-def mcp_command(writable: Path | None) -> None:
+@options.option(
+    "--allow-files", "Let passes and edits name files: Python files, scripts, plugins, values.", "with_files"
+)
+def mcp_command(readable: tuple[Path, ...], writable: Path | None, *, with_files: bool) -> None:
     """Serve models to coding agents (Model Context Protocol).
 
     Uses standard input and output. Its tools show, search, check, compare, optimize and verify models, and plan edits.
@@ -43,8 +50,11 @@ def mcp_command(writable: Path | None) -> None:
     onnxjson mcp
     onnxjson mcp --allow-write .
     """
+    from onnxjson.serving.permissions import Permissions
     from onnxjson.serving.tools import server
 
-    made = server(writable)
+    may = Permissions(readable, writable, files=with_files)
+    made = server(may)
     output.talk("serving the Model Context Protocol on standard input and output")
-    made.run("stdio")
+    with may.confined():
+        made.run("stdio")

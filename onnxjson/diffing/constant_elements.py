@@ -1,6 +1,7 @@
 """Elements of the constants of two models: read them, internal or external, and measure them piece by piece."""
 
 import os
+import re
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,9 @@ from onnxjson.storage.external import ExternalSlice, Resolver
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+_RANGE: Final = re.compile(r"[0-9]{1,19} (?:[0-9]{1,19})?", re.ASCII)
+"""Offset and length of external data, as texts."""
 
 _Range = tuple[str, int, int]
 """Part of a file with external data: real path, offset, bytes."""
@@ -75,7 +79,7 @@ class TensorSource:
     def _range_of(self, tensor: Tensor) -> _Range | None:
         entries = {entry.key: entry.value or "" for entry in tensor.external_data}
         location, offset, length = entries.get("location"), entries.get("offset", "0"), entries.get("length", "")
-        if self._path is None or not location or not (offset + length).isdecimal():
+        if self._path is None or not location or "\0" in location or not _RANGE.fullmatch(f"{offset} {length}"):
             return None
         if location not in self._folders:
             self._folders[location] = os.path.realpath(self._path.parent / location)

@@ -87,7 +87,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             "a fleet needs the package distributed; pip install distributed cryptography"
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # the current folder, where models are, may have a json.py
+    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder, where models are, may have a json.py
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"}
     settings |= {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}

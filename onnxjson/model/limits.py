@@ -72,6 +72,9 @@ TRACE_BYTES: Final = 512 << 20
 RANDOM_INPUT_BYTES: Final = 1 << 31
 """Bytes of one random input."""
 
+UNPACKED_BYTES: Final = 256 << 20
+"""Bytes of an array in a .npz file that may be packed to less than a hundredth."""
+
 PART_CONSTANT_BYTES: Final = 256 << 20
 """Bytes of all constants of a part of a model that runs on its own to verify a rewrite."""
 

@@ -11,7 +11,7 @@ lack a part of it; `missing` returns those parts.
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -89,6 +89,34 @@ class Box(NamedTuple):
                 yield path, READ
             for path in (*_DEVICES, *map(str, Path("/dev").glob("nvidia[0-9c]*"))):
                 yield path, USE | READ
+
+
+def confine(reads: Iterable[str], writes: Iterable[str], temporary: str) -> None:
+    """Limit the files of this process, and of all that it starts, for the rest of its life, where Landlock exists.
+
+    Unlike in the box, programs can be started. This process must have only one thread.
+
+    Args:
+        reads: files and folders that may be read, in addition to Python, its packages and system libraries.
+        writes: folders that may be read and written.
+        temporary: a folder in which folders may be removed.
+
+    Raises:
+        BoxError: the kernel offers Landlock and then refuses it.
+    """
+    if landlock_missing():
+        return
+    from onnxjson.running.box_landlock import EXECUTE, READ, REMOVE_FOLDERS, USE, WRITE, restrict, version
+    from onnxjson.running.box_syscalls import NO_NEW_PRIVS, checked, process_control
+
+    rules = [(path, READ | EXECUTE) for path in system_paths()]
+    rules += [("/proc", READ), ("/dev/null", USE), (temporary, REMOVE_FOLDERS)]
+    rules += [*((path, READ) for path in reads), *((path, WRITE) for path in writes)]
+    try:
+        checked(process_control(NO_NEW_PRIVS, 1), "PR_SET_NO_NEW_PRIVS")
+        restrict(rules, version())
+    except OSError as error:
+        raise BoxError(error.strerror or str(error)) from error
 
 
 @cache

@@ -19,8 +19,8 @@ _VERSION: Final = 1
 _PATH_BENEATH: Final = 1
 
 # Rights; `_LATER` has those that a later version of the interface added.
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8
+EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_FOLDERS, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8
 _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = 1 << 9, 1 << 10, 1 << 11, 1 << 12
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 
@@ -31,7 +31,7 @@ _LATER: Final = ((2, _REFER), (TRUNCATION, _TRUNCATE), (5, _IOCTL_DEV))
 _NETWORK: Final = 4
 _SCOPES: Final = 6
 
-_OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_OF_FILES: Final = EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 """Rights that a rule for a single file may contain."""
 
 READ: Final = _READ_FILE | _READ_DIR
@@ -42,7 +42,7 @@ WRITE: Final = (
     | _WRITE_FILE
     | _TRUNCATE
     | _REFER
-    | _REMOVE_DIR
+    | REMOVE_FOLDERS
     | _REMOVE_FILE
     | _MAKE_DIR
     | _MAKE_REG

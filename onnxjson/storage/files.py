@@ -3,7 +3,7 @@
 import mmap
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
@@ -199,6 +199,7 @@ def save(
     expect: Identity | None = None,
     replace: bool = True,
     backup: bool = False,
+    beneath: int | None = None,
 ) -> None:
     """Save a model to a file, all or nothing.
 
@@ -211,6 +212,7 @@ def save(
         expect: the file that was opened at `path`; raise if another program has changed it.
         replace: whether an existing file may be replaced.
         backup: keep the replaced file in the user's state folder (`onnxjson undo-save`).
+        beneath: descriptor of a folder in which the file must be; see `save_file`.
 
     Raises:
         OutputError, AccessDeniedError, FileError: the file cannot be written, or has weights of `model`; an existing
@@ -248,12 +250,10 @@ def save(
             verify(temporary, form)
         weights_apart.require_blobs(named, real_folder(path))
 
+    kept: Callable[[Path], object] | None = None
     if backup:
-        from onnxjson.storage.state import keep_backup
-
-        save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=keep_backup)
-    else:
-        save_file(path, written, verify=read_back, expect=expect, replace=replace)
+        from onnxjson.storage.state import keep_backup as kept
+    save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=kept, beneath=beneath)
 
 
 def verify(path: Path, form: Format) -> None:

@@ -19,7 +19,8 @@ from onnxjson.model import elements, tensors
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, FLOATS, STRING
-from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, EncodeError, LimitError, MissingInputError, OnnxJsonError
+from onnxjson.model.limits import UNPACKED_BYTES
 from onnxjson.model.payloads import Data, even_pieces, pieces
 from onnxjson.model.scalars import LARGEST_PLAIN
 from onnxjson.model.tensors import numpy_dtype, unpack
@@ -31,6 +32,8 @@ from onnxjson.storage.saving import Sink
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+
+_MOST_PACKED: Final = 100
 
 _BLOCK: Final = 1 << 20
 """Number of elements that numpy converts at once."""
@@ -62,7 +65,11 @@ def read_array(path: Path) -> "NDArray[Any]":
             return mapped
         opened.seek(0)
         with numpy.load(opened, allow_pickle=False) as loaded:
-            array = loaded[_chosen(loaded.files, member, name)]
+            chosen = _chosen(loaded.files, member, name)
+            _require_no_bomb(
+                loaded.zip.getinfo(f"{chosen}.npy" if f"{chosen}.npy" in loaded.zip.NameToInfo else chosen)
+            )
+            array = loaded[chosen]
         if not isinstance(array, numpy.ndarray):
             raise TypeError("its content is not an array")
         return array
@@ -87,6 +94,15 @@ def opened_arrays(file: Path) -> Iterator[BinaryIO]:
                 raise reading_error(file, error) from error
             name = visible(str(file), None)
             raise DecodeError(f"{name} does not have a readable array: {_reason(error)}") from error
+
+
+def _require_no_bomb(packed: zipfile.ZipInfo) -> None:
+    if packed.file_size > UNPACKED_BYTES and packed.file_size > _MOST_PACKED * packed.compress_size:
+        raise LimitError(
+            f"{visible(packed.filename)} has {packed.compress_size:,} bytes, and would need {packed.file_size:,} in "
+            f"memory; arrays of more than {UNPACKED_BYTES:,} bytes must not shrink to less than a hundredth; save it "
+            "without compression, with numpy.savez"
+        )
 
 
 def _reason(error: Exception) -> str:

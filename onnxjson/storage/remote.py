@@ -15,6 +15,7 @@ import os
 import re
 import stat
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,18 +30,23 @@ from onnxjson.model.errors import (
     MissingInputError,
     OnnxJsonError,
     OutputError,
+    UntrustedError,
 )
 from onnxjson.model.payloads import SourceFile
 
 CACHE_BYTES: Final = 10 * 10**9
 """Maximum bytes of all copies, unless the environment variable ONNXJSON_CACHE_BYTES has another number."""
 
+_WEB: Final = ("http://", "https://")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _VERSION: Final = ("ETag", "etag", "LastModified", "last_modified", "Last-Modified", "mtime", "updated", "sha256")
 """What file systems call the version of an object."""
 
 _FIRST: Final = 512
 _AHEAD: Final = 1 << 20
+_PATIENCE: Final = 120
+_SLOWEST: Final = 10_000
+"""Seconds of waiting for an object until it is refused, unless this many bytes have come in each second."""
 _SKIPPED_FROM: Final = 16 * 1024
 """Bytes of a tensor from which a new request costs less than reading them."""
 
@@ -122,9 +128,20 @@ def file_next_to(folder: Path, parts: list[str]) -> "RemoteFile | None":
     path = folder.joinpath(*parts)
     copy = _copies.get(os.fspath(path))
     if copy is None:
-        head, mark, rest = first.url.partition("::")
-        copy = _copies[os.fspath(path)] = _Copy("/".join([head.rpartition("/")[0], *parts]) + mark + rest, path)
+        copy = _copies[os.fspath(path)] = _Copy(_url_next_to(first.url, parts), path)
     return RemoteFile(copy)
+
+
+def _url_next_to(url: str, parts: list[str]) -> str:
+    """The URL of a file that a model names; its name stays one, whatever characters it has."""
+    head, mark, rest = url.partition("::")
+    if head.startswith(_WEB):
+        from urllib.parse import quote
+
+        head, parts = head.partition("?")[0], [quote(part, safe="") for part in parts]
+    elif any(character in part for part in parts for character in "?#"):
+        raise UntrustedError(f"{visible('/'.join(parts))!r}: the name of a file next to {shown(url)} has a ? or #")
+    return "/".join([head.rpartition("/")[0], *parts]) + mark + rest
 
 
 def fetch_for(folder: Path) -> None:
@@ -156,6 +173,7 @@ class _Copy:
         self._version, size = self._present()
         self.size = size
         self.fetched = 0
+        self._waited = 0.0
         self._ranges: list[list[int]] = []
         self._next = 0
         self._ahead = _FIRST
@@ -239,14 +257,18 @@ class _Copy:
         if at >= 0:
             start = max(start, min(self._ranges[at][1], end))
         end = min(max(end, start + self._ahead), self.size)
+        begun = time.monotonic()
         with failures(self.url):
             data: bytes = self._system.cat_file(self._name, start=start, end=end)
+        self._waited += time.monotonic() - begun
         if len(data) == self.size > end - start:  # a server that knows no ranges sends everything
             start, end = 0, self.size
         if len(data) != end - start:
             raise ChangedUnderneathError(f"{self._label()} was changed while it was read; try again")
         os.pwrite(self._file, data, start)
         self.fetched += len(data)
+        if self._waited > _PATIENCE + self.fetched / _SLOWEST:
+            raise FileError(f"{self._label()} comes with less than {_SLOWEST:,} bytes per second; download it first")
         self._next = end
         self._add(start, end)
 
@@ -347,15 +369,20 @@ def file_system(url: str) -> tuple[Any, str]:
         raise MissingInputError(
             f"{visible(shown(url), None)}: URLs need the package fsspec; pip install 'fsspec[http]'"
         ) from error
+    protocol, settings = url.rpartition("::")[2].partition("://")[0], {}
+    if protocol in {"http", "https"}:
+        with failures(url):
+            from onnxjson.storage.web import client_settings
+
+            settings["client_kwargs"] = client_settings()
     with failures(url):
         try:
-            system, name = fsspec.core.url_to_fs(url)
+            system, name = fsspec.core.url_to_fs(url, **{protocol: settings})
         except ValueError as error:
             if "::" not in url or "range requests" not in str(error):
                 raise
             # Without ranges, the whole archive is fetched, into memory.
-            protocol = url.rpartition("::")[2].partition("://")[0]
-            system, name = fsspec.core.url_to_fs(url, **{protocol: {"cache_type": "all"}})
+            system, name = fsspec.core.url_to_fs(url, **{protocol: {**settings, "cache_type": "all"}})
         return system, str(name)
 
 

@@ -141,6 +141,7 @@ def save_file(
     break_hardlink: bool = False,
     mode: int | None = None,
     sha256: str | None = None,
+    beneath: int | None = None,
 ) -> None:
     """Create or replace a file; return only when it is safely on the disk.
 
@@ -156,8 +157,10 @@ def save_file(
         break_hardlink: whether a file with several names may be replaced under this name only.
         mode: permissions of a new file; by default those of the umask.
         sha256: hash of the content, if it is known before it is written; the bytes that are read back must have it.
+        beneath: descriptor of a folder in which the file must be, whatever links were exchanged meanwhile.
 
     Raises:
+        UntrustedError: the file would not be beneath the folder.
         OutputError: the folder is missing, or something else is in the way.
         FileError: the system cannot write, or reads back other bytes.
         AccessDeniedError: the system forbids it.
@@ -170,36 +173,40 @@ def save_file(
     name = visible(str(path), None)
     if not replace:
         _refuse_existing(target, name)
-    remove_leftovers(target.parent, _prefix(target))
-    descriptor, temporary = _temporary_file(target, status, mode)
-    try:
-        output = Output(descriptor, name, sha256)
-        write(output)
-        output.flush()
-        with system_errors(f"{name} cannot be written"):
-            _keep_attributes(descriptor, target, status)
-            if fsync:
-                os.fsync(descriptor)
-        _read_back(temporary, output.sha256(), name, verify)
-        if backup is not None and status is not None:
-            backup(target)
-        with _locked_folder(target.parent, name) as folder:
+    # From here on the folder is this descriptor: another one under the same path is not written to.
+    with _open_folder(target.parent, name) as folder:
+        if beneath is not None:
+            _require_beneath(folder, beneath, name)
+        remove_leftovers(target.parent, _prefix(target))
+        descriptor, temporary = _temporary_file(target, folder, status, mode)
+        try:
+            output = Output(descriptor, name, sha256)
+            write(output)
+            output.flush()
+            with system_errors(f"{name} cannot be written"):
+                _keep_attributes(descriptor, target, status)
+                if fsync:
+                    os.fsync(descriptor)
+            _read_back(temporary, output.sha256(), name, verify)
+            if backup is not None and status is not None:
+                backup(target)
+            _lock(folder, name)
             if expect is not None:
                 expect.check(target)
             if not replace:
                 _refuse_existing(target, name)
             with system_errors(f"{name} cannot be replaced"):
-                os.replace(temporary, target)
+                os.replace(temporary.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
             if fsync:
                 _sync_folder(folder, name)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    finally:
-        # Closing the descriptor releases the lock on the temporary file, which shows that this process is alive.
-        with suppress(OSError):
-            os.close(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary.name, dir_fd=folder)
+            raise
+        finally:
+            # Closing the descriptor releases the lock on the temporary file, which shows that this process is alive.
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 def make_folder(path: Path) -> None:
@@ -262,12 +269,13 @@ def _prefix(target: Path) -> str:
     return f".onnxjson-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
 
 
-def _temporary_file(target: Path, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
+def _temporary_file(target: Path, folder: int, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{os.urandom(8).hex()}.tmp")
     # An existing file may be private: its permissions are set once the content is complete.
     first_mode = 0o600 if status is not None or mode is not None else 0o666
     with system_errors(f"{visible(str(target), None)} cannot be written: its folder does not allow new files"):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first_mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(temporary.name, flags, first_mode, dir_fd=folder)
         try:
             with suppress(OSError):  # Some network file systems have no locks; then leftovers stay.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -276,7 +284,7 @@ def _temporary_file(target: Path, status: os.stat_result | None, mode: int | Non
         except BaseException:
             os.close(descriptor)
             with suppress(OSError):
-                os.unlink(temporary)
+                os.unlink(temporary.name, dir_fd=folder)
             raise
     return descriptor, temporary
 
@@ -360,16 +368,38 @@ def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path],
 
 
 @contextmanager
-def _locked_folder(folder: Path, name: str) -> Iterator[int]:
-    """Lock a folder -> its descriptor; so two saves cannot both find a file unchanged and both replace it."""
-    with system_errors(f"{name} cannot be replaced"):
+def _open_folder(folder: Path, name: str) -> Iterator[int]:
+    """Open a folder -> its descriptor, whose lock is released at the end."""
+    with system_errors(f"{name} cannot be written"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _lock(descriptor, name)
         yield descriptor
     finally:
         with suppress(OSError):
             os.close(descriptor)
+
+
+@contextmanager
+def _locked_folder(folder: Path, name: str) -> Iterator[int]:
+    """Lock a folder -> its descriptor; so two saves cannot both find a file unchanged and both replace it."""
+    with _open_folder(folder, name) as descriptor:
+        _lock(descriptor, name)
+        yield descriptor
+
+
+def _require_beneath(folder: int, top: int, name: str) -> None:
+    """Raise unless an open folder is another one or inside it, by going up from it."""
+    wanted, at = os.fstat(top), os.dup(folder)
+    flags = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+    try:
+        while not os.path.samestat(below := os.fstat(at), wanted):
+            above = os.open("..", flags, dir_fd=at)
+            os.close(at)
+            at = above
+            if os.path.samestat(below, os.fstat(at)):
+                raise errors.UntrustedError(f"{name} is not in the folder that --allow-write names")
+    finally:
+        os.close(at)
 
 
 def _lock(descriptor: int, name: str) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from onnxjson import example
 from onnxjson.diffing.unified import digest_text
-from onnxjson.model.document import Attribute, Model, Node, StringStringEntry
+from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
 from onnxjson.storage import api
 from tests.cli.running import run
 from tests.rendering.differences import HOSTILE
@@ -70,3 +70,26 @@ def test_nothing_of_a_model_gets_out_of_its_place(form: str, pair: tuple[int, in
         assert result.stdout.count("<script") == result.stdout.count("</script") == 1
         assert "<img" not in result.stdout
         assert "<b>x" not in result.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "json", "patch"])
+def test_ranges_of_external_data_that_are_no_numbers_are_no_internal_error(form: str, tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(64))
+    odd = [("", "16"), ("9" * 5000, "16"), ("0", "-1"), ("0", "\u00b2"), (" 4", "8"), ("4", ""), ("0", "9" * 30)]
+    paths = []
+    for at, second in enumerate((16, 17)):
+        tensors = [("w.bin", "4", "16"), ("w.bin", "8", str(second)), *(("w.bin", *each) for each in odd)]
+        tensors += [("w\0.bin", "0", "16"), ("", "0", "16")]
+        constants = []
+        for number, (location, offset, length) in enumerate(tensors):
+            keys = {"location": location, "offset": offset, "length": length}
+            entries = tuple(StringStringEntry(key, value) for key, value in keys.items())
+            constants.append(Tensor(name=f"w{number}", dims=(4,), data_type=1, data_location=1, external_data=entries))
+        model = api.from_proto(example.make_example())
+        assert model.graph is not None
+        graph = replace(model.graph, initializer=(*model.graph.initializer, *constants))
+        paths.append(tmp_path / f"m{at}.onnx")
+        api.save(replace(model, graph=graph), paths[-1])
+    for old, new in (paths, paths[::-1], [paths[0]] * 2):
+        result = run("diff", "--format", form, old, new)
+        assert result.exit_code not in {2, 70}, result.stderr

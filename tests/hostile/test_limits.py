@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import onnx
 import pytest
@@ -63,6 +64,13 @@ def huge() -> None:
     Path("a.onnx").write_bytes(made.SerializeToString())
 
 
+def bomb() -> None:
+    good()
+    with ZipFile("x.npz", "w", ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as member:
+        for _ in range(17):
+            member.write(bytes(1 << 24))
+
+
 def outside(name: str) -> Callable[[], None]:
     def write() -> None:
         made = model([helper.make_node("Add", ["x", "w"], ["y"])])
@@ -87,6 +95,9 @@ LIMITS: dict[str, tuple[Callable[[], None], str, int, str]] = {
     "memory that a run allocates": (lambda: expansion(HERE, 30), "run a.onnx", 76, "--memory"),
     "seconds of a run": (lambda: inputs(HERE, 20_000), "run a.onnx --timeout 0.1", 71, "--timeout"),
     "bytes of a random input": (huge, "run a.onnx", 65, "--dim"),
+    "bytes of an array in a .npz file, packed to less than a hundredth": (
+        bomb, "run a.onnx --input x=x.npz", 71, "numpy.savez"
+    ),
     "holes of a data file": (outside("w.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--allow-sparse"),
     "links to a data file": (outside("link.bin"), "convert a.onnx -o out.onnx --internalize", 78, "--trust-links"),
 }  # fmt: skip

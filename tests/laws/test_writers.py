@@ -31,6 +31,7 @@ OTHERS = {
     "git/textconv.py": "keeps texts in the cache folder, verified when they are read",
     "merging/sides.py": "renames values, not files",
     "optimizing/passes/onnxruntime.py": "hands a model over in the private folder of a pass",
+    "serving/permissions.py": "asks where temporary files are",
     "running/box_trial.py": "tries to write outside the box",
     "running/executing.py": "reports from a guarded process, in its private folder",
     "running/sandbox.py": "makes the private folder of a run",

@@ -16,6 +16,7 @@ from onnxjson.running import loading
 from onnxjson.running.checking import check
 from onnxjson.running.loading import Loading, require_loadable, try_loading
 from onnxjson.running.worker import Worker
+from onnxjson.serving.permissions import Permissions
 from onnxjson.serving.tools import Tools
 from tests.cli.running import run
 from tests.running import small_models
@@ -185,5 +186,5 @@ def test_tools_of_agents_save_nothing_that_no_longer_loads(tmp_path: Path) -> No
     onnxjson.save(folded(), tmp_path / "m.onnx")
     edits = [{"edit": "set-shape", "tensor": "x", "shape": [3, 5]}]
     with pytest.raises(UnloadableError):
-        Tools(tmp_path).apply(str(tmp_path / "m.onnx"), edits, str(tmp_path / "out.onnx"))
+        Tools(Permissions(writable=tmp_path)).apply(str(tmp_path / "m.onnx"), edits, str(tmp_path / "out.onnx"))
     assert not (tmp_path / "out.onnx").exists()

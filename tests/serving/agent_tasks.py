@@ -183,12 +183,13 @@ async def done(task: Task) -> tuple[object, int, int]:
     """What a task finds out, the number of its calls, and the bytes of their answers."""
     from mcp import Client
 
+    from onnxjson.serving.permissions import Permissions
     from onnxjson.serving.tools import server
 
     with tempfile.TemporaryDirectory() as folder:
         for path in MODELS.glob("*.onnx"):
             shutil.copy(path, folder)
-        async with Client(server(Path(folder))) as client:
+        async with Client(server(Permissions(writable=Path(folder)))) as client:
             agent = Agent(client, Path(folder))
             return await task(agent), agent.calls, agent.bytes
 

@@ -1,34 +1,43 @@
 """Tools for coding agents, called as a client calls them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import anyio
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson.example import make_example
+from onnxjson.running.box import landlock_missing
 from onnxjson.serving import tools
-from onnxjson.serving.tools import MOST_CHARACTERS, answer, paged
+from onnxjson.serving.answers import MOST_CHARACTERS, answer, paged
+from onnxjson.serving.permissions import Permissions
 from tests.cli.running import run
 from tests.serving.agent_tasks import TASKS, Task, done
 
 
-def call(tool: str, *, writable: Path | None = None, **arguments: Any) -> tuple[str, Any]:
-    """The words of an answer, and its data."""
+def call(
+    tool: str, *, writable: Path | None = None, may: Permissions | None = None, **arguments: Any
+) -> tuple[str, Any]:
+    """The words of an answer, and its data; what is refused is marked as an error."""
     from mcp import Client  # imported here: every worker collects the tests, and few run these
 
     from onnxjson.serving.tools import server
 
     async def ask() -> str:
-        async with Client(server(writable)) as client:
+        allowed = may or Permissions([Path("/")], writable)
+        async with Client(server(allowed)) as client:
             result = await client.call_tool(tool, arguments)
-            assert not result.is_error, result
-            return str(result.content[0].text)  # type: ignore[union-attr]
+            text = str(result.content[0].text)  # type: ignore[union-attr]
+            assert result.is_error == text.startswith("Refused."), text
+            return text
 
     words, _, rest = anyio.run(ask).partition("\n```json\n")
     assert rest.endswith("\n```")
@@ -76,7 +85,7 @@ def test_nodes_and_tensors_are_resources(path: Path) -> None:
     from onnxjson.serving.tools import server
 
     async def read(*uris: str) -> list[str]:
-        async with Client(server()) as client:
+        async with Client(server(Permissions([path.parent]))) as client:
             listed = await client.list_resource_templates()
             assert len(listed.resource_templates) == 2
             results = [await client.read_resource(uri) for uri in uris]
@@ -125,18 +134,19 @@ def test_a_replaced_file_is_kept_and_a_changed_one_is_not_replaced(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     before = path.read_bytes()
-    for tool, given in (("apply", {"edits": [EDIT]}), ("optimize", {"passes": ["infer-shapes"]})):
+    calls: dict[str, dict[str, Any]] = {"apply": {"edits": [EDIT]}, "optimize": {"passes": ["infer-shapes"]}}
+    for tool, given in calls.items():
         call(tool, writable=tmp_path, model=str(path), output=str(path), **given)
         assert path.read_bytes() != before
         assert run("undo-save", path).exit_code == 0
         assert path.read_bytes() == before
-    edited = tools._edited
+    edited = vars(tools)["run"]
 
-    def meanwhile(*given: Any) -> Any:
+    def meanwhile(*given: Any, **named: Any) -> Any:
         path.write_bytes(before + EXTRA)
-        return edited(*given)
+        return edited(*given, **named)
 
-    monkeypatch.setattr(tools, "_edited", meanwhile)
+    monkeypatch.setattr(tools, "run", meanwhile)
     words, refused = call("apply", writable=tmp_path, model=str(path), edits=[EDIT], output=str(path))
     assert (words, refused["code"]) == ("Refused.", 75)
     assert path.read_bytes() == before + EXTRA
@@ -183,7 +193,7 @@ def test_mistakes_are_answers(path: Path) -> None:
     assert "did you mean" in call("read_nodes", model=str(path), selector="op:Cnov")[1]["error"]
     assert call("plan_edit", model=str(path), edits=[{"edit": "set-atribute"}])[0] == "Refused."
     assert call("find", model=str(path), pattern="Softmax(")[1]["code"] == 2
-    edit = {"model": str(path), "edits": [EDIT], "output": str(path.parent / "\0.onnx")}
+    edit: dict[str, Any] = {"model": str(path), "edits": [EDIT], "output": str(path.parent / "\0.onnx")}
     assert call("apply", writable=path.parent, **edit)[0] == "Refused."
 
 
@@ -228,3 +238,143 @@ def test_answers_are_bounded() -> None:
     assert many["nodes"][-2:] == [{"name": "n" * 290}, "and 40 more"]
     assert paged(list(range(120)), "node", 3) == ("120 nodes, page 3 of 3.", list(range(100, 120)))
     assert paged([], "node", 1) == ("0 nodes.", [])
+
+
+def test_only_models_in_the_folders_that_may_be_read_are_read_and_nothing_else_is_quoted(
+    path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "allowed").mkdir()
+    may = Permissions([tmp_path / "allowed"])
+    (tmp_path / "allowed" / "link.onnx").symlink_to(path)
+    for name in (str(path), str(tmp_path / "allowed" / ".." / "m.onnx"), str(tmp_path / "allowed" / "link.onnx")):
+        calls: dict[str, dict[str, Any]] = {"show": {"model": name}, "diff": {"before": name, "after": name}}
+        for tool, given in calls.items():
+            words, refused = call(tool, may=may, **given)
+            assert (words, refused["code"]) == ("Refused.", 78)
+            assert "--allow-read" in refused["error"]
+    secret = tmp_path / "allowed" / "passwd"
+    secret.write_text("pass:x:0:0:word\n")
+    text = tmp_path / "allowed" / "m.onnx.json"
+    text.write_text('{"format": "onnxjson/1", "graph": {"nodes": 1}}')
+    assert "nodes" in call("show", may=may, model=str(text))[1]["error"]
+    for tool in ("show", "find", "check"):
+        more: dict[str, Any] = {"pattern": "Relu"} if tool == "find" else {}
+        words, refused = call(tool, may=may, model=str(secret), **more)
+        assert words == "Refused."
+        assert "word" not in refused["error"].replace("passwd", "")
+
+
+def test_no_file_is_run_or_read_as_a_pass_or_a_value_without_permission(path: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = tmp_path / "conf.py"
+    code.write_text(f"open({str(mark)!r}, 'w').close()\ndef optimize(model):\n    return model\n")
+    script = tmp_path / "script.json"
+    script.write_text('{"format": "onnxjson-rewrite/1", "edits": [{"edit": "prune"}]}')
+    values = {"edit": "set-tensor", "tensor": "fc.weight", "file": str(tmp_path / "secret.npy")}
+    named = "set-tensor{tensor=fc.weight,file=" + str(tmp_path / "secret.npy") + "}"
+    for name in (str(code), str(script), named):
+        words, refused = call("optimize", model=str(path), passes=[name])
+        assert (words, refused["code"]) == ("Refused.", 78), name
+        assert "--allow-files" in refused["error"]
+    assert call("plan_edit", model=str(path), edits=[values])[1]["code"] == 78
+    assert not mark.exists()
+    assert call("optimize", model=str(path), passes=["prune"])[0] == "Done."
+    assert (
+        call("optimize", may=Permissions([Path("/")], files=True), model=str(path), passes=[str(script)])[0] == "Done."
+    )
+
+
+@pytest.mark.parametrize("exchanged", ["folder", "top"])
+def test_a_link_that_replaces_a_folder_meanwhile_leads_nowhere(
+    exchanged: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed, outside = tmp_path / "allowed", tmp_path / "outside"
+    for folder in (allowed / "d", outside / "d"):
+        folder.mkdir(parents=True)
+    for folder in (outside, outside / "d"):
+        (folder / "o.onnx").write_bytes(b"precious")
+    real = vars(tools)["optimize"]
+
+    def exchanging(*given: Any) -> Any:
+        trace = real(*given)
+        target = allowed / "d" if exchanged == "folder" else allowed
+        target.rename(tmp_path / "moved")
+        target.symlink_to(outside)
+        return trace
+
+    monkeypatch.setattr(tools, "optimize", exchanging)
+    output = str(allowed / "d" / "o.onnx")
+    words, _ = call("optimize", writable=allowed, model=str(path), passes=["prune"], output=output)
+    assert words == "Refused."
+    assert (outside / "o.onnx").read_bytes() == (outside / "d" / "o.onnx").read_bytes() == b"precious"
+
+
+RACE = """
+import os, sys
+from pathlib import Path
+from onnxjson.serving.permissions import Permissions
+from onnxjson.serving.strict_tools import refusing
+from onnxjson.serving.tools import Tools
+
+folder, attack, confined = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "confined"
+may = Permissions([folder / "allowed"])
+
+def exchange():
+    (folder / "allowed/d").rename(folder / "allowed/moved")
+    (folder / "allowed/d").symlink_to(folder / "outside")
+
+class Exchanging(Tools):
+    def show(self, model: str) -> str:
+        exchange()
+        return super().show(model)
+
+    def read_nodes(self, model: str, selector: str, page: int = 1) -> str:
+        from onnxjson.serving import tools
+
+        load = tools._load
+        def loading(model):
+            loaded = load(model)
+            exchange()
+            return loaded
+        tools._load = loading
+        return super().read_nodes(model, selector, page)
+
+exchanging = Exchanging(may)
+tool, words = {"model": (exchanging.show, {}), "weights": (exchanging.read_nodes, {"selector": "w"})}[attack]
+call = refusing(tool, may, as_text=True)
+if confined:
+    with may.confined():
+        print(call(model=str(folder / "allowed/d/m.onnx"), **words))
+else:
+    print(call(model=str(folder / "allowed/d/m.onnx"), **words))
+"""
+
+
+@pytest.mark.skipif(bool(landlock_missing()), reason="this system has no Landlock")
+@pytest.mark.parametrize("attack", ["model", "weights"])
+@pytest.mark.parametrize("confined", [True, False], ids=["confined", "open"])
+def test_nothing_is_read_through_a_link_that_replaces_a_folder_meanwhile(
+    attack: str, confined: bool, tmp_path: Path
+) -> None:
+    for folder, secret in (("allowed/d", 1.0), ("outside", 4242.0)):
+        (tmp_path / folder).mkdir(parents=True)
+        weight = numpy_helper.from_array(np.full(4, secret, np.float32), "w")
+        x, y = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+        nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+        graph = helper.make_graph(nodes, f"g{secret:.0f}", [x], [y], [weight])
+        made = helper.make_model(graph)
+        path = tmp_path / folder / "m.onnx"
+        onnx.save(made, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    words = [str(tmp_path), attack, "confined" if confined else "open"]
+    done = subprocess.run([sys.executable, "-c", RACE, *words], capture_output=True, text=True, check=True)
+    assert ("4242" in done.stdout) is not confined, done.stdout
+    assert done.stdout.startswith("Refused.") is confined
+
+
+def test_arguments_that_a_tool_does_not_have_are_refused(path: Path) -> None:
+    words, refused = call("check", model=str(path), select="all")
+    assert (words, refused["code"]) == ("Refused.", 2)
+    assert "check has no argument select" in refused["error"]
+    words, refused = call("find", modell=str(path))
+    assert "did you mean" in refused["error"] or "argument" in refused["error"]
+    assert "pydantic" not in refused["error"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 from onnxjson.serving.language_server import server
@@ -36,3 +37,20 @@ def test_its_files_are_there_and_it_has_no_telemetry() -> None:
     assert all((FOLDER / name).is_file() for name in [*named, contributes["snippets"][0]["path"]])
     assert not re.search("telemetry|https?://|fetch\\(", SOURCE)
     assert "dependencies" not in PACKAGE
+
+
+def test_a_revision_is_no_option_of_git_and_the_workspace_has_no_modules_for_python(tmp_path: Path) -> None:
+    words = re.search(r'run\("git", \[(.*?), `\$\{name\}', SOURCE)
+    assert words is not None
+    shown = json.loads(f"[{words[1]}]")
+    assert shown[0] == "show"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
+    (tmp_path / "out:.").mkdir()
+    subprocess.run([*git, *shown, "--output=out:./m.onnx"], check=False, capture_output=True)
+    assert not list((tmp_path / "out:.").iterdir())
+    starts = re.findall(r'\[("-[^\]]*"-m"|"-m"), "(?:venv|pip)"', SOURCE)
+    assert starts == ['"-I", "-m"'] * 2
+    # It starts the program in the environment of the workspace.
+    assert PACKAGE["capabilities"]["untrustedWorkspaces"]["supported"] is False

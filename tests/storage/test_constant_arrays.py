@@ -13,8 +13,9 @@ import pytest
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, FLOATS
-from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError
+from onnxjson.model.errors import DecodeError, EncodeError, LimitError, MissingInputError
 from onnxjson.model.tensors import to_numpy
+from onnxjson.storage import numpy_constants
 from onnxjson.storage.constant_reading import Kind, parse_kind
 from onnxjson.storage.constant_values import write_values
 from onnxjson.storage.numpy_constants import from_array, read_array, write_npy, write_npz
@@ -326,3 +327,15 @@ def test_file_that_holds_no_array_is_refused(tmp_path: Path) -> None:
     archive.write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(DecodeError, match="does not have a readable array"):
         read_array(archive)
+
+
+def test_array_that_unpacks_to_very_much_more_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy_constants, "UNPACKED_BYTES", 1 << 16)
+    zeros, others = numpy.zeros(1 << 16), numpy.random.default_rng(1).random(1 << 16)
+    path = tmp_path / "x.npz"
+    numpy.savez_compressed(path, zeros=zeros, others=others)
+    with pytest.raises(LimitError, match=r"would need 524,416 in memory.*numpy\.savez"):
+        read_array(Path(f"{path}:zeros"))
+    assert (read_array(Path(f"{path}:others")) == others).all()
+    numpy.savez(path, zeros=zeros)
+    assert read_array(path).shape == (1 << 16,)

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import fsspec
 import numpy as np
@@ -18,7 +20,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
-from onnxjson.storage import files, remote
+from onnxjson.model.errors import FileError, MissingInputError, UntrustedError
+from onnxjson.storage import files, remote, web
+from onnxjson.storage.external import Resolver
 from tests.cli.running import run, run_process
 
 WEIGHT_BYTES = 4 * 490_000
@@ -220,3 +224,119 @@ def test_without_a_url_nothing_can_use_the_network(tmp_path: Path) -> None:
         "assert 'fsspec' not in sys.modules and 'aiohttp' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@contextmanager
+def answering(answer: Callable[[str, str], tuple[int, dict[str, str], Iterable[bytes]]]) -> Iterator[str]:
+    """The URL of a server that answers a method and a path with a status, headers and parts of a body."""
+
+    class Answering(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, parts = answer(self.command, self.path)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):
+                for part in parts if self.command == "GET" else ():
+                    self.wfile.write(part)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+    remote.forget()
+
+
+@pytest.mark.parametrize(
+    ("status", "length", "sent"),
+    [(206, 5000, {}), (200, 5000, {}), (200, 5000, {"Content-Length": str(1 << 40)}), (200, None, {})],
+    ids=["range", "undeclared", "declared", "size unknown"],
+)
+def test_a_body_without_end_is_cut_off(
+    status: int, length: int | None, sent: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "UNDECLARED_BYTES", 1 << 20)
+    monkeypatch.setattr(web, "MESSAGE_BYTES", 1 << 20)
+    written = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal written
+        for _ in range(4096):
+            written += 1 << 16
+            yield bytes(1 << 16)
+
+    def answer(method: str, _: str) -> tuple[int, dict[str, str], Iterable[bytes]]:
+        if method == "HEAD":
+            return 200, {} if length is None else {"Content-Length": str(length)}, ()
+        return status, sent, endless()
+
+    with answering(answer) as url, pytest.raises(FileError, match="more than the"):
+        onnxjson.load(f"{url}/m.onnx")
+    assert written < 100 << 20  # what the system keeps in between; the server would have sent 256 MiB
+
+
+def test_a_body_that_drips_or_stops_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    going_on = threading.Event()
+
+    def dripping() -> Iterator[bytes]:
+        yield b"\x08"
+        going_on.wait(60)
+
+    def answer(method: str, _: str) -> tuple[int, dict[str, str], Iterable[bytes]]:
+        return 200 if method == "HEAD" else 206, {"Content-Length": "5000"}, dripping()
+
+    fsspec.filesystem("http").clear_instance_cache()
+    monkeypatch.setattr(web, "IDLE_SECONDS", 0.2)
+    with answering(answer) as url:
+        with pytest.raises(FileError, match="cannot be read"):
+            onnxjson.load(f"{url}/m.onnx")
+        going_on.set()
+
+
+def test_an_object_that_comes_too_slowly_is_given_up(memory: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    memory.pipe("/zoo/m.onnx", saved(tmp_path).read_bytes())
+    monkeypatch.setattr(remote, "_PATIENCE", -1)
+    monkeypatch.setattr(remote, "_SLOWEST", 10**12)
+    with pytest.raises(FileError, match="bytes per second; download it first"):
+        onnxjson.load("memory://zoo/m.onnx")
+
+
+def test_a_location_is_a_name_and_no_other_part_of_a_url(tmp_path: Path) -> None:
+    asked: list[str] = []
+    path = saved(tmp_path, external=True)
+    model = onnx.load(path, load_external_data=False)
+    names = ["a?x=1", "a#b", "a%2fb", "a b&c;d@e", "ü.bin", "sub/+$.bin"]
+    for name in names:
+        for tensor in model.graph.initializer:
+            tensor.external_data[0].value = name
+        content = model.SerializeToString()
+
+        def answer(method: str, path: str, content: bytes = content) -> tuple[int, dict[str, str], Iterable[bytes]]:
+            if path.startswith("/zoo/m.onnx"):
+                return 200, {"Content-Length": str(len(content))}, [content]
+            asked.append(path)
+            return 404, {}, ()
+
+        with answering(answer) as url:
+            remote_model = onnxjson.load(f"{url}/zoo/m.onnx?key=a/b")
+            with pytest.raises(MissingInputError):
+                Resolver(remote.open_url(f"{url}/zoo/m.onnx?key=a/b").parent).opened(name, "here")
+            assert remote_model.graph is not None
+    sent = set(asked)
+    assert {unquote(each) for each in sent} == {f"/zoo/{name}" for name in names}
+    assert not any("?" in each or "#" in each for each in sent)
+
+
+def test_a_location_next_to_an_object_that_is_not_on_the_web(memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/zoo/m.onnx", saved(tmp_path).read_bytes())
+    folder = remote.open_url("memory://zoo/m.onnx").parent
+    for name in ("a?versionId=x", "a#generation"):
+        with pytest.raises(UntrustedError, match=r"a \? or #"):
+            remote.file_next_to(folder, [name])

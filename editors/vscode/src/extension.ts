@@ -56,8 +56,9 @@ async function create(agreed = false): Promise<boolean> {
   const python = join(environment, BIN, `python${EXE}`);
   const install = async () => {
     mkdirSync(dirname(environment), { recursive: true });
-    await run(interpreter || `python${EXE ? "" : "3"}`, ["-m", "venv", environment]);
-    await run(python, ["-m", "pip", "install", "--disable-pip-version-check", wanted]);
+    // With -I, modules of the current folder, which may be a repository of strangers, are not imported.
+    await run(interpreter || `python${EXE ? "" : "3"}`, ["-I", "-m", "venv", environment]);
+    await run(python, ["-I", "-m", "pip", "install", "--disable-pip-version-check", wanted]);
   };
   const title = `Installing ${wanted}`;
   try {
@@ -184,7 +185,7 @@ async function revision(file: string, name: string): Promise<Uint8Array> {
   try {
     const most = { cwd: dirname(file), maxBuffer: 1 << 30, encoding: "buffer" as const };
     const copy = join(folder, basename(file));
-    writeFileSync(copy, (await run("git", ["show", `${name}:./${basename(file)}`], most)).stdout);
+    writeFileSync(copy, (await run("git", ["show", "--end-of-options", `${name}:./${basename(file)}`], most)).stdout);
     return (await run(program(), ["convert", copy, "--to", "json", "--weights", "digest", "-o", "-"], most)).stdout;
   } finally {
     rmSync(folder, { recursive: true });

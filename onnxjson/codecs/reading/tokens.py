@@ -50,6 +50,9 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+MOST_MISTAKES: Final = 10_000
+"""Mistakes after which the rest of a text is not read: it is none of ours."""
+
 _MAXIMUM_DIGITS = 4300
 """Maximum digits that Python converts to an integer; longer numbers fit no field anyway."""
 
@@ -91,6 +94,8 @@ class Tokenizer:
     def next(self) -> Token:
         """Return the next token; "end" whenever there are no more."""
         while True:
+            if len(self.mistakes) >= MOST_MISTAKES:
+                self._position = len(self.text)
             match = _TOKEN.match(self.text, self._position)
             if match is None:
                 raise AssertionError("the token pattern matches everywhere")

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from onnx import ModelProto
 
+from onnxjson.codecs.reading.tokens import MOST_MISTAKES
+from onnxjson.model.errors import DecodeError
 from onnxjson.running import engines, expansion
+from onnxjson.storage import files
 from tests.cli.running import Result, run
 from tests.hostile.bounds.cases import CASES, Case, calls, inputs
 
@@ -121,3 +124,12 @@ def test_many_inputs_run_in_a_time_that_grows_with_their_number(
     inputs(tmp_path, 600)
     assert run("verify", "a.onnx", "b.onnx", "--samples", "1").exit_code == 0
     assert engines._MANY < 600
+
+
+@pytest.mark.parametrize("line", ['"', '"a" "b"', "'", "=", "nan x"])
+def test_the_rest_of_a_text_with_thousands_of_mistakes_is_not_read(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx.json"
+    path.write_text('{\n"format": "onnxjson/1",\n' + f"{line}\n" * 3 * MOST_MISTAKES)
+    with pytest.raises(DecodeError) as caught:
+        files.load(path)
+    assert MOST_MISTAKES <= len(caught.value.findings) < MOST_MISTAKES + 10
