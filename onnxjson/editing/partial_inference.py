@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,16 +17,14 @@ from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of, is_enough, without_invented_names, without_shape
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, substitute, with_dimension
+from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
-    Dimension,
     Function,
     Graph,
     Model,
     Node,
     Record,
-    SimpleShardedDim,
     SparseTensor,
     Tensor,
     Type,
@@ -34,7 +32,7 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.walking import Body, rebuild, replace_records
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.running.inferred_types import inferred_scopes
 
 _NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
@@ -73,18 +71,12 @@ class Sizes(dict[str, int]):
 
     def put_in(self, record: Sized) -> Sized:
         """Return a record with sizes instead of the names of its dimensions."""
-
-        def change(dimension: Any) -> Any:
-            text = dimension.dim_param
-            if not text:
-                return dimension
+        for text in dimension_names(record):
             for name in IDENTIFIER.findall(text):
                 self._add(name)
             if not isinstance(substitute(text, self), int):
                 self._add(text)
-            return with_dimension(dimension, substitute(text, self))
-
-        return replace_records(record, (Dimension, SimpleShardedDim), change)
+        return with_dimension_names(record, self)
 
     def _add(self, name: str) -> None:
         # Multiples of many numbers: a size that is divided by a constant is usually a multiple of it.

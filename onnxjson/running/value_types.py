@@ -3,11 +3,10 @@
 Dimensions with the same name in one model are the same, and so are those of paired inputs of two models.
 """
 
-import ast
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from onnxjson.model.dimensions import IDENTIFIER, substitute
+from onnxjson.model.dimensions import IDENTIFIER, is_expression, substitute
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Type
 from onnxjson.model.errors import FeedError
@@ -180,7 +179,7 @@ class Shapes:
         tokens = next((shape for name, shape in self.by_name.items() if shape and "input" in name), kinds[""][0])
         known = {self.dimensions.root(each) for kind in ("cache", "") for shape in kinds[kind] for each in shape}
         totals = [shape[-1] for shape in kinds["mask"] if self.dimensions.root(shape[-1]) not in known]
-        is_open = [each for each in totals if not isinstance(each, int) and _expression(each) is None]
+        is_open = [each for each in totals if not isinstance(each, int) and not _is_computed(each)]
         return Cache(lengths[-1], tokens[min(1, len(tokens) - 1)], tuple(is_open))
 
     def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -231,7 +230,7 @@ class Shapes:
     def open_dimensions(self) -> list[Hashable]:
         """Return the dimensions without a size, in order of appearance, except those computed from others."""
         totals = {self.dimensions.root(each) for each in (self.cache.totals if self.cache else ())}
-        return [each for each in self._all_open() if _expression(each) is None and each not in totals]
+        return [each for each in self._all_open() if not _is_computed(each) and each not in totals]
 
     def _all_open(self) -> list[Hashable]:
         return self.dimensions.open_in([shape for shape in self.by_name.values() if shape is not None])
@@ -261,17 +260,10 @@ class Shapes:
         return found if isinstance(found, int) else otherwise
 
 
-def _expression(dimension: Hashable) -> ast.expr | None:
-    """Parse the name of a dimension if it is arithmetic on other names, such as ``past_sequence_length + 1``."""
-    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
-        return None
-    if len(dimension[1]) > 200 or dimension[1].isidentifier() or "\\" in dimension[1]:
-        return None
-    try:
-        tree = ast.parse(dimension[1], mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return tree if isinstance(tree, ast.BinOp) else None
+def _is_computed(dimension: Hashable) -> bool:
+    """Whether the name of a dimension is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    text = str(dimension[1]) if isinstance(dimension, tuple) and len(dimension) == 2 else ""
+    return is_expression(text) and not set(text).isdisjoint("+-*/%")
 
 
 def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
