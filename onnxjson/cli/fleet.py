@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import copy
 from pathlib import Path
 from typing import Any, Final
@@ -256,6 +256,7 @@ class _Fleet:
             with output.working("listing models"):
                 lists = [list_models([word]) for word in self.words]
             self._check_places(_united(lists))
+            stack.callback(_remove_empty, self._missing_folders(_united(lists)))
             out = self.out or Path(stack.enter_context(tempfile.TemporaryDirectory()), "rows.jsonl")
             results = Results(out, self.job.command, retry_failed=self.given["retry_failed"])
             stack.callback(results.close)
@@ -316,6 +317,15 @@ class _Fleet:
                 names = f"{output.quoted(each.shown)} and {output.quoted(other.shown)}"
                 raise OutputError(f"{output.quoted(place)} would be written for {names}; use another folder")
 
+    def _missing_folders(self, sources: Sequence[Source]) -> list[Path]:
+        """The folders that the results need and that do not exist yet, inner ones first."""
+        missing: set[Path] = set()
+        for each in sources if self.job.folder is not None else ():
+            with suppress(ValueError):
+                folder = self.job.place(each).parent
+                missing |= {place for place in (folder, *folder.parents) if not os.path.lexists(place)}
+        return sorted(missing, key=lambda place: -len(place.parts))
+
     def _all(self, client: Any, sources: Sequence[Source], job: Job, receive: Any) -> None:
         talked, told = time.monotonic(), ""
 
@@ -374,6 +384,12 @@ class _Fleet:
                 if each.model in keys and each.model not in pairs and places.get(keys[each.model][kind]):
                     pairs[each.model] = places[keys[each.model][kind]].pop(0)
         return pairs
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for each in folders:
+        with suppress(OSError):  # it has results, or was never made
+            each.rmdir()
 
 
 def _united(lists: Sequence[Sequence[Source]]) -> list[Source]:

@@ -20,6 +20,7 @@ from onnxjson.editing.partial_inference import Sizes
 from onnxjson.editing.tensor_values import constant_tensor, integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of
 from onnxjson.editing.workspace import Workspace
+from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import with_dimension, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, ValueInfo
@@ -46,7 +47,8 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
     of Reshape, Expand and the like, and rows of constants that are the same for each sample. Where the batch gets a
     name, nodes compute the numbers that a 0 or -1 cannot replace. If the batch cannot be followed, or samples would be
-    mixed, nothing is changed and every such node is named.
+    mixed, nothing is changed and every such node is named. Of a batch that already varies no constant has the size, so
+    it only must not be mixed; a note names the nodes where that is not known.
     """
 
     is_tried = True
@@ -104,9 +106,12 @@ def resize(
     main, noun = workspace.main, "dimension" if mixes else "batch"
     tracer = _traced(workspace, workspace.index, places, old, size, mixes=mixes)
     problems = _problems(workspace, tracer.problems, noun)
-    lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
-    if lost and not problems:
-        problems.append(f"it is not known whether {_listed(lost)} has the {noun}")
+    lost = {} if problems else {
+        made.address: f'it is not known whether its output "{visible(name)}" has the batch'
+        for name in filter(None, main.output_names)
+        if tracer.found[main].get(name, ()) is None and (made := main.producer(name)) is not None
+    }  # fmt: skip
+    problems += _problems(workspace, lost, noun)
     if problems and not partial:
         raise EditError(_refusal(problems, noun))
     computed = ComputedSizes(workspace, *next(iter(places.items())))
@@ -239,11 +244,30 @@ def _places(
     different = set(sizes.values())
     old = next(iter(sizes.values()))
     if len(different) > 1:
-        shown = ", ".join([f'"{visible(name)}" {"unknown" if each is None else each}' for name, each in sizes.items()])
-        raise EditError(f"the inputs have different batch sizes: {visible(shown)}; give them one size with set-dim")
+        texts = [
+            f'"{visible(name)}" has {"an unknown one" if each is None else visible(str(each))}'
+            for name, each in sizes.items()
+        ]
+        where = _meeting(workspace, sizes)
+        raise EditError(
+            f"the batch cannot change: {where}inputs with different batch sizes meet: {listed(texts, 5)}; "
+            "give them one size with set-dim"
+        )
     if old == 0:
         raise EditError("the batch is 0 now and cannot be followed; give it a size with set-shape")
     return places, old, [name for name in inputs if name not in places]
+
+
+def _meeting(workspace: Workspace, sizes: Mapping[str, int | str | None]) -> str:
+    """Return the first node that depends on inputs with different sizes; "" if there is none."""
+    reaching: dict[str, set[int | str | None]] = {name: {size} for name, size in sizes.items()}
+    for position, node in enumerate(workspace.graph.node):
+        found = set[int | str | None]().union(*[reaching.get(name, ()) for name in consumed_names(node)])
+        if len(found) > 1:
+            address = f"/graph/node/{position}"
+            return f"{address} ({_operator(workspace, address)}): "
+        reaching.update(dict.fromkeys(node.output, found))
+    return ""
 
 
 def _typed(graph: Graph, values: Mapping[str, Axes | None], size: int | str) -> Graph:

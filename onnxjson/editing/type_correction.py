@@ -27,6 +27,7 @@ from onnxjson.editing.type_relations import (
     refine_type,
     results,
     with_names,
+    with_shape,
     with_type,
 )
 from onnxjson.model.dataflow import consumed_names, consumes_any
@@ -41,10 +42,12 @@ from onnxjson.model.walking import Body, rebuild
 _SHOWN: Final = 6
 _FIRST_PART: Final = 32
 _GROWTH: Final = 8
-_FORESEEN: Final = _FIRST_PART
-"""Nodes from which on a type flow ends; more would not be seen."""
+_FORESEEN: Final = 96
+"""Nodes after which a type flow ends; more would not be seen."""
 _ROUNDS: Final = 4
 """Maximum number of times that a part is inferred."""
+_UNUSUAL: Final = 65_537
+"""A size that is no limit of a Slice and no factor of a Reshape."""
 
 
 class Corrected(NamedTuple):
@@ -420,10 +423,15 @@ class _Step(_Decisions):
             return there.initializer(old) is around.initializer(new) and there.types.get(old) is around.types.get(new)
         known = {**self._whole.types[around], **self.types.get(around, {})}
         now = known.get(new, around.types.get(new) or self._found.types.get(around.address, {}).get(new))
-        if now is None or not is_complete(now) or may_be_shape(now):
+        if now is None or may_be_shape(now):
             return False
         was = there.types.get(old) or self._inferred_before.types.get(there.address, {}).get(old)
-        return was is not None and is_same_type(was, now)
+        if was is None or not is_same_type(was, now):
+            return False
+        whole = self._whole
+        return is_complete(now) or any([
+            _keeps_type(whole.now, around, old, new, now), _keeps_type(whole.before, there, new, old, now)
+        ])  # fmt: skip
 
     def _consumed(self, ref: NodeRef) -> list[tuple[Scope, str]]:
         found = [(Index.defining_scope(ref.scope, name), name) for name in consumed_names(ref.node)]
@@ -503,3 +511,15 @@ class _Step(_Decisions):
             for ref, text in found.items()
             if (twin := twins[ref]) is None or (complaint(before, twin) is None and "" not in before.complaints)
         }
+
+
+def _keeps_type(inference: Inference, scope: Scope, source: str, result: str, known: Type) -> bool:
+    """Whether a value of the main graph has the type of another one, from which a node makes it, at any sizes."""
+    dims, ref = dims_of(known), scope.producer(result)
+    if dims is None or ref is None or source not in ref.node.input or scope is not inference.index.main:
+        return False
+    shape = TensorShape(dim=tuple([Dimension(dim_value=_UNUSUAL + axis) for axis in range(len(dims))]))
+    sized = with_shape(known, shape)
+    found = inference.infer([ref.position], {source: sized}, {scope.address: {*ref.node.output}}).types
+    inferred = found.get(scope.address, {}).get(result)
+    return inferred is not None and is_same_type(sized, inferred)

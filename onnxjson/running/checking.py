@@ -219,7 +219,7 @@ def load_findings(
     """Return the findings of loading a model in onnxruntime and of running it; none if there are errors already."""
     if any(each.severity == "error" for each in others):
         return ()
-    from onnxjson.running.loading import has_open_sizes, try_loading
+    from onnxjson.running.loading import NOT_RUN, has_open_sizes, try_loading
 
     tried = try_loading(model, folder, worker)
     found: list[tuple[Severity, str]] = []
@@ -227,8 +227,12 @@ def load_findings(
         found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
         found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
-    elif tried.run_fails and not has_open_sizes(model):
+    elif tried.run_fails and has_open_sizes(model):
+        found.append(("warning", f"it was not run: with the sizes chosen for its open dimensions it {tried.ran}"))
+    elif tried.run_fails:
         found.append(("warning", f"onnxruntime loads it, but a run on random inputs {tried.ran}"))
+    elif tried.ran.startswith(NOT_RUN):
+        found.append(("warning", f"onnxruntime loads it, but it was {tried.ran}"))
     if model.training_info:
         found.append(("warning", "its training_info was not tried: onnxruntime loads the graph alone"))
     address = tried.address or "/graph"

@@ -72,7 +72,7 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     is_certain: bool = True
     """Whether the model is at fault; false if onnxruntime lacks the operator for a dtype, or got no weights."""
     ran: str = ""
-    """What the run on random inputs did: "runs", "fails: REASON" or "not run: REASON"; "" if none was wanted."""
+    """What the run on random inputs did: "runs", "slow", "fails: REASON" or "not run: REASON"; "" if not wanted."""
 
     @property
     def run_fails(self) -> bool:
@@ -81,6 +81,7 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FAILS: Final = "fails: "
+NOT_RUN: Final = "not run: "
 
 
 def try_loading(
@@ -97,6 +98,7 @@ def try_loading(
     with nullcontext(worker) if worker is not None else Worker() as guarded:
         attempt = _Attempt(folder, guarded, trust_links)
         try:
+            guarded.start()
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
@@ -108,14 +110,19 @@ def try_loading(
                 # An operator may need a constant where it got an input.
                 return attempt.load(model, runs=False)
             certain = found.is_certain and found.state != "fails"
-            ran = f"not run: its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
+            ran = f"{NOT_RUN}its weights, {size:,} bytes, are not loaded" if runs and found.state == "loads" else ""
             return msgspec.structs.replace(found, is_certain=certain, ran=ran)
         except OnnxJsonError as error:
             return Loading(state="not-tried", reason=str(error))
 
 
 def require_loadable(
-    before: Model, after: Model, folder: Path | None, worker: Worker | None = None, *, what: str = "the result"
+    before: Model,
+    after: Model,
+    folder: Path | None,
+    worker: Worker | None = None,
+    *,
+    advice: str = f"; nothing was written; {UnloadableError.option} writes it anyway",
 ) -> tuple[str, ...]:
     """Raise if onnxruntime loads a model before a change and not after it; return remarks for the user.
 
@@ -123,7 +130,7 @@ def require_loadable(
 
     Args:
         folder: where the external data of both is; None if there is none.
-        what: how the message names the changed model.
+        advice: the end of the message.
 
     Raises:
         UnloadableError: the result does not load any more; the message names the node and the reason.
@@ -132,7 +139,7 @@ def require_loadable(
         return ()
     found = try_loading(after, folder, worker, runs=not has_open_sizes(after))
     if found.state == "not-tried":
-        return (f"{what} was not tried in onnxruntime: {found.reason}",)
+        return (f"the result was not tried in onnxruntime: {found.reason}",)
     if found.state == "loads" and not found.run_fails:
         return ()
     was = try_loading(before, folder, worker, runs=found.run_fails)
@@ -142,9 +149,7 @@ def require_loadable(
     reason = found.ran.removeprefix(_FAILS) if found.run_fails else found.reason
     where = f"{found.address}: " if found.address else ""
     raise UnloadableError(
-        f"onnxruntime {does} before the change, but not {what}: {where}{reason}; nothing was written; "
-        f"{UnloadableError.option} writes it anyway",
-        found.address,
+        f"onnxruntime {does} before the change, but not the result: {where}{reason}{advice}", found.address
     )
 
 
@@ -220,7 +225,7 @@ class _Attempt(NamedTuple):
             try:
                 values = inputs.feeds({}, (0,), cycle=cycle)[0]
             except (FeedError, LimitError) as error:
-                problem = problem or f"not run: {error}"
+                problem = problem or f"{NOT_RUN}{error}"
                 continue
             if not found or sum([len(packed_values(each)) for each in (*found, values)]) <= _RUN_BYTES:
                 found.append(values)
@@ -233,7 +238,7 @@ def _run_of(outcome: Outcome) -> str:
     failed = outcome.first(Failed)
     if failed is not None:
         return f"{_FAILS}{_plain(failed.problem)}"
-    return f"not run: it takes more than {_RUN_SECONDS:g} s"
+    return "slow"
 
 
 def _plain(message: str) -> str:

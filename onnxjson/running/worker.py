@@ -76,6 +76,17 @@ class Worker:
             if server is not None:
                 server.leave()
 
+    def start(self) -> None:
+        """Start the process, so that it imports onnx while this one prepares the first job."""
+        with self._turn:
+            self._running()
+
+    def _running(self) -> ServerProcess:
+        if self._server is None or not self._server.is_running:
+            self._stop()
+            self._server = idle_or_new_server()
+        return self._server
+
     def interrupt(self) -> None:
         """End the running job of another thread; that thread gets a WorkerError."""
         server = self._server
@@ -219,12 +230,10 @@ class Worker:
         until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
         with self._turn:
             try:
-                if self._server is None or not self._server.is_running:
-                    self._stop()
-                    self._server = idle_or_new_server()
-                protocol.send(self._server.requests, request, blob, until=until)
+                server = self._running()
+                protocol.send(server.requests, request, blob, until=until)
                 found = protocol.receive(
-                    self._server.answers, protocol.Answer, until=until, blob_bytes=request.limits.answer_bytes
+                    server.answers, protocol.Answer, until=until, blob_bytes=request.limits.answer_bytes
                 )
             except (protocol.BrokenConversationError, EOFError) as error:
                 self._stop()

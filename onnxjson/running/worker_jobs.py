@@ -25,13 +25,15 @@ _INFERENCE_ERROR: Final = re.compile(r"(?=\(op_type:)")
 _DONE: Final = Answer(outcome="done")
 
 
-def prepare(request: Request) -> None:
-    """Import the modules of a job once, before children are forked; a child imports its optimizer itself."""
+def prepare(request: Request | None) -> None:
+    """Import the modules of a job, or of all jobs, once, before children are forked; a child imports its optimizer."""
     import onnx.checker
     import onnx.inliner
     import onnx.shape_inference
     import onnx.version_converter
 
+    if request is None:
+        return
     if request.job == "infer_types":
         import onnx.reference  # noqa: F401
     if request.job == "text":

@@ -52,6 +52,8 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):  # Output of native code must not get between the answers.
         os.dup2(nothing, standard)
+    with suppress(ImportError):
+        worker_jobs.prepare(None)  # while the client prepares its first request
     with suppress(EOFError, BrokenConversationError, ClientGoneError):
         while True:
             request, model = receive(requests, Request)

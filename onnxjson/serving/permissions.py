@@ -11,7 +11,7 @@ from onnxjson.codecs.text_file import is_printable
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import parameters
 from onnxjson.model.display import visible
-from onnxjson.model.errors import DecodeError, UntrustedError
+from onnxjson.model.errors import AccessDeniedError, DecodeError, UntrustedError
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.running.box import confine
@@ -50,7 +50,7 @@ class Permissions:
             writes = [str(scratch)]
             if self.writable is not None:
                 writes.append(str(self.writable))
-                with suppress(OSError):  # then a save says why it has no backup
+                with suppress(OSError, AccessDeniedError):  # then a save says why it has no backup
                     make_private(state_folder() / "backups")
                     writes.append(str(state_folder()))
             confine(map(str, self._readable), writes, above)

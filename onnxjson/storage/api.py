@@ -4,6 +4,7 @@ import importlib
 import io
 import os
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -178,7 +179,9 @@ def dumps(
         if folder is None:
             checked_folder(Path(), blobs)
         else:
-            write_blobs(model, Path(folder), blobs)
+            with ExitStack() as undo:
+                write_blobs(model, Path(folder), blobs, undo)
+                undo.pop_all()
     text = io.BytesIO()
     files.write(model, text, "json", weights=weights, blobs=None if blobs is None else str(blobs))
     return text.getvalue().decode("utf-8")

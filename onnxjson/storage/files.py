@@ -4,7 +4,7 @@ import mmap
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
@@ -231,14 +231,6 @@ def save(
     if is_data_of(path, model, real_folder(path)):
         name = visible(str(path), None)
         raise errors.OutputError(f"{name} has tensors of the model; save under another name")
-    named: list[Path] = []
-    if form == "json" and weights == "blobs":
-        blobs = blobs or _blobs_folder_for(path)
-        named = weights_apart.write_blobs(model, real_folder(path), blobs)
-    elif form == "json" and weights == "keep":
-        blobs = blobs or Weights.of(model, "keep").blobs
-        if blobs is not None:
-            weights_apart.bring_blobs(model, real_folder(path), blobs)
 
     def written(sink: Sink) -> None:
         write(model, sink, form, lossy=lossy, weights=weights, blobs=blobs)
@@ -253,7 +245,17 @@ def save(
     kept: Callable[[Path], object] | None = None
     if backup:
         from onnxjson.storage.state import keep_backup as kept
-    save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=kept, beneath=beneath)
+    named: list[Path] = []
+    with ExitStack() as undo:
+        if form == "json" and weights == "blobs":
+            blobs = blobs or _blobs_folder_for(path)
+            named = weights_apart.write_blobs(model, real_folder(path), blobs, undo)
+        elif form == "json" and weights == "keep":
+            blobs = blobs or Weights.of(model, "keep").blobs
+            if blobs is not None:
+                weights_apart.bring_blobs(model, real_folder(path), blobs, undo)
+        save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=kept, beneath=beneath)
+        undo.pop_all()
 
 
 def verify(path: Path, form: Format) -> None:

@@ -161,7 +161,8 @@ def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None
         limit = f"{BYTES_IN_ALL:,} bytes"
         raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
     kept = backups(path)
-    digest = sha256_of(path)
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:  # by its name, it may be another file by now
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     folder = _folder_of(path)
     if known is None:
         with suppress(OSError):

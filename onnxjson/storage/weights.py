@@ -9,7 +9,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -182,8 +183,10 @@ class _Source:
         return self._hashed.get((digest.length, digest.sha256))
 
 
-def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
+def write_blobs(model: Model, folder: Path, name: str, undo: ExitStack) -> list[Path]:
     """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay -> all blobs.
+
+    If `undo` is left before the text is saved, what was written is removed.
 
     WeightsMissingError if only the sha256 of a tensor is available, UntrustedError if the folder leads elsewhere.
     """
@@ -198,18 +201,30 @@ def write_blobs(model: Model, folder: Path, name: str) -> list[Path]:
             continue
         if isinstance(data, Digest):
             raise _missing_error(missing(model))
-        _save_blob(target / sha256, data)
+        _save_blob(target / sha256, data, undo)
     return [target / sha256 for sha256 in found]
 
 
-def _save_blob(place: Path, data: Data) -> None:
+def _save_blob(place: Path, data: Data, undo: ExitStack) -> None:
     """Save a new blob; the hash in its name proves that it is complete, so no other hash is computed."""
+    if not place.parent.exists():
+        undo.callback(_without_error, place.parent.rmdir)
     make_folder(place.parent)
+    if not os.path.lexists(place):
+        undo.callback(_without_error, place.unlink)
     save_file(place, writer_of([(0, data)]), sha256=place.name)
 
 
-def bring_blobs(model: Model, folder: Path, name: str) -> None:
-    """Copy the blobs of a model, as far as they are available, to `name`, the folder of blobs of a text in `folder`."""
+def _without_error(remove: Callable[[], None]) -> None:
+    with suppress(OSError):
+        remove()
+
+
+def bring_blobs(model: Model, folder: Path, name: str, undo: ExitStack) -> None:
+    """Copy the blobs of a model, as far as they are available, to `name`, the folder of blobs of a text in `folder`.
+
+    For `undo` see `write_blobs`.
+    """
     target = checked_folder(folder, name)
     blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
     away = [(target / sha256, data) for sha256, data in blobs.items() if not os.path.lexists(target / sha256)]
@@ -217,7 +232,7 @@ def bring_blobs(model: Model, folder: Path, name: str) -> None:
     lost = {place for place, data in away if os.path.realpath(place) == os.path.realpath(data.place)}
     for place, data in away:
         if place not in lost:
-            _save_blob(place, data)
+            _save_blob(place, data, undo)
 
 
 def require_blobs(blobs: list[Path], folder: Path) -> None:

@@ -455,6 +455,14 @@ def test_a_batch_of_unknown_size_gets_one() -> None:
         apply(fixed, SetBatchSize(size=3))
 
 
+def test_the_node_is_named_where_inputs_with_different_sizes_meet() -> None:
+    before = model_of(
+        "g (float[1,4] x, float[2,4] state) => (float[2,4] y) { a = Abs(x) b = Abs(state) y = Add(a, b) }"
+    )
+    with pytest.raises(EditError, match=r'/graph/node/2 \(Add\): .*sizes meet: "x" has 1, "state" has 2'):
+        apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 0}))
+
+
 @pytest.mark.parametrize("size", [0, -1, "", "?"])
 def test_sizes_that_are_none_are_refused(size: int | str) -> None:
     with pytest.raises(EditError):

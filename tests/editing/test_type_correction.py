@@ -10,6 +10,7 @@ from onnxjson.editing.declaration import Edit
 from onnxjson.editing.inference import infer
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index
 from onnxjson.model.types import format_type
 from tests.editing import batch_graphs, random_models
 from tests.editing.graphs import exported, model_of, require_valid
@@ -236,3 +237,21 @@ def test_types_in_branches_are_restored_with_those_around_them() -> None:
     )
     added = run(before, edits.AddNode(op_type="Abs", input=("x",), output=("m",), name="new", insert=True)).model
     assert run(added, edits.DeleteNode(node="new")).model == before
+
+
+OPEN = """g (bool c, float[?,?] x) => (float[M,3] y) <float[M,3] z> {
+   z = If (c) <then_branch = t () => (float[?,3] a) <float[P,3] i> { i = Neg(x) a = Abs(i) },
+               else_branch = e () => (float[?,3] b) { b = Abs(x) }>
+   y = Relu(z)
+}"""
+
+
+def test_stated_sizes_stay_after_a_node_that_changes_no_shape_although_its_input_has_none() -> None:
+    before = model_of(OPEN)
+    added = run(before, edits.AddNode(op_type="Abs", input=("x",), output=("n",), name="n", insert=True))
+    assert added.outcomes[0].notes == ()
+    assert [each.types for each in Index(added.model).scopes[1:]] == [each.types for each in Index(before).scopes[1:]]
+    assert run(added.model, edits.DeleteNode(node="n")).model == before
+    turned = run(before, edits.AddNode(op_type="Transpose", input=("x",), output=("n",), insert=True)).model
+    assert types(turned)["y"] == "float32[M,?]"
+    assert format_type(Index(turned).scopes[1].types["i"]) == "float32[P,?]"

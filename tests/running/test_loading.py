@@ -123,6 +123,16 @@ def test_a_big_model_is_loaded_without_its_weights(worker: Worker, monkeypatch: 
     found = try_loading(made(64), None, worker)
     assert (found.state, found.ran) == ("loads", "not run: its weights, 16,384 bytes, are not loaded")
     assert try_loading(made(63), None, worker).state == "fails"
+    (finding,) = check(made(64), deep=True)
+    assert (finding.code, finding.severity) == ("check-load", "warning")
+    assert "it was not run: its weights, 16,384 bytes" in finding.message
+
+
+def test_sizes_that_were_only_chosen_condemn_no_model() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    (finding,) = check(model(nodes, ["N", 1], {"shape": np.array([-1, 3])}), deep=True)
+    assert (finding.code, finding.severity) == ("check-load", "warning")
+    assert "not run: with the sizes chosen for its open dimensions it fails" in finding.message
 
 
 def test_a_long_run_ends(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +140,7 @@ def test_a_long_run_ends(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> Non
     nodes = [helper.make_node("MatMul", ["x", "x"], ["y"])]
     found = try_loading(model(nodes, [1500, 1500]), None, worker)
     assert found.state == "loads"
-    assert found.ran == "not run: it takes more than 0.001 s"
+    assert found.ran == "slow"
 
 
 def test_only_what_loaded_before_is_refused(worker: Worker) -> None:

@@ -300,3 +300,21 @@ def test_blocks_are_shared_where_the_file_system_can_do_that(path: Path, monkeyp
     keep_backup(path)
     assert asked == [0x40049409]
     assert contents(path) == [b"first"]
+
+
+def test_backup_of_a_file_that_another_program_replaces_meanwhile_is_what_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "m.onnx", tmp_path / "other"
+    path.write_bytes(b"first")
+    other.write_bytes(b"second")
+    backups = state.backups
+
+    def meanwhile(place: Path) -> tuple[state.Backup, ...]:
+        if other.exists():
+            other.replace(path)
+        return backups(place)
+
+    monkeypatch.setattr(state, "backups", meanwhile)
+    state.keep_backup(path)
+    assert [each.file.read_bytes() for each in backups(path)] == [b"first"]

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -25,7 +26,7 @@ from onnxjson.model.errors import (
     WeightsMissingError,
 )
 from onnxjson.model.payloads import Digest
-from onnxjson.storage import files
+from onnxjson.storage import files, weights
 from onnxjson.storage.pruning import prune_blobs
 from onnxjson.storage.saving import save_file
 from onnxjson.storage.state import history, restore
@@ -232,8 +233,7 @@ def test_a_blob_that_does_not_have_the_hash_in_its_name_on_the_disk_is_not_saved
     with pytest.raises(FileError, match="other bytes"):
         onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
     monkeypatch.undo()
-    assert not (tmp_path / "m.onnx.json").exists()
-    assert not blobs_of(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("folder", ["../out", "/elsewhere", "", ".", "a/../b", "a\\b", "a//b"])
@@ -282,6 +282,34 @@ def test_blobs_stand_before_the_text_that_names_them(
     monkeypatch.setattr("onnxjson.storage.files.save_file", spy)
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("failing", ["the text", "the last blob"])
+def test_a_failed_save_leaves_no_blobs_that_it_wrote(
+    tmp_path: Path, model: onnxjson.Model, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.onnx.json"
+    saved: list[Path] = []
+
+    def full(place: Path, *given: Any, **named: Any) -> None:
+        if place == path or (failing == "the last blob" and len(saved) == 1):
+            raise FileError("No space left on device")
+        saved.append(place)
+        save_file(place, *given, **named)
+
+    monkeypatch.setattr(weights, "save_file", full)
+    monkeypatch.setattr(files, "save_file", full)
+    with pytest.raises(FileError):
+        onnxjson.save(model, path, weights="blobs")
+    assert saved
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    onnxjson.save(model, path, weights="blobs")
+    before = blobs_of(tmp_path)
+    monkeypatch.setattr(files, "save_file", full)
+    with pytest.raises(FileError):
+        onnxjson.save(model, path, weights="blobs")
+    assert blobs_of(tmp_path) == before
 
 
 def test_fmt_keeps_blobs_and_digests_without_needing_their_bytes(model: onnxjson.Model) -> None:

@@ -22,6 +22,7 @@ from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.workbench.app import Workbench
 from tests.editing.graphs import model_of
+from tests.running.test_loading import folded
 from tests.tui.benches import Bench, bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small
 
@@ -54,6 +55,26 @@ def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
         assert f"saved {path.stat().st_size} bytes in 0." in said(found)
         assert not found.session.is_changed
         assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_save_asks_before_it_writes_what_onnxruntime_no_longer_loads(tmp_path: Path) -> None:
+    path = tmp_path / "folded.onnx"
+    onnxjson.save(folded(), path)
+    before = path.read_bytes()
+
+    async def flow(found: Bench) -> None:
+        await changed(found, "set-shape x 3,5")
+        await found.press("ctrl+s")
+        assert "onnxruntime no longer loads it" in said(found)
+        assert "/graph/node/3" in said(found)
+        assert "--unloadable" not in said(found)
+        await found.press("enter")
+        assert path.read_bytes() == before
+        await found.press("ctrl+s")
+        await found.press("O")
+        assert path.read_bytes() == bytes_of(found.session.model) != before
 
     run(path, flow)
 

@@ -13,7 +13,8 @@ axes and scales. `Pass.constants` declares what it gets instead of the others:
 Of a smaller model, exact passes get its constants of 64 MiB and more in the same way: they stay in the file of the
 model, so that it costs little memory. Other passes get them.
 
-The result has the constants again: unchanged, renamed, shared, or converted while they are written.
+The result has the constants again: unchanged, renamed, shared, or converted while they are written. New ones may be in
+the file `WRITTEN` in the folder of the pass, so that a result can be bigger than a message, too.
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.model.constants import constant_values
 from onnxjson.model.display import counted, visible
@@ -45,7 +47,7 @@ from onnxjson.model.payloads import Data, FileSlice, Payload, even_pieces, whole
 from onnxjson.model.scopes import find_scopes
 from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
-from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.declaration import WRITTEN, Pass
 from onnxjson.running.light_model import input_for, with_inputs
 from onnxjson.storage.external_files import APART, external_paths, in_own_file, internalize
 from onnxjson.storage.weights import require_whole
@@ -126,7 +128,7 @@ class Stage(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether `data` has all bytes of the model, except those in external data."""
-        return not any([isinstance(each.raw_data, _Converted) or _is_apart(each) for each in tensors_of(self.model)])
+        return not any([_is_later(each) or _is_apart(each) for each in tensors_of(self.model)])
 
     @property
     def is_big(self) -> bool:
@@ -149,7 +151,7 @@ def stage_of(model: Model) -> Stage:
 
     def shortened(tensor: Tensor) -> Tensor:
         data = tensor.raw_data
-        if not isinstance(data, _Converted) and not _is_apart(tensor):
+        if not _is_later(tensor) and not _is_apart(tensor):
             return tensor
         return replace(tensor, raw_data=None, external_data=(StringStringEntry(key="elsewhere", value=repr(data)),))
 
@@ -169,6 +171,7 @@ class Substituted:
         self.folder = (folder or Path()).absolute()
         self._tokens: dict[tuple[object, ...], Tensor] = {}
         self._inputs: dict[str, Tensor] = {}
+        self._written: dict[frozenset[tuple[str | None, str | None]], Data | None] = {}
         model, self._is_referenced = before.model, False
         if not before.is_big and subject.constants != "none" and subject.is_exact and not subject.is_own_code:
             model = self._with_references(before.model)
@@ -209,6 +212,18 @@ class Substituted:
         self._is_referenced = any([is_external(each) for each in initializers])
         return replace(model, graph=replace(graph, initializer=tuple(initializers))) if self._is_referenced else model
 
+    def open_written(self, made: bytes, folder: Path) -> None:
+        """Open the constants that the pass wrote to its folder, which may be removed afterwards.
+
+        Raises:
+            OnnxJsonError: the file does not contain what the result refers to.
+        """
+        if self.data_folder and (folder / WRITTEN).exists():
+            names = [each for each in tensors_of(serde.parse(made).model) if ("location", WRITTEN) in _range(each)]
+            inside = internalize(Model(graph=Graph(initializer=tuple(names))), folder).graph or Graph()
+            pairs = zip(names, inside.initializer, strict=True)
+            self._written = {_range(outside): each.raw_data for outside, each in pairs}
+
     def data_of(self, model: Model) -> bytes:
         """Serialize what `read` returned, as in `Stage`, but with the constants in the file of the model."""
         return message_bytes(model) if self._is_referenced else stage_of(model).data
@@ -227,7 +242,7 @@ class Substituted:
         if wrong:
             name = visible(wrong[0].name or "")
             where = ("it is big and not an initializer of the main graph" if is_external(wrong[0])
-                     else "an earlier pass converts it when the result is written; run that pass last")  # fmt: skip
+                     else "an earlier pass made it, and it is read when it is written; run that pass last")  # fmt: skip
             raise PassError(f'cannot read the constant "{name}": {where}')
         if self._inputs:
             size = sum(map(stored_bytes, self._inputs.values()))
@@ -272,6 +287,9 @@ class Substituted:
         if not is_external(tensor):
             return tensor
         original = self._files.get(_range(tensor))
+        if original is None and (data := self._written.get(_range(tensor))) is not None:
+            raw = data if isinstance(data, bytes) else _Written(data)
+            return replace(tensor, raw_data=raw, external_data=(), data_location=None)
         if original is None:
             raise PassError(f'returned the constant "{visible(tensor.name or "")}" in another file than the model has')
         return _like(original, tensor)
@@ -311,6 +329,23 @@ class _Converted(Payload):
         return f"{self._data!r} {self._subject!r}"
 
 
+class _Written(Payload):
+    """The elements of a constant in a file that a pass wrote, which is open and has no name any more."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Payload) -> None:
+        super().__init__(len(data))
+        self._data = data
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`."""
+        return self._data.chunks()
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+
 def _input(tensor: Tensor) -> ValueInfo:
     """Return an input with the type of a constant; a vector has an open size, since onnx looks for a shape in it."""
     value = input_for(tensor)
@@ -326,7 +361,12 @@ def _is_apart(tensor: Tensor) -> bool:
 
 
 def _is_big(tensor: Tensor) -> bool:
-    return is_external(tensor) or isinstance(tensor.raw_data, _Converted)
+    return is_external(tensor) or _is_later(tensor)
+
+
+def _is_later(tensor: Tensor) -> bool:
+    """Whether an earlier pass has made a constant whose elements are read when the result is written."""
+    return isinstance(tensor.raw_data, (_Converted, _Written))
 
 
 def _token_of(number: int, tensor: Tensor, data_type: int) -> Tensor:

@@ -52,6 +52,9 @@ class PartStage(msgspec.Struct, frozen=True):
 READING: Final = "reading and writing"
 """Name of the part in which an optimizer only reads the model and writes it again."""
 
+WRITTEN: Final = "onnxjson-written.onnx.data"
+"""Name of the file in the folder of a pass to which it may write constants that are too big for a message."""
+
 _REMARKS: Final[list[str]] = []
 
 

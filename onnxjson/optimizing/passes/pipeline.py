@@ -11,7 +11,7 @@ from onnxjson.codecs import serde
 from onnxjson.editing.applying import new_findings
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Graph, Model, Node
-from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, UnloadableError, WireError, WorkerError
+from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, UnloadableError, WireError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.walking import walk
@@ -334,7 +334,7 @@ class Pipeline:
             processor_seconds=max(1, int(seconds)),
             wall_seconds=seconds,
             open_files=256,
-            file_bytes=MESSAGE_BYTES,
+            file_bytes=max(MESSAGE_BYTES, given.mapped),
             may_start_threads=True,
         )
         request = Request(
@@ -348,7 +348,8 @@ class Pipeline:
         with scratch_folder("onnxjson-pass-") as folder:
             try:
                 answer = self._worker.run_contained(request, given.data, folder)
-            except WorkerError as error:
+                given.open_written(answer.model, folder)
+            except (OnnxJsonError, IndexError) as error:
                 raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:
             # Python reports what the box refuses as a PermissionError.

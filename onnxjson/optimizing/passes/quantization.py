@@ -19,6 +19,7 @@ from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
 from onnxjson.optimizing.passes.declaration import (
+    WRITTEN,
     consumed_names,
     graphs,
     is_installed,
@@ -118,12 +119,15 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
         from onnxruntime.quantization import quantize_dynamic
         from onnxruntime.quantization.registry import IntegerOpsRegistry
 
-        made = folder / "quantized.onnx"
+        made = folder / WRITTEN.removesuffix(".data")
         operators = list(self.operators) or sorted(IntegerOpsRegistry)
         options = {"MatMulConstBOnly": True, **self.more}
         with _quietly(), _weights_in_files():
             proto = self._prepared(model, folder)
-            quantize_dynamic(proto, made, op_types_to_quantize=operators, extra_options=options, **self._common())
+            is_big = any([each.data_location == each.EXTERNAL for each in proto.graph.initializer])
+            quantize_dynamic(
+                proto, made, operators, extra_options=options, use_external_data_format=is_big, **self._common()
+            )
         return self._finished(model, made)
 
 

@@ -66,11 +66,16 @@ COMMANDS = tuple(
     run A {LIMITED} --input x=w.npy
     run A {LIMITED} --input w.npz
     verify A B {LIMITED}
+    verify A B {LIMITED} --input w.npz
     bench A {LIMITED} -n 1
+    bench A {LIMITED} -n 1 --variant one=prune -o out.md
     tensor get A w
     tensor get A w -o out.npy
     tensor get A -o out.npz
     tensor encode --from w.npy
+    tensor encode --from w.npz --format json
+    tensor encode --from A
+    tensor encode NAME --type float32[2]
     tensor decode NAME --type float32[2]
     rewrite set-tensor A w --file w.npy -o out.onnx
     rewrite set-tensor A w --file w.npz -o out.onnx

@@ -52,11 +52,14 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
         if path is None:
             return False
     copy: bool | None = None
-    revert_others = False
+    revert_others = unloadable = False
     while True:
         started = time.monotonic()
         try:
-            work = partial(session.save, path, overwrite=overwrite, revert_others=revert_others, copy_external=copy)
+            work = partial(
+                session.save, path,
+                overwrite=overwrite, revert_others=revert_others, copy_external=copy, unloadable=unloadable,
+            )  # fmt: skip
             answer = await bench.jobs.awaited("save", "saving", work, holds_keys=False)
         except OnnxJsonError as error:
             path = await _after_error(bench, error, path)
@@ -74,6 +77,8 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
                 overwrite = True
             case "revert-others":
                 revert_others = True
+            case "unloadable":
+                unloadable = True
             case "merge":
                 return await _merge(bench)
             case "save-as":
@@ -92,7 +97,8 @@ def _report_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
     # The form is named if the extension does not determine it.
     is_obvious = answer.path.name.lower().endswith((".onnx", ".json", ".onnxjson")) and form == format_for(answer.path)
     shown = "" if is_obvious else f" as {_FORMS[form]}"
-    bench.say(f"saved {written}{shown} in {seconds:.2f} s, read back and compared: {answer.path}", "good")
+    note = f"; {answer.message}" if answer.message else ""
+    bench.say(f"saved {written}{shown} in {seconds:.2f} s, read back and compared: {answer.path}{note}", "good")
     bench.draw_marks()
     for page in bench.drawer.pages.values():
         page.model_changed()
@@ -132,6 +138,9 @@ def save_question(answer: SaveAnswer) -> ConfirmScreen:
                 "would revert them. ctrl+r redoes the merge unless you have made another edit since."
             )
             answers = [stay, save_as, ("O", "save and revert them (a backup is kept)", "revert-others")]
+        case "unloadable":
+            title, text = "Not saved: onnxruntime no longer loads it", answer.message
+            answers = [stay, ("O", "save it anyway", "unloadable")]
         case "exists":
             title, text = "Not saved: the file exists", f"{name} exists and is not the file that you opened."
             answers = [stay, ("a", "another name", "save-as"), ("R", "replace (a backup is kept)", "overwrite")]

@@ -167,10 +167,10 @@ class Changed(NamedTuple):
 class SaveAnswer(NamedTuple):
     """Result of a save. Only "saved" means that the file contains the model."""
 
-    kind: Literal["saved", "changed-on-disk", "reverts-others", "exists", "weights-elsewhere"]
+    kind: Literal["saved", "changed-on-disk", "reverts-others", "exists", "weights-elsewhere", "unloadable"]
     path: Path
     message: str
-    exit_code: int  # exit code of the command line for this result: 0, 75 or 73
+    exit_code: int  # exit code of the command line for this result: 0, 65, 73 or 75
     locations: tuple[str, ...] = ()
     """The files with weights, as the model refers to them; only if `kind` is "weights-elsewhere"."""
 

@@ -24,7 +24,7 @@ import msgspec
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.editing.applying import Result
 from onnxjson.model.display import counted
-from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError
+from onnxjson.model.errors import ChangedUnderneathError, EditError, OutputError, UnloadableError
 from onnxjson.patching.patch import Patch
 from onnxjson.storage import files
 from onnxjson.storage.external_files import copy_files, files_written, locations
@@ -102,6 +102,7 @@ class Session(EditedModel):
         overwrite: bool = False,
         revert_others: bool = False,
         copy_external: bool | None = None,
+        unloadable: bool = False,
     ) -> SaveAnswer:
         """Save the model atomically and verify it by reading it back; the session continues with the saved file.
 
@@ -115,6 +116,8 @@ class Session(EditedModel):
                 is "reverts-others".
             copy_external: whether to copy files with weights to another folder; with None the result is
                 "weights-elsewhere" if the model would not find them there.
+            unloadable: save a model that onnxruntime loads before its edits and not after them; otherwise the result
+                is "unloadable". Only edits are tried after which the command line tries the result, too.
 
         Raises:
             AccessDeniedError: the session is read-only, or the system forbids it.
@@ -138,6 +141,10 @@ class Session(EditedModel):
             if away and copy_external is None:
                 message = f"{counted(len(away), 'file')} with weights of the model would be missing in that folder"
                 return SaveAnswer("weights-elsewhere", target, message, 73, away)
+            try:
+                notes = () if unloadable else self._tried()
+            except UnloadableError as error:
+                return SaveAnswer("unloadable", target, str(error), error.exit_code)
             if away and self.opened.folder is not None:
                 folder = target.resolve().parent
                 copy_files(self._model, self.opened.folder, folder, model_file=self.opened.path, taken=target)
@@ -154,7 +161,17 @@ class Session(EditedModel):
             except ChangedUnderneathError as error:
                 return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
             self._saved(target, form)
-            return SaveAnswer("saved", target, "", 0)
+            return SaveAnswer("saved", target, "; ".join(notes), 0)
+
+    def _tried(self) -> tuple[str, ...]:
+        """Load the model in onnxruntime after edits that can harm that; return remarks."""
+        unsaved = self.history.made[self.history.saved or 0 :]
+        if not any([edit.is_tried for step in unsaved for edit in step.edits]):
+            return ()
+        from onnxjson.editing.sandbox import worker
+        from onnxjson.running.loading import require_loadable
+
+        return require_loadable(self._saved_model, self._model, self.opened.folder, worker(), advice="")
 
     def _target(self, path: str | Path | None) -> tuple[Path, bool]:
         """Return the file to save to, and whether it is the opened one."""
