@@ -1,7 +1,7 @@
 """A small real model: ``python -m onnxjson.example digits.onnx`` writes it.
 
 It consumes images of 8 by 8 grey values and returns ten probabilities. The weights are random numbers of a fixed seed,
-so the file is the same on every machine. ``--unfused`` writes it as an exporter does before anything is optimised: its
+so the file is the same on every machine. ``--unfused`` writes it as an exporter does before anything is optimized: its
 last layer is a product and a sum, and its nodes have other names.
 """
 

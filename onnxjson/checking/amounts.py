@@ -119,8 +119,8 @@ def product(sizes: tuple[Size, ...]) -> Size:
 
 def value_at(size: Size, sizes: Mapping[str, int]) -> int:
     """Return the value of a formula, given the sizes of all of its names."""
-    terms = as_amount(size).terms
-    return sum([factor * prod([sizes[name] for name in term]) for term, factor in terms.items()])
+    by_text = {str(named(name)): number for name, number in sizes.items()}
+    return sum([factor * prod([by_text[name] for name in term]) for term, factor in as_amount(size).terms.items()])
 
 
 def is_at_least(one: Size, other: Size) -> bool:

@@ -24,7 +24,7 @@ from onnxjson.checking.amounts import (
     sum_sizes,
 )
 from onnxjson.checking.formulas import Call, Shape, Work, sum_work, texts, work_of
-from onnxjson.checking.shapes import Typed, produced, sizes_of, typed
+from onnxjson.checking.shapes import Typed, produced, sizes_of, typed, with_input_names
 from onnxjson.checking.weight_use import WeightUse
 from onnxjson.model.constants import find_constant
 from onnxjson.model.dataflow import consumed_names
@@ -122,7 +122,7 @@ def cost_of(
     Args:
         model: is not modified.
         folder: the folder of small external data.
-        dims: sizes of dimensions by name.
+        dims: sizes of dimensions by name; of those of inputs without a name by place, such as ``x:0``.
         details: also list operators, scopes and nodes.
 
     Raises:
@@ -130,7 +130,8 @@ def cost_of(
     """
     dims = dict(dims or {})
     check_dims(dims, model)
-    sized = with_dimension_names(model, dims) if dims else model
+    named = with_input_names(model)
+    sized = with_dimension_names(named, dims) if dims else named
     types = typed(sized, folder)
     is_original = not model.functions or types.model is sized
     return _Costs(types, is_original=is_original).total(model, dims, details=details)
@@ -138,7 +139,7 @@ def cost_of(
 
 def check_dims(dims: Mapping[str, int], *models: Model) -> None:
     """Raise `ParameterError` unless each name is that of a dimension of some model."""
-    known = {name for model in models for name in names_within(model)} if dims else ()
+    known = {name for model in models for name in names_within(with_input_names(model))} if dims else ()
     for name in dims:
         if name not in known:
             names = listed([f'"{visible(each)}"' for each in sorted(known)], 5)
@@ -148,13 +149,14 @@ def check_dims(dims: Mapping[str, int], *models: Model) -> None:
 
 def known_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
     """Return the sizes of the dimensions that a model has."""
-    names = names_within(model) if dims else ()
+    names = names_within(with_input_names(model)) if dims else ()
     return {name: size for name, size in dims.items() if name in names}
 
 
 def assumed_dims(dims: Mapping[str, int], model: Model) -> dict[str, int]:
     """Return sizes for the dimensions of the inputs of a model: 2 for those that have none."""
-    inputs = () if model.graph is None else model.graph.input
+    graph = with_input_names(model).graph
+    inputs = () if graph is None else graph.input
     names = [name for each in inputs for name in each.shape or () if isinstance(name, str)]
     return known_dims(dict.fromkeys(names, 2) | dict(dims), model)
 
@@ -266,7 +268,7 @@ class _Costs:
         return self._shapes[key]
 
     def _shape(self, scope: Scope, name: str) -> Shape | None:
-        dims = sizes_of(Index.type_of(scope, name)) if name else None
+        dims = sizes_of(Index.type_of(scope, name), self._types.names) if name else None
         if dims is None and name and (found := find_constant(scope, name)) is not None and found.value is not None:
             dims = found.value.dims
         formulas = self._types.formulas

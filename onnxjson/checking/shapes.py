@@ -16,17 +16,23 @@ from msgspec.structs import replace
 
 from onnxjson.checking.amounts import Size, named, value_at
 from onnxjson.model.constants import is_constant_node
-from onnxjson.model.dimensions import IDENTIFIER, INVENTED, with_dimension_names
-from onnxjson.model.document import Function, Model, Type, ValueInfo
+from onnxjson.model.dimensions import INVENTED, names_of, size_of, substitute, with_dimension, with_dimension_names
+from onnxjson.model.document import Dimension, Function, Model, Type, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, Scope, index_of
-from onnxjson.model.walking import Body, rebuild
+from onnxjson.model.walking import Body, rebuild, replace_records
 
 Sizes = tuple[Size | None, ...]
 """Sizes of a value; None for those that are not known."""
 
 _SIZES: Final = ((4, 7), (6, 11), (5, 9))
 """Sizes of the first, second and third name for which a formula is found."""
+
+_NAMELESS: Final = (None, "", "?")
+"""What exporters write for a size that is not known."""
+
+_EXAMPLE: Final = 64
+"""Size for which an expression is tried."""
 
 _CHECKS: Final = ((10, 13, 17), (131, 163, 193))
 """Sizes for which a formula must hold, too; the large ones show what is rounded to a multiple, or limited."""
@@ -41,22 +47,51 @@ class Typed(NamedTuple):
     """What kept types from being inferred."""
     formulas: Mapping[tuple[str, str], Sizes] = {}
     """Shapes that were found by inferring them for sizes, by address of the graph and name."""
+    names: frozenset[str] = frozenset()
+    """Names of dimensions of the inputs."""
 
 
 def typed(model: Model, folder: Path | None) -> Typed:
     """Infer what a model does not state."""
     known, notes = _with_types(model, folder)
     open_values = {} if notes else _open_values(known)
-    names = [*dict.fromkeys(name for text in _input_names(model) for name in IDENTIFIER.findall(text))]
+    stated = _input_names(model)
+    names = [*dict.fromkeys(name for text in stated for name in names_of(text))]
     if not open_values or not 1 <= len(names) <= len(_SIZES):
-        return Typed(known, tuple(notes))
-    return Typed(known, (), _formulas(model, folder, names, open_values))
+        return Typed(known, tuple(notes), names=stated)
+    return Typed(known, (), _formulas(model, folder, names, open_values), stated)
 
 
-def sizes_of(stated: Type | None) -> Sizes | None:
-    """Return the sizes in a type; None if its rank is not known."""
+def with_input_names(model: Model) -> Model:
+    """Name the dimensions of inputs that have neither a size nor a name after their places, such as ``x:0``."""
+    if model.graph is None:
+        return model
+    inputs = tuple([_with_names(each) for each in model.graph.input])
+    return model if inputs == model.graph.input else replace(model, graph=replace(model.graph, input=inputs))
+
+
+def _with_names(value: ValueInfo) -> ValueInfo:
+    shape = value.shape
+    if shape is None or all([isinstance(each, int) and each >= 0 for each in shape]):
+        return value
+    axis = iter(range(len(shape)))
+
+    def change(dimension: Dimension) -> Dimension:
+        place = f"{value.name}:{next(axis)}"
+        return with_dimension(dimension, place) if size_of(dimension) in _NAMELESS else dimension
+
+    return replace_records(value, Dimension, change)
+
+
+def sizes_of(stated: Type | None, names: frozenset[str]) -> Sizes | None:
+    """Return the sizes in a type; None if its rank is not known.
+
+    Args:
+        stated: the type.
+        names: names that are no inventions of the inference, even if they look so.
+    """
     dims = None if stated is None else stated.shape
-    return None if dims is None else _sizes(tuple(dims))
+    return None if dims is None else _sizes(tuple(dims), names)
 
 
 def produced(scope: Scope) -> Iterator[str]:
@@ -66,14 +101,15 @@ def produced(scope: Scope) -> Iterator[str]:
 
 
 @lru_cache(4096)
-def _sizes(dims: tuple[int | str | None, ...]) -> Sizes:
-    return tuple([_size(each) for each in dims])
+def _sizes(dims: tuple[int | str | None, ...], names: frozenset[str]) -> Sizes:
+    return tuple([_size(each, names) for each in dims])
 
 
-def _size(dim: int | str | None) -> Size | None:
+def _size(dim: int | str | None, names: frozenset[str]) -> Size | None:
     if isinstance(dim, int):
         return dim if dim >= 0 else None
-    return named(dim) if dim and not dim.startswith(INVENTED) else None
+    is_unknown = dim is None or dim in _NAMELESS or (dim.startswith(INVENTED) and dim not in names)
+    return None if is_unknown or dim is None else named(dim)
 
 
 def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
@@ -93,10 +129,24 @@ def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
         return model, [f"types were not inferred: {error}"]
 
 
-def _input_names(model: Model) -> set[str]:
+def _input_names(model: Model) -> frozenset[str]:
     """Return the texts of the dimensions of the inputs."""
     inputs = () if model.graph is None else model.graph.input
-    return {size for value in inputs for size in value.shape or () if isinstance(size, str)}
+    return frozenset([size for value in inputs for size in value.shape or () if isinstance(size, str)])
+
+
+def _is_closed(shape: Sequence[int | str | None] | None, names: frozenset[str]) -> bool:
+    """Whether all sizes of a shape follow from the dimensions of inputs."""
+    return shape is not None and all([isinstance(each, int) or _follows(each, names) for each in shape])
+
+
+@lru_cache(4096)
+def _follows(dim: str | None, names: frozenset[str]) -> bool:
+    """Whether a dimension is one of the names, or an expression of them."""
+    if dim is None or dim in names:
+        return dim is not None
+    parts = {part for name in names for part in names_of(name)}
+    return not dim.isidentifier() and isinstance(substitute(dim, dict.fromkeys(parts, _EXAMPLE)), int)
 
 
 def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
@@ -107,8 +157,7 @@ def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
         if scope.kind in ("main", "subgraph"):
             for name in produced(scope):
                 stated = scope.types.get(name)
-                shape = None if stated is None else stated.shape
-                if shape is None or not all([isinstance(size, int) or size in names for size in shape]):
+                if not _is_closed(None if stated is None else stated.shape, names):
                     found[scope.address, name] = scope
     return found
 
@@ -162,9 +211,9 @@ def _formulas(
 def _inferred(model: Model, folder: Path | None, sizes: Mapping[str, int]) -> dict[tuple[str, str], Sizes]:
     """Return the shapes of all computed values for sizes of names; none if the model cannot have them."""
     known, notes = _with_types(with_dimension_names(model, sizes), folder)
-    scopes = () if notes else Index(known).scopes
-    found = {(scope.address, name): sizes_of(scope.types.get(name)) for scope in scopes for name in produced(scope)}
-    return {key: shape for key, shape in found.items() if shape is not None}
+    scopes, names = () if notes else Index(known).scopes, _input_names(known)
+    types = {(scope.address, name): scope.types.get(name) for scope in scopes for name in produced(scope)}
+    return {key: shape for key, stated in types.items() if (shape := sizes_of(stated, names)) is not None}
 
 
 def _fitted(sizes: Sequence[Size | None], names: Sequence[str]) -> Size | None:

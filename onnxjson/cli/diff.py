@@ -28,7 +28,7 @@ class _WithPathsAfter(options.Command):
 
 
 @click.command("diff", cls=_WithPathsAfter)
-@click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
+@click.argument("words", metavar="OLD NEW... | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
 @options.option("--git", "Compare models in revisions, index and work tree, as `git diff` does.", "in_git")
 @options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
 @options.option(
@@ -75,7 +75,8 @@ def diff_command(
 ) -> None:
     """Show what changed between two models.
 
-    OLD and NEW are .onnx, .onnx.json or proto-JSON, or REV:path for a file in git. Nodes are matched by structure,
+    OLD and NEW are .onnx, .onnx.json or proto-JSON, or REV:path for a file in git; of several NEW, each is compared
+    with OLD, in one table, and with -o in one page. Nodes are matched by structure,
     regardless of names and order; renames and moves are reported unless --ignore excludes them. Exits 0 if the models
     are the same, 1 if they differ, 66 if something could not be compared, such as missing weights. With a revision or a
     range (A..B, or A...B for the changes of B since it branched off A), or with --git, compares all models that git
@@ -83,6 +84,7 @@ def diff_command(
 
     \b
     onnxjson diff before.onnx after.onnx
+    onnxjson diff before.onnx a.onnx b.onnx c.onnx -o report.html
     onnxjson diff HEAD~1:m.onnx.json m.onnx.json --verbose
     onnxjson diff main...HEAD --format markdown -- models
     onnxjson diff before.onnx after.onnx -o report.html
@@ -97,7 +99,14 @@ def diff_command(
             view = view._replace(color="always" if diff_git.is_coloured() else "never")
         code = diff_git.run(request, replace(wanted, view=view))
         ctx.exit(0 if code == 1 and exit_zero else code)
-    one, other = words or [Path(word) for word in after or ()]
+    one, other, *more = words or [Path(word) for word in after or ()]
+    if more:
+        if view.destination is not None and view.destination.exists():
+            for path in (one, other, *more):
+                with open_side(path, bind=False) as side:
+                    refuse_sources(view.destination, side.path, side.model, None)
+        code = diff_git.compare_all(diff_git.with_base(one, [other, *more]), replace(wanted, reports=[]))
+        ctx.exit(0 if code == 1 and exit_zero else code)
     with ExitStack() as stack:
         with sharing_graphs():
             found = [stack.enter_context(open_side(path, bind=view.form != "unified")) for path in (one, other)]

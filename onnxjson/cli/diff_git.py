@@ -20,6 +20,8 @@ from onnxjson.model.display import listed
 from onnxjson.model.document import Node
 from onnxjson.model.errors import OnnxJsonError, OtherJsonError
 from onnxjson.model.walking import walk
+from onnxjson.rendering.diff_report import Report, places_of
+from onnxjson.rendering.tables import size, table
 from onnxjson.rendering.values import as_json
 
 Status = Literal["added", "removed", "renamed", "changed"]
@@ -65,7 +67,7 @@ def request_of(words: Sequence[Path], after: list[str] | None, *, in_git: bool, 
     if not staged and after is None and _has_spec(texts):
         return None
     if not in_git and not staged and _are_files(texts, after):
-        if len(texts or after or []) != 2:
+        if len(texts or after or []) < 2:
             raise click.UsageError("two models are compared; name OLD and NEW, or a revision, or use --git")
         return None
     if after is not None:
@@ -120,6 +122,17 @@ def run(request: Request, options: Options) -> int:
     """Compare all models; return the exit code."""
     with output.working("listing changed models"):
         changes = changed(Git(Path.cwd()), request.revisions, request.paths, staged=request.staged)
+    return compare_all(changes, options)
+
+
+def with_base(base: Path, others: Sequence[Path]) -> list[Change]:
+    """Return the comparisons of models with a base."""
+    first, *rest = [Version(str(path), None, path, str(path)) for path in (base, *others)]
+    return [Change(first, each) for each in rest]
+
+
+def compare_all(changes: list[Change], options: Options) -> int:
+    """Compare models; return the exit code."""
     _check_count(changes, options)
     if not changes:
         output.talk("no models changed")
@@ -128,11 +141,30 @@ def run(request: Request, options: Options) -> int:
     for problem in [problem for each in found if not each.failure for problem in each.problems]:
         output.warn(problem)
     if options.form != "patch" and (found or options.form in ("html", "json") or options.view.destination is not None):
-        _emit(_JOINED[options.form](found), options.view)
+        pieces = list(_JOINED[options.form](found))
+        if options.reports is not None and options.form == "text":
+            lines = [f"{line}\n" for line in _table(options.reports)]
+            pieces = [*lines, "\n", *pieces] if options.verbose else lines
+        _emit(pieces, options.view)
     code = next((each.failure for each in found if each.failure), 0)
     if code or any(each.problems for each in found):
         return code or INCOMPLETE
     return 1 if any(each.differs for each in found) else 0
+
+
+def _table(found: Sequence[Report]) -> list[str]:
+    """Return a row for the base, and one for each model that is compared with it."""
+    if not found:
+        return []
+    base = found[0]
+    heads = ("model", "nodes", "matched", "parameters", "bytes", "changes")
+    first = (base.base_name, f"{base.nodes.before:,}", "", f"{base.parameters.before:,}", size(base.bytes.before), "")
+    rows = [heads, first]
+    for each in found:
+        changes = listed([f"{count:,} {kind}" for kind, count in places_of(each.events).items()], 4) or "the same"
+        figures = f"{each.nodes.after:,}", f"{each.matched:,}", f"{each.parameters.after:,}", size(each.bytes.after)
+        rows.append((each.target_name, *figures, changes if not each.incomplete else f"{changes}; not all compared"))
+    return table(rows, reports.width(), right=range(1, 5), indent=0)
 
 
 def is_coloured() -> bool:

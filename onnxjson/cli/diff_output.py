@@ -41,6 +41,8 @@ class Options:
     with_cost: bool = False
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of dimensions for the cost."""
+    reports: list[Report] | None = None
+    """For a table of several models: takes the report of each."""
     prefix: str = ""
     """Start of the ids of a section of an HTML page."""
 
@@ -107,6 +109,8 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
             costs = costs_of([one.model, other.model], [one.path.parent, other.path.parent], options.dims)
         shown = shown._replace(costs=(costs[0], costs[1]))
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
+    if options.reports is not None:
+        options.reports.append(shown)
     _show(shown, options)
     return not shown.equal, problems
 
@@ -133,7 +137,7 @@ def _show(report: Report, options: Options) -> None:
 
             view.write(diff_html(report) if view.collected is None else diff_section(report, options.prefix))
         case _ if report.equal and view.destination is None and not options.matches:
-            for line in _lines(report, options):
+            for line in _lines(report, options) if options.reports is None else ():
                 output.talk(reports.styled(line, coloured=view.coloured))
         case _:
             view.show(_lines(report, options))

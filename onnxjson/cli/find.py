@@ -14,7 +14,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, index_of
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse
-from onnxjson.patterns.mismatches import mistakes
+from onnxjson.patterns.mismatches import imported_versions, mistakes
 from onnxjson.patterns.nodes import TOLERANCE
 from onnxjson.patterns.rule_files import SHIPPED, Rule, read_rules
 from onnxjson.patterns.searching import Miss, absent_operators, find, nearest_misses
@@ -87,16 +87,16 @@ def find_command(
     onnxjson find m.onnx 'Mul($x, Sigmoid($x))' --why
     """
     paths, wanted, node = _sort_out(words, why, rules)
-    code, found, operators = 0, list[_Found](), set[str]()
+    code, found, operators, opsets = 0, list[_Found](), set[str](), dict[str, int]()
     for path in output.numbered(paths):
         try:
             with output.working(f"searching {path}"):
-                found += _search(path, wanted, node, operators, overlapping=overlapping, tolerance=relative)
+                found += _search(path, wanted, node, operators, opsets, overlapping=overlapping, tolerance=relative)
         except OnnxJsonError as error:
             failure = output.leave_or_report(path, error)
             code = failure or code
     for rule in wanted if found else ():
-        for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id))):
+        for text in dict.fromkeys(mistakes(parse(rule.pattern_text), operators, is_rule=bool(rule.id), opsets=opsets)):
             output.warn(f"{rule.id}: {text}" if rule.id else text)
     if only_count:
         view.present(text=lambda: _counts(paths, found), json=lambda: _count_objects(paths, found))
@@ -120,7 +120,7 @@ def explain(name: str, paths: Sequence[Path], fusion: str, view: reports.View) -
     found: list[_Found] = []
     for path in output.numbered(paths):
         with output.working(f"searching {path}"):
-            found += _search(path, wanted, _ALL, set(), overlapping=True, tolerance=TOLERANCE)
+            found += _search(path, wanted, _ALL, set(), {}, overlapping=True, tolerance=TOLERANCE)
     view.present(text=lambda: _lines(found, several=len(paths) > 1), json=lambda: list(_objects(found)))
     return 0 if any(each.matches for each in found) else 1
 
@@ -146,11 +146,19 @@ def _sort_out(words: Sequence[str], why: str | None, rules: Path | None) -> tupl
 
 
 def _search(
-    path: Path, rules: Sequence[Rule], why: str | None, operators: set[str], *, overlapping: bool, tolerance: float
+    path: Path,
+    rules: Sequence[Rule],
+    why: str | None,
+    operators: set[str],
+    opsets: dict[str, int],
+    *,
+    overlapping: bool,
+    tolerance: float,
 ) -> Iterator[_Found]:
     loaded = files.load(path, weights_from=None, bind=False, conflicted=True)
     model, index = loaded.model, index_of(loaded.model)
     operators.update(index.operator_counts())
+    opsets.update(imported_versions(model))
     at: Sequence[NodeRef] | None = None if why in (None, _ALL) else select_nodes(model, index, why)
     for rule in rules:
         matches = find(model, rule.pattern_text, overlapping=overlapping, tolerance=tolerance)

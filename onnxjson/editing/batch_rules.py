@@ -401,8 +401,12 @@ _NOT_FOLLOWED: Final[dict[str, str]] = {
 }
 
 
+_ONE_CONDITION: Final = "its condition is one for all samples"
+
+
 def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
     """Outputs on which all branches agree."""
+    refuse_batch(call.axes(0) or (), _ONE_CONDITION)
     results = []
     for body in bodies:
         call.tracer.trace(body)
@@ -425,7 +429,8 @@ def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
     for place in range(carried):
         _give(call, body, 2 + place, call.needed(2 + place))
     call.tracer.trace(body)
-    results = _body_outputs(call, body)[1:]
+    condition, *results = _body_outputs(call, body)
+    refuse_batch([*(call.axes(1) or ()), *condition], _ONE_CONDITION)
     for place, axes in enumerate(results[:carried]):
         _check_carried(call.needed(2 + place), axes)
     return [*results[:carried], *[[None, *axes] for axes in results[carried:]]]

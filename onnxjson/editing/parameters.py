@@ -118,7 +118,7 @@ class Parameter:
             case "value":
                 return "JSON"
             case "size":
-                return "SIZE"
+                return "INPUT" if self.role == "input" else "SIZE"
             case _:
                 return "SELECTOR" if self.role in ("nodes", "node") else self.role.upper() or "TEXT"
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of, is_enough, without_invented_names, without_shape
+from onnxjson.model.attribute_values import perm_mistake
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
@@ -215,9 +216,14 @@ def _complaints(messages: Iterable[str]) -> dict[str, str]:
 
 
 def complaint(found: InferredPart, ref: NodeRef) -> str | None:
-    """Return why a node cannot have its inputs, by onnx or by `size_conflict`."""
-    if not found.complaints and ref.node.op_type not in _COMPARED:
+    """Return why a node cannot have its inputs, by onnx, by `size_conflict` or by `perm_mistake`."""
+    if not found.complaints and ref.node.op_type not in (*_COMPARED, "Transpose"):
         return None
+    if ref.node.op_type == "Transpose" and not plain_domain(ref.node.domain) and ref.node.input:
+        perm = next((each.ints for each in ref.node.attribute if each.name == "perm"), ())
+        dims = inferred_dims(ref.scope, ref.node.input[0], found.types)
+        if perm and (mistake := perm_mistake(perm, None if dims is None else len(dims))):
+            return mistake
     conflict = size_conflict(ref.scope, ref.node, lambda name: inferred_dims(ref.scope, name, found.types))
     return found.complaints.get(ref.address) or conflict
 

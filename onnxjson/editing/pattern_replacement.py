@@ -34,7 +34,7 @@ from onnxjson.patterns.expression import (
 )
 from onnxjson.patterns.finding import Match
 from onnxjson.patterns.grammar import parse, parse_replacement
-from onnxjson.patterns.mismatches import mistakes
+from onnxjson.patterns.mismatches import imported_versions, mistakes
 from onnxjson.patterns.nodes import TOLERANCE, Literals, Value
 from onnxjson.patterns.searching import find
 
@@ -80,7 +80,7 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
         if not found:
             if self.if_any:
                 return Outcome(0)
-            mistyped = mistakes(pattern, workspace.index.operator_counts())
+            mistyped = mistakes(pattern, workspace.index.operator_counts(), opsets=imported_versions(workspace.model))
             hint = next(mistyped, "`onnxjson find --why` shows what nearly does")
             raise NoMatchError(f"{name_of(self)}: nothing matches the pattern; {hint}")
         work = _Replacements(workspace, pattern, replacement, name_of(self), keep=self.keep)

@@ -306,6 +306,10 @@ class ResultTypes:
         self._follow()
         self._check_consumers()
 
+    def following(self) -> list[str]:
+        """Return the names of other values whose dtype changes with the given ones."""
+        return [name for scope, name in self._dtypes if (scope, name) not in self._given]
+
     def put(self, changes: Changes, *, without: Value | None = None) -> None:
         """Add the new dtypes to `changes`, except for the value `without`."""
         for (scope, name), dtype in self._dtypes.items():

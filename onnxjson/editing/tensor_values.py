@@ -16,9 +16,9 @@ from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.constants import find_constant, type_of_constant
 from onnxjson.model.dimensions import Pick, SliceError, parse_slice
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Attribute, Graph, Node, SparseTensor, Tensor, Type, ValueInfo
-from onnxjson.model.dtypes import DATA_TYPE_NAMES, STRING
+from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, FLOATS, INTEGERS, STRING
 from onnxjson.model.errors import DecodeError, EditError, EncodeError, ParameterError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
@@ -32,6 +32,7 @@ from onnxjson.storage.constant_reading import Encoded, Kind
 _FORMS = ("value", "base64", "file")
 
 _CODES: Final = {6: "i", 7: "q"}
+_MOST_NOTES: Final = 8
 _MOST_INTEGERS: Final = 4096
 """Maximum number of elements of an integer constant that is read."""
 
@@ -41,7 +42,9 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
 
     With at, only the elements of a slice are set, all of them to the same value if one is given. Dtype and dims stay
     unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
-    the nearest one. Name, doc string and metadata of the constant stay.
+    the nearest one. Name, doc string and metadata of the constant stay. With a pattern, such as "*.lora_*", and a .npz
+    file, each constant that matches gets the array with its name, for example those of another adapter; if the file
+    lacks some, nothing is changed and they are named.
     """
 
     reads_shapes = False
@@ -51,10 +54,13 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
         '{"edit": "set-tensor", "tensor": "scale", "value": [0.5], "type": "float16[1]"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "file": "weights.npy"}',
         '{"edit": "set-tensor", "tensor": "fc.weight", "value": 0.5, "at": "3,17"}',
+        '{"edit": "set-tensor", "tensor": "*.lora_*", "file": "adapter.npz"}',
     )
 
     tensor: Annotated[
-        str, Role("constant"), Meta(description="The constant: its name, the output of a Constant, or an address.")
+        str,
+        Role("constant"),
+        Meta(description="The constant: its name, the output of a Constant, or an address; with a .npz, a pattern."),
     ]
     value: Annotated[
         Any, Role("values"), Meta(description="The elements: one value, a flat list, or lists nested by shape.")
@@ -76,6 +82,8 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, but has {found}")
         if self.at is not None and self.type is not None:
             raise ParameterError(f"{name_of(self)}: at sets elements of the same dtype and shape, so leave out type")
+        if len(refs := workspace.tensors(self.tensor)) > 1:
+            return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
         hint = "; give another dtype or shape with type" if is_other else ""
         ref, old = _constant(workspace, self.tensor, name_of(self))
@@ -85,6 +93,23 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             return self._encoded(workspace, kind) if self.at is None else self._at(workspace, old, self.at, kind)
 
         return _put(workspace, ref, old, encoded, name_of(self), hint)
+
+    def _each(self, workspace: Workspace, refs: Sequence[TensorRef]) -> Outcome:
+        """Set each constant to the array with its name in a .npz file."""
+        constants = [ref for ref in refs if isinstance(ref.tensor, Tensor)]
+        if self.file is None or not self.file.endswith(".npz") or not constants:
+            what = f"{len(refs):,} tensors match {visible(self.tensor)}, {len(constants):,} of them constants"
+            raise EditError(f"{name_of(self)}: {what}; name one, or give a .npz file with an array for each")
+        there = numpy_constants.array_names(workspace.file(self.file))
+        if missing := [visible(ref.name) for ref in constants if ref.name not in there]:
+            raise EditError(f"{name_of(self)}: {visible(self.file)} has no {listed(missing, 8)}; nothing is changed")
+        notes: list[str] = []
+        for ref in constants:
+            one = replace(self, tensor=f"@{ref.address}", file=f"{self.file}:{ref.name}")
+            notes += one.change(workspace).notes
+        unused = len(there) - len({ref.name for ref in constants})
+        more = [f"{counted(unused, 'array')} of {visible(self.file)} not used"] if unused else []
+        return Outcome(len(constants), (*notes, *more))
 
     def _encoded(self, workspace: Workspace, kind: Kind) -> Encoded:
         if self.base64 is not None:
@@ -127,32 +152,72 @@ def _numpy_index(picks: Sequence[Pick]) -> tuple[int | slice, ...]:
 
 
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
-    """Change the dtype of a constant.
+    """Change the dtype of a constant, or of all constants that a pattern matches.
 
     A value that the dtype cannot represent exactly is refused, or with lossy becomes the nearest one. If a node is
-    known to need the old dtype, nothing is changed and the node is named.
+    known to need the old dtype, nothing is changed and the node is named. With a pattern, such as "*", the constants
+    with a wider dtype of the same kind are cast, integers or floats; those stay that are refused, or that would change
+    the dtype of an output of a node.
     """
 
     reads_shapes = False
     words = ("tensor", "dtype")
-    examples = ('{"edit": "cast-tensor", "tensor": "axes", "dtype": "int64"}',)
+    is_tried = True
+    examples = (
+        '{"edit": "cast-tensor", "tensor": "axes", "dtype": "int64"}',
+        '{"edit": "cast-tensor", "tensor": "*", "dtype": "int32"}',
+    )
 
     tensor: Annotated[
-        str, Role("constant"), Meta(description="The constant: its name, the output of a Constant, or an address.")
+        str,
+        Role("constant"),
+        Meta(description="The constant: its name, the output of a Constant, or an address; a pattern for several."),
     ]
     dtype: Annotated[str, Role("dtype"), Meta(description="The new dtype, such as float16.")]
     lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:
-        ref, old = _constant(workspace, self.tensor, name_of(self))
         kind = _parsed(self.dtype, name_of(self), "dtype")
         if kind.dims is not None:
             raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
+        refs = workspace.tensors(self.tensor)
+        if len(refs) == 1:
+            return self._one(workspace, kind, self.tensor)
+        return self._each(workspace, refs, kind.data_type)
+
+    def _each(self, workspace: Workspace, refs: Sequence[TensorRef], dtype: int) -> Outcome:
+        """Cast every constant of a wider dtype of the same kind that can be cast."""
+        alike = next((each for each in (INTEGERS, FLOATS) if dtype in each), ())
+        wider = [each for each in alike if BITS[each] > BITS[dtype]]
+        notes: list[str] = []
+        reasons: dict[str, str] = {}
+        fitting = [each.address for each in refs if isinstance(each.tensor, Tensor) and each.tensor.data_type in wider]
+        for address in fitting:
+            try:
+                notes += self._one(workspace, Kind(dtype, None), f"@{address}", alone=True).notes
+            except EditError as error:
+                reasons[address] = str(error).removeprefix(f"{name_of(self)}: ")
+        done = len(fitting) - len(reasons)
+        if not done:
+            why = f": {next(iter(reasons.values()))}" if reasons else f", of {len(refs):,} that match"
+            raise EditError(f"{name_of(self)}: no constant can become {DATA_TYPE_NAMES[dtype]}{why}")
+        stay = [f"{len(reasons):,} not cast, such as {next(iter(reasons.values()))}"] if reasons else []
+        return Outcome(
+            done,
+            (
+                f"{counted(done, 'constant')} of {len(fitting):,} cast to {DATA_TYPE_NAMES[dtype]}",
+                *notes[:_MOST_NOTES],
+                *stay,
+            ),
+        )
+
+    def _one(self, workspace: Workspace, kind: Kind, selector: str, *, alone: bool = False) -> Outcome:
+        ref, old = _constant(workspace, selector, name_of(self))
         if kind.data_type == old.data_type:
             return Outcome(1, (f'"{visible(ref.name)}" is {DATA_TYPE_NAMES[kind.data_type]} already',))
         array = to_numpy(workspace.with_elements(old))
         cast = partial(numpy_constants.from_array, array, Kind(kind.data_type, old.dims), lossy=self.lossy)
-        return _put(workspace, ref, old, cast, name_of(self))
+        return _put(workspace, ref, old, cast, name_of(self), alone=alone)
 
 
 def set_elements(workspace: Workspace, selector: str, values: object, dtype: str | None, *, lossy: bool) -> Outcome:
@@ -198,9 +263,19 @@ def _parsed(text: str, edit: str, parameter: str) -> Kind:
 
 
 def _put(
-    workspace: Workspace, ref: TensorRef, old: Tensor, encode: Callable[[], Encoded], edit: str, hint: str = ""
+    workspace: Workspace,
+    ref: TensorRef,
+    old: Tensor,
+    encode: Callable[[], Encoded],
+    edit: str,
+    hint: str = "",
+    *,
+    alone: bool = False,
 ) -> Outcome:
-    """Replace the elements of the constant, and correct its stated types; `hint` is for elements that do not fit."""
+    """Replace the elements of the constant, and correct its stated types; `hint` is for elements that do not fit.
+
+    If it is to change `alone`, it is refused where the dtype of an output of a node follows.
+    """
     try:
         new = encode()
     except (EncodeError, DecodeError) as error:
@@ -216,11 +291,15 @@ def _put(
     notes = []
     if new.changed:
         values_are = "1 value is" if new.changed == 1 else f"{new.changed:,} values are"
-        notes.append(f"{values_are} not represented exactly: {new.first}")
+        notes.append(f'{values_are} not represented exactly in "{visible(ref.name)}": {new.first}')
     scope = ref.scope
     is_other_dtype = tensor.data_type != old.data_type
     if scope is not None and is_other_dtype:
-        ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type}).make(without=(scope, ref.name))
+        types = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
+        if alone and (following := types.following()):
+            what = f'"{visible(following[0])}" would be {DATA_TYPE_NAMES[tensor.data_type or 0]} as well'
+            raise EditError(f"{edit}: {visible(ref.name)}: {what}", ref.address)
+        types.make(without=(scope, ref.name))
     workspace.replace_record(ref.address, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):
         _correct_types(workspace, scope.address, ref.name, type_of_constant(tensor))

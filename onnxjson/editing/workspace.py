@@ -153,12 +153,16 @@ class Workspace:
             raise SelectorError(f"@{found.address} is a constant inside an attribute; a value of a graph is needed")
         return found.scope, found.name
 
+    def tensors(self, selector: str) -> list[TensorRef]:
+        """Return the tensors that a selector matches, as `tensor`; a pattern may match several."""
+        return select_tensors(self._model, self.index, unpinned(self._model, selector))
+
     def values(self, selector: str) -> list[tuple[str, str]]:
         """Return the values that a selector matches, as `value`, with addresses of graphs; a pattern may match several.
 
         Constants, inputs and outputs of the model are left out where several match.
         """
-        refs = select_tensors(self._model, self.index, unpinned(self._model, selector))
+        refs = self.tensors(selector)
         if len(refs) == 1:
             scope, name = self.value(selector)
             return [(scope.address, name)]

@@ -67,7 +67,12 @@ def dimension_names(root: Record) -> dict[str, None]:
 
 def names_within(root: Record) -> set[str]:
     """Return every text in a ``dim_param`` of a model or of a part of one, and the names in these texts."""
-    return {name for text in dimension_names(root) for name in (text, *IDENTIFIER.findall(text))}
+    return {name for text in dimension_names(root) for name in (text, *names_of(text))}
+
+
+def names_of(text: str) -> list[str]:
+    """Return the names in the text of a dimension: those in an expression, else the text."""
+    return IDENTIFIER.findall(text) if _EXPRESSION.fullmatch(text) else [text]
 
 
 def with_dimension(dimension: Sized, size: int | str | None) -> Sized:

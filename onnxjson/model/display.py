@@ -130,6 +130,12 @@ _ENDS = 4
 _MOST_NEAR = 20
 _NUMBER = re.compile("[0-9]+")
 
+_WORD = 3
+"""Characters of a part of a name that is no slip of the keyboard."""
+
+_ALIKE = 0.4
+"""Least likeness of such parts."""
+
 
 def suggest(name: str, names: Collection[str]) -> str:
     """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or "".
@@ -145,9 +151,24 @@ def suggest(name: str, names: Collection[str]) -> str:
     near: dict[str, str] = {}
     for each in difflib.get_close_matches(wanted, spelled, n=_MOST_NEAR, cutoff=0.65):
         numbered = _NUMBER.sub("0", each)
-        if each == wanted or numbered != _NUMBER.sub("0", wanted):
+        if each == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, each)):
             near.setdefault(numbered, f'"{visible(spelled[each])}"')
     return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
+
+
+def _differ_by_a_word(one: str, other: str) -> bool:
+    """Whether two names are alike because of what is around a part, such as ``/l/Softmax_0`` and ``/l/Mul_0``."""
+    import difflib
+
+    start = _common_start(one, other)
+    end = _common_start(one[start:][::-1], other[start:][::-1])
+    parts = one[start : len(one) - end], other[start : len(other) - end]
+    return min(map(len, parts)) >= _WORD and difflib.SequenceMatcher(None, *parts).ratio() < _ALIKE
+
+
+def _common_start(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _comparable(name: str, names: Collection[str]) -> Collection[str]:

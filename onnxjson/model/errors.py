@@ -184,6 +184,10 @@ class MissingInputError(OnnxJsonError):
     exit_code = 66
 
 
+class MissingFileError(MissingInputError, FileNotFoundError):
+    """The file that `load` was given does not exist: an error of this package, and Python's FileNotFoundError."""
+
+
 class WeightsMissingError(MissingInputError):
     """A model has only the sha256 of some of its tensors; their bytes are in another model or in a folder of blobs."""
 

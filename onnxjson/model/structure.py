@@ -3,11 +3,13 @@
 `onnxjson.model.operator_checks` checks that operators exist and have valid inputs and attributes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.dataflow import producers_among, topological_order
+from onnxjson.model.dataflow import consumed_names, producers_among, topological_order
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
 from onnxjson.model.errors import Finding, Severity
@@ -33,7 +35,7 @@ def check_structure(model: Model) -> tuple[Finding, ...]:
     """Return the errors in the structure of a model, each with the address of its element."""
     checker = _Checker(model.ir_version)
     checker.model(model)
-    return tuple(checker.findings)
+    return tuple(checker.with_causes())
 
 
 def check_dims(model: Model) -> tuple[Finding, ...]:
@@ -90,6 +92,11 @@ class _Scope:
         """Return every visible name, defined now or later."""
         return {name for scope in self.chain() for name in (*scope.known, *scope.later)}
 
+    def unused(self) -> list[str]:
+        """Return the outputs of nodes of this graph that no node uses."""
+        used = {name for node in self.nodes for name in consumed_names(node)}
+        return [name for name in self.later if name not in used]
+
 
 class _Checker:
     """One pass over a model that collects findings."""
@@ -102,6 +109,17 @@ class _Checker:
         """Attributes of nodes, by identity, that have no errors."""
         self._domains: dict[str, str] = {}
         """Domains that nodes use -> address of the first such node."""
+        self._nobody_makes: set[str] = set()
+        """Names that are used, and that nothing produces."""
+
+    def with_causes(self) -> list[Finding]:
+        """Return the findings; an output with another's name explains the one name that nothing produces."""
+        twice = [each for each in self.findings if each.code == "duplicate-output"]
+        if len(twice) != 1 or len(self._nobody_makes) != 1:
+            return self.findings
+        hint = f'rename it to "{visible(next(iter(self._nobody_makes)))}", which is used and nothing produces'
+        kept = [each for each in self.findings if each.code not in ("undefined-input", "undefined-output")]
+        return [replace(each, hint=hint) if each is twice[0] else each for each in kept]
 
     def model(self, model: Model) -> None:
         if model.ir_version is None:
@@ -131,7 +149,7 @@ class _Checker:
             self._attribute(default, f"{address}/attribute_proto/{position}", scope)
         self._nodes(function.node, address, scope)
         for position, name in enumerate(function.output):
-            self._output(name, f"{address}/output/{position}", "function", scope)
+            self._output(name, f"{address}/output/{position}", "function", scope, function.output)
         self._imports(function.opset_import, address, "the function")
 
     def _graph(self, graph: Graph, address: str, scope: _Scope) -> None:
@@ -142,8 +160,9 @@ class _Checker:
             if value.name:
                 scope.known[value.name] = "an input"
         self._nodes(graph.node, address, scope)
-        for position, value in enumerate(graph.output):
-            self._output(value.name, f"{address}/output/{position}", "graph", scope)
+        names = [value.name for value in graph.output]
+        for position, name in enumerate(names):
+            self._output(name, f"{address}/output/{position}", "graph", scope, names)
 
     def _initializers(self, graph: Graph, address: str, scope: _Scope) -> None:
         names = [tensor.name for tensor in graph.initializer]
@@ -271,18 +290,25 @@ class _Checker:
 
     def _not_sorted(self, name: str, producer: int, address: str) -> None:
         message = f'"{visible(name)}" is used before node {producer} produces it'
-        self._add("not-sorted", address, message, "move that node up")
+        self._add("not-sorted", address, message, "move that node up, or sort all nodes with fmt --sort")
 
-    def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
+    def _output(
+        self, name: str | None, address: str, kind: str, scope: _Scope, outputs: Collection[str | None]
+    ) -> None:
         if not name:
             self._add("missing-name", address, f"an output of the {kind} has no name")
         elif not any(name in each.known for each in scope.chain()):
             message = f'nothing produces the output "{visible(name)}" of the {kind}'
-            self._undefined("undefined-output", address, message, name, scope)
+            unused = [each for each in scope.unused() if each not in outputs]
+            hint = f'no node uses "{visible(unused[0])}"; is it that output?' if len(unused) == 1 else ""
+            self._undefined("undefined-output", address, message, name, scope, hint)
 
-    def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope) -> None:
+    def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope, hint: str = "") -> None:
         self._suggestions -= 1
-        self._add(code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
+        self._nobody_makes.add(name)
+        if self._suggestions >= 0:
+            hint = hint or suggest(name, scope.names())
+        self._add(code, address, message, hint)
 
     def _cycle(self, nodes: Sequence[Node], ring: Sequence[int], address: str) -> None:
         names = [next((name for name in nodes[position].output if name), "") for position in ring]

@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import counted, listed, suggest, visible
-from onnxjson.model.document import Attribute, Node, Type
+from onnxjson.model.document import Attribute, Model, Node, Type
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import NoMatchError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import value_of
-from onnxjson.model.operators import OperatorRow, operator_name, operator_table
+from onnxjson.model.operators import OperatorRow, operator_name, operator_table, plain_domain
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -274,7 +274,14 @@ def attribute_differs(ref: NodeRef, name: str, found: Attribute | None, want: At
     return f"{visible(name)} of {called(ref)} is {shown}, the pattern needs {want}"
 
 
-def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) -> Iterator[str]:
+def imported_versions(model: Model) -> dict[str, int]:
+    """Return the versions of the operator sets of a model by domain."""
+    return {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
+
+
+def mistakes(
+    pattern: Pattern, used: Collection[str], *, is_rule: bool = False, opsets: Mapping[str, int] | None = None
+) -> Iterator[str]:
     """Yield a sentence for each name or number in a pattern that neither ONNX nor the operators `used` have.
 
     Unless it is a rule, also for operators of ONNX that the models have from another domain only, according to `used`.
@@ -299,7 +306,11 @@ def mistakes(pattern: Pattern, used: Collection[str], *, is_rule: bool = False) 
         rows = [row for each in versions for row in each] if all(versions) else []
         attributes = {name for row in rows for name in row.attributes}
         if rows:
-            yield from _counts(call, rows)
+            imported = [
+                table.row(each.domain, each.name, (opsets or {}).get(each.domain, 0)) for each in call.operators
+            ]
+            known_rows = [row for row in imported if row is not None]
+            yield from _counts(call, known_rows if len(known_rows) == len(imported) else rows)
         for name, _ in call.attributes if rows else ():
             if name not in attributes:
                 yield _unknown(f'{operators(call)} has attribute "{visible(name)}"', suggest(name, attributes))

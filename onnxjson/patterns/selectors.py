@@ -31,7 +31,7 @@ from onnxjson.patterns import selector_terms as terms
 from onnxjson.patterns.finding import matches
 from onnxjson.patterns.grammar import parse as parse_pattern
 from onnxjson.patterns.matching import Matcher
-from onnxjson.patterns.mismatches import mistakes
+from onnxjson.patterns.mismatches import imported_versions, mistakes
 from onnxjson.patterns.names import (
     TensorRef,
     Wildcards,
@@ -292,7 +292,11 @@ class _Search:
             texts = {terms.attribute_text(each) or "" for each in attributes if each.name == term.value.text}
             return suggest(term.attribute_value.text, texts) or _some("values", texts)
         if term.key == "match":
-            found = mistakes(parse_pattern(term.value.text), self._index.operator_counts())
+            found = mistakes(
+                parse_pattern(term.value.text),
+                self._index.operator_counts(),
+                opsets=imported_versions(self._index.model),
+            )
             return next(found, "`onnxjson find --why` shows what nearly matches")
         texts = {text for ref in self._refs for text in terms.property_texts(ref, term.key) if text}
         if term.key in ("dtype", "shape") and not texts:

@@ -210,7 +210,7 @@ def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
 
 
 LEGEND: Final = (
-    "ms: median of the runs. start: time to open a session; offline: the same for a model optimised in advance. All "
+    "ms: median of the runs. start: time to open a session; offline: the same for a model optimized in advance. All "
     "are milliseconds. speed-up: ms of the original / ms. KB: 1,000 bytes. max diff: largest difference of an element "
     "from the original in a session of the same level; of max: its share of the largest element. verified: same "
     "values, close, or different."

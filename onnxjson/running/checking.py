@@ -111,7 +111,12 @@ def read_file(
     except DecodeError as error:
         if not error.findings:
             return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))], None
-        return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings], None
+        found = [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
+        if not drop_orphans and all([each.code == "unknown-owner" for each in found]):
+            # The model is readable but for lines about elements that are gone; what used those is a mistake as well.
+            more, _ = read_file(path, worker, drop_orphans=True)
+            found += [each for each in more if each.severity == "error"]
+        return sorted(found, key=lambda finding: (finding.line, finding.column)), None
     from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
 
     # Comments are not errors; they matter only to commands that write.

@@ -18,7 +18,7 @@ AxisSize = int | Hashable
 SIZES: Final[tuple[tuple[int, ...], ...]] = ((2, 3, 5, 4), (2,), (1,))
 """Sizes that open dimensions get in turn: different sizes reveal more, equal ones fit if two dimensions must agree."""
 
-ALL_SIZES: Final = (*SIZES, (64,), (1, 512))
+ALL_SIZES: Final = (*SIZES, (64,), (1, 512), (1, 256))
 """The same for whole models: at last the sizes that images with strides of 32 need, and samples of sound."""
 
 

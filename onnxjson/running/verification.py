@@ -386,6 +386,8 @@ class Verifier:
         for each in result.outputs:
             if each.compared and not each.elements and each.dtype != "nothing":
                 yield f'"{visible(each.name)}" has no elements on these values, so nothing was compared'
+            elif (at := each.worst) and not (at.exact or at.unequal or at.problem) and at.largest_absolute is None:
+                yield f'"{visible(each.name)}" is NaN or infinite everywhere on these values, so nothing was compared'
         if result.engines[0] != result.engines[1] and all(result.engines):
             yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
         if result.failed and not result.is_interrupted:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.model.dimensions import INVENTED
 from onnxjson.model.display import visible
@@ -14,7 +14,7 @@ from onnxjson.running.shape_inference import inferred_shapes
 from onnxjson.running.worker_protocol import ALLOWED, Answer, Request
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
 MESSAGE_LENGTH: Final = 1000
 
@@ -121,15 +121,17 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     from onnx import ModelProto
 
     answer, inferred = _strictly_inferred(model)
-    easier = ModelProto.FromString(model)
-    for _ in range(_ROUNDS):
-        sizes = _sizes((*easier.graph.input, *inferred.graph.value_info))
-        if not (_can_know_more(easier.graph, sizes, _known(inferred.graph)) and _simplify(easier, sizes)):
+    easier, unknown = ModelProto.FromString(model), _unknown(inferred.graph)
+    for _ in range(_ROUNDS if unknown else 0):
+        if not _simplify(easier, inferred.graph):
             break
         again, better = _strictly_inferred(easier.SerializeToString())
         _add_types(inferred.graph, better.graph)
         if again.findings:
             answer = again
+            break
+        before, unknown = unknown, _unknown(inferred.graph)
+        if unknown in (0, before):
             break
     _keep_types(inferred)
     return answer, inferred.SerializeToString()
@@ -179,49 +181,27 @@ _SAME_SHAPE: Final = frozenset((
 ))  # fmt: skip
 """Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
 
-_MICROSOFT: Final = "com.microsoft"
-
-_SHAPED: Final = {
-    "CenterCropPad": 1, "ConstantOfShape": 0, "Expand": 1, "OneHot": 1, "Pad": 1, "Range": 0, "Reshape": 1, "Resize": 1,
-    "Slice": 1, "Split": 1, "Squeeze": 1, "Tile": 1, "TopK": 1, "Unsqueeze": 1, "Upsample": 1,
-}  # fmt: skip
-"""Operators whose inputs from this one on decide the shape of the output."""
-
-_ROUNDS: Final = 4
+_ROUNDS: Final = 12
 """Maximum number of times that types are inferred with more constants."""
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a constant that may be a shape."""
 
 
+def _unknown(graph: "GraphProto") -> int:
+    """Return the number of values without a known shape that nodes produce, with those in subgraphs."""
+    known = _known(graph)
+    inner = sum([_unknown(each) for node in graph.node for each in _bodies(node).values()])
+    return inner + sum([name not in known for node in graph.node for name in node.output])
+
+
+def _bodies(node: "NodeProto") -> "dict[str, GraphProto]":
+    """Return the subgraphs of a node that has one for each name, such as If and Loop."""
+    return {each.name: each.g for each in node.attribute if each.HasField("g")}
+
+
 def _known(graph: "GraphProto") -> set[str]:
     return {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
-
-
-def _can_know_more(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
-    """Whether a node has an output of unknown shape, but is like one of another operator, or constants decide it."""
-    constants = {each.name for each in graph.initializer}
-    computed: set[str] = set()
-    for node in graph.node:
-        names = [name for name in node.input if name]
-        if _is_like_another(node) and not known.issuperset(node.output[:1]):
-            return True
-        slots = node.input[_SHAPED.get(node.op_type, len(node.input)) :]
-        if not computed.isdisjoint(slots) and not known.issuperset(node.output):
-            return True
-        if node.op_type == "Constant":
-            constants.update(node.output)
-        elif (node.op_type == "Shape" and names[:1] and names[0] in sizes) or (
-            names and all([name in computed or name in constants for name in names])
-        ):
-            computed.update(node.output)
-    return False
-
-
-def _is_like_another(node: "NodeProto") -> bool:
-    """Whether onnx infers nothing for an operator, but `_simplify` replaces it."""
-    is_standard = node.op_type in _SAME_SHAPE and node.domain == ""
-    return is_standard or (node.domain == _MICROSOFT and node.op_type in {*_SAME_SHAPE, "MatMulNBits"})
 
 
 def _sizes(values: "Iterable[ValueInfoProto]") -> dict[str, list[int]]:
@@ -238,6 +218,11 @@ def _add_types(graph: "GraphProto", better: "GraphProto") -> None:
         types = {each.name: each for each in (*old, *new, *known)}
         del old[:]
         old.extend(types.values())
+    for node, other in zip(graph.node, better.node, strict=True):
+        bodies = _bodies(other)
+        for name, body in _bodies(node).items():
+            if name in bodies and [each.output for each in body.node] == [each.output for each in bodies[name].node]:
+                _add_types(body, bodies[name])
 
 
 def _is_known(tensor: "TypeProto.Tensor") -> bool:
@@ -247,62 +232,118 @@ def _is_known(tensor: "TypeProto.Tensor") -> bool:
     )
 
 
-def _simplify(model: "ModelProto", sizes: Mapping[str, Sequence[int]]) -> bool:
+def _simplify(model: "ModelProto", inferred: "GraphProto") -> bool:
     """Replace computations with small constants by their results, and operators by others with the same shapes.
 
-    `sizes` are the dims of values that are known, so that the result of Shape is a constant. Return whether any node
-    was replaced.
+    `inferred` is the graph with the types that are known: where they have sizes, the result of Shape is a constant.
+    Where a condition is a constant, both branches become the one that runs. Return whether any node was replaced.
     """
-    from math import prod
+    return _Simplified(tuple(model.opset_import), model.ir_version > 3).simplify(model.graph, inferred, {}, {})
 
-    import numpy
-    from onnx import TensorProto, helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
 
-    graph = model.graph
-    opsets = {each.domain: each.version for each in model.opset_import}
-    small = {}
-    constants = {
-        node.output[0]: each.t
-        for node in graph.node
-        if node.op_type == "Constant" and node.output
-        for each in node.attribute
-        if each.HasField("t")
-    }
-    for name, tensor in ({each.name: each for each in graph.initializer} | constants).items():
-        if tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims) <= _SHAPE_ELEMENTS:
-            with suppress(Exception):  # whatever is wrong with it, its value is not known
-                small[name] = numpy_helper.to_array(tensor)
-    for given in graph.input if model.ir_version > 3 else ():
-        small.pop(given.name, None)
-    replaced = False
-    for node in graph.node:
+class _Simplified(NamedTuple):
+    """What holds for all graphs of a model that is simplified."""
+
+    opsets: "tuple[OperatorSetIdProto, ...]"
+    inputs_vary: bool
+    """Whether an input that has an initializer is no constant."""
+
+    def simplify(
+        self, graph: "GraphProto", inferred: "GraphProto", sizes: dict[str, list[int]], small: dict[str, Any]
+    ) -> bool:
+        """Simplify a graph and its subgraphs, given the sizes and small constants of the graphs around."""
+        is_inner = bool(small or sizes)
+        sizes = sizes | _sizes((*graph.input, *inferred.value_info))
+        constants = {
+            node.output[0]: each.t
+            for node in graph.node
+            if node.op_type == "Constant" and node.output
+            for each in node.attribute
+            if each.HasField("t")
+        }
+        small = small | _small({each.name: each for each in graph.initializer} | constants)
+        for given in graph.input if self.inputs_vary else ():
+            small.pop(given.name, None)
+        replaced = is_inner and _add_constants(graph, small)
+        for node, typed in zip(graph.node, inferred.node, strict=True):
+            bodies, known = _bodies(node), _bodies(typed)
+            if node.op_type == "If" and len(bodies) == 2 and node.input[:1] and node.input[0] in small:
+                taken = "then_branch" if small[node.input[0]].any() else "else_branch"
+                other = "else_branch" if taken == "then_branch" else "then_branch"
+                if bodies[taken] != bodies[other]:
+                    bodies[other].CopyFrom(bodies[taken])
+                    replaced = True
+                known[other] = known[taken]
+            for name, body in bodies.items():
+                replaced = self.simplify(body, known[name], sizes, small) or replaced
+            if not bodies and node.output[:1] and node.output[0] not in constants:
+                replaced = self._simpler(graph, node, sizes, small) or replaced
+        return replaced
+
+    def _simpler(
+        self, graph: "GraphProto", node: "NodeProto", sizes: Mapping[str, Sequence[int]], small: dict[str, Any]
+    ) -> bool:
+        """Replace a node by a simpler one, if there is one; add its result to the small constants."""
+        import numpy
+        from onnx import TensorProto, helper, numpy_helper
+
         key, names = (node.domain, node.op_type), [name for name in node.input if name]
         values = {name: small[name] for name in names if name in small}
         if key == ("", "Shape") and names and names[0] in sizes:
             values = {names[0]: numpy.broadcast_to(numpy.False_, sizes[names[0]])}
-        is_plain = (
-            len(node.output) == 1
-            and node.output[0] not in constants
-            and not any(each.HasField("g") or each.graphs for each in node.attribute)
-        )
+        is_plain = len(node.output) == 1 and not any(each.graphs for each in node.attribute)
         if is_plain and (names or key == ("", "Constant")) and values.keys() == set(names):
             with suppress(Exception):  # the evaluator does not have the operator, or the node is invalid
-                results: Any = ReferenceEvaluator(node, opsets=opsets).run(None, values)
-                if results[0].size <= _SHAPE_ELEMENTS:
-                    stored = numpy_helper.from_array(results[0])
+                result = self._result(node, values)
+                if result.size <= _SHAPE_ELEMENTS:
+                    stored = numpy_helper.from_array(result)
                     node.CopyFrom(helper.make_node("Constant", [], node.output, value=stored))
-                    small[node.output[0]] = results[0]
-                    replaced = True
-        elif names and _is_like_another(node) and node.op_type in _SAME_SHAPE:
+                    small[node.output[0]] = result
+                    return True
+        elif names and node.op_type in _SAME_SHAPE and node.domain in ("", "com.microsoft"):
             node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
-            replaced = True
-        elif names and _is_like_another(node):
+            return True
+        elif names and key == ("com.microsoft", "MatMulNBits"):
             dims = [each.i for letter in "KN" for each in node.attribute if each.name == letter]
             graph.initializer.add(name=f"{node.output[0]} weights", dims=dims, data_type=TensorProto.FLOAT)
             node.CopyFrom(helper.make_node("MatMul", [names[0], f"{node.output[0]} weights"], node.output[:1]))
-            replaced = True
-    return replaced
+            return True
+        return False
+
+    def _result(self, node: "NodeProto", values: Mapping[str, Any]) -> Any:
+        """Compute the only output of a node; alone, without a model, it would be of the newest opset."""
+        from onnx import TypeProto, helper
+        from onnx.reference import ReferenceEvaluator
+
+        inputs = [helper.make_value_info(name, TypeProto()) for name in values]
+        outputs = [helper.make_value_info(name, TypeProto()) for name in node.output]
+        graph = helper.make_graph([node], "", inputs, outputs)
+        results: Any = ReferenceEvaluator(helper.make_model(graph, opset_imports=self.opsets)).run(None, dict(values))
+        return results[0]
+
+
+def _add_constants(graph: "GraphProto", small: Mapping[str, Any]) -> bool:
+    """Add the constants that the nodes of a subgraph take from outside; onnx does not look there for their values."""
+    from onnx import numpy_helper
+
+    stored = {each.name for each in graph.initializer}.union([name for node in graph.node for name in node.output])
+    names = {name for node in graph.node for name in node.input if name in small} - stored
+    graph.initializer.extend([numpy_helper.from_array(small[name], name) for name in sorted(names)])
+    return bool(names)
+
+
+def _small(tensors: "Mapping[str, TensorProto]") -> dict[str, Any]:
+    """Return the values of the tensors that may be shapes."""
+    from math import prod
+
+    from onnx import TensorProto, numpy_helper
+
+    found = {}
+    for name, tensor in tensors.items():
+        if tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims) <= _SHAPE_ELEMENTS:
+            with suppress(Exception):  # whatever is wrong with it, its value is not known
+                found[name] = numpy_helper.to_array(tensor)
+    return found
 
 
 def _run_pass(request: Request, model: bytes) -> tuple[Answer, bytes]:

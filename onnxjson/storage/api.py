@@ -12,7 +12,7 @@ from onnxjson.codecs import text_file
 from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import MissingInputError, WeightsMissingError
+from onnxjson.model.errors import MissingFileError, MissingInputError, WeightsMissingError
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of, with_file
 from onnxjson.storage.external_files import copy_files, left_behind, locations
@@ -48,6 +48,8 @@ def load(
     if path == "":
         raise MissingInputError("the path is empty, which names no file")
     place = path_of(path)
+    if "://" not in str(path) and not os.path.lexists(place):
+        raise MissingFileError(f"{visible(str(place), None)} does not exist")
     if folder is None:
         return with_file(files.load(place, weights_from=weights_from).model, place)
     model = files.bind_digests(files.load(place, bind=False).model, folder=Path(folder), weights_from=weights_from)

@@ -75,6 +75,14 @@ def read_array(path: Path) -> "NDArray[Any]":
         return array
 
 
+def array_names(file: Path) -> list[str]:
+    """Return the names of the arrays in a .npz file; errors as `opened_arrays`."""
+    import numpy
+
+    with opened_arrays(file) as opened, numpy.load(opened, allow_pickle=False) as loaded:
+        return list(loaded.files)
+
+
 @contextmanager
 def opened_arrays(file: Path) -> Iterator[BinaryIO]:
     """Open a file for numpy; every error of numpy and zipfile becomes one of this package.

@@ -10,7 +10,7 @@ import onnxjson
 from onnxjson.checking.amounts import Amount, UnknownAmountError, as_amount, is_at_least, largest, named, plain
 from onnxjson.checking.cost import cost_of
 from onnxjson.checking.formulas import FORMULAS
-from onnxjson.model.dimensions import substitute
+from onnxjson.model.dimensions import substitute, with_dimension_names
 from onnxjson.model.document import Attribute, Node, Tensor
 from onnxjson.model.errors import ParameterError
 from tests.checking.texts import parsed
@@ -187,3 +187,64 @@ def test_amounts() -> None:
     assert is_at_least(4 * n, n)
     assert not is_at_least(n, s)
     assert largest([n, 4 * n, s, 3]) == [4 * n, s, 3]
+
+
+def test_names_that_inputs_have_are_sizes_even_if_they_look_invented() -> None:
+    assert cost_of(parsed("g (float[unk__7,4] x) => (float[a,b] y) {h = Relu(x) y = Neg(h)}")).flops == "8*unk__7"
+
+
+def test_dimensions_without_a_name_are_named_after_their_places() -> None:
+    model = parsed("g (float[?,4] x, float[q,4] z) => (float[a,b] y, float[c,d] t) {y = Relu(x) t = Relu(z)}")
+    assert model.graph is not None
+    odd = replace(model, graph=with_dimension_names(model.graph, {"q": "?"}))
+    assert cost_of(odd).flops == "4*(x:0) + 4*(z:0)"
+    assert cost_of(odd, dims={"x:0": 8, "z:0": 2}).flops == 40
+
+
+def test_names_with_points_are_whole_names() -> None:
+    model = parsed("g (float[q,6] x) => (float[a,b] y) {s = Shape(x) h = Expand(o, s) y = Relu(h)}")
+    model = with_dimension_names(model, {"q": "p2o.Size.0"})
+    assert model.graph is not None
+    one = Tensor(dims=(1,), data_type=1, name="o", raw_data=bytes(4))
+    cost = cost_of(replace(model, graph=replace(model.graph, initializer=(one,))))
+    assert (cost.flops, cost.partial) == ("6*(p2o.Size.0)", ())
+    with pytest.raises(ParameterError):
+        cost_of(model, dims={"p2o": 8})
+
+
+def test_stated_expressions_of_names_of_inputs_are_sizes() -> None:
+    model = parsed(
+        "g (float[1,1,h] x) => (float[a,b,c] y) {p = MaxPool<kernel_shape = [2], strides = [2]>(x) y = Relu(p)}"
+    )
+    assert model.graph is not None
+    stated = parsed("g (float[1,1,h] p, float[1,1,h] y) => () {}").graph
+    assert stated is not None
+    infos = with_dimension_names(stated, {"h": "floor(h/2)"}).input
+    cost = cost_of(replace(model, graph=replace(model.graph, value_info=infos[:1], output=infos[1:])))
+    assert (cost.flops, cost.partial) == ("3*(floor(h/2))", ())
+    assert cost_of(model).partial
+
+
+def test_shapes_that_follow_only_from_other_computed_shapes_are_known() -> None:
+    steps = [f"s{n} = Shape(h{n}) t{n} = ReduceProd(s{n}) h{n + 1} = Reshape(h{n}, t{n})" for n in range(3)]
+    cost = cost_of(parsed(f"g (float[2,3] x) => (float[b] y) {{h0 = Relu(x) {' '.join(steps)} y = Relu(h3)}}"))
+    assert (cost.flops, cost.unknown, cost.unsized) == (16, (), 0)
+
+
+def test_old_operators_are_computed_by_their_own_definition() -> None:
+    body = "s = Shape(x) r = ReduceProd<axes = [0], keepdims = 0>(s) u = Unsqueeze<axes = [0]>(r)"
+    cost = cost_of(parsed(f"g (float[2,3] x) => (float[b] y) {{{body} h = Reshape(x, u) y = Relu(h)}}", opset=11))
+    assert (cost.unknown, cost.unsized) == ((), 0)
+
+
+def test_shapes_in_branches_follow_from_constants_outside_and_from_the_branch_that_runs() -> None:
+    body = """<int64[2] pads = {0, 3}, int64[1] zero = {0}, int64 two = {2}> {
+        s = Shape(x) n = Size(s) c = Equal(n, two)
+        h = If(c) <
+            then_branch = t () => (float[u] p) {p = Pad(v, pads)},
+            else_branch = e () => (float[u, w] q) {q = Unsqueeze(v, zero)}
+        >
+        y = Relu(h)
+    }"""
+    cost = cost_of(parsed(f"g (float[3,1] x, float[4] v) => (float[w] y) {body}"))
+    assert ([each.flops for each in cost.operators if each.name == "Relu"], cost.unknown) == ([7], ())

@@ -271,3 +271,13 @@ def test_metadata_of_deleted_nodes_is_one_finding_and_dropped_on_request(tmp_pat
     result = run("check", "--drop-orphans", text)
     assert (result.exit_code, result.stdout.count("\n")) == (0, 1)
     assert "warning[moved-metadata]: " in result.stdout
+
+
+def test_a_deleted_node_is_reported_with_its_metadata_and_with_what_used_it(tmp_path: Path) -> None:
+    nodes = [{"op_type": "Relu", "output": ["y"], "input": ["gone"]}]
+    graph = {"name": "g", "input": [{"name": "x", "type": "float32[2]"}], "output": [{"name": "y"}], "node": nodes}
+    graph["element_metadata"] = [["node", "gone", "key", "text"]]
+    path = tmp_path / "m.onnx.json"
+    path.write_text(json.dumps({"format": "onnxjson/1", "ir_version": 9, "opset_import": {"": 20}, "graph": graph}))
+    found = json.loads(run("check", path, "--json").stdout)
+    assert sorted(each["code"] for each in found) == ["undefined-input", "unknown-owner"]

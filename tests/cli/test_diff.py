@@ -332,3 +332,32 @@ def test_words_of_ignore_are_completed() -> None:
     shown = run_process(more=environment).stdout
     assert "plain,names,order" in shown
     assert "names,names" not in shown
+
+
+def test_several_models_are_compared_with_the_first_in_one_table_or_page(
+    binary: Path, leaky: Path, unfused: Path, tmp_path: Path
+) -> None:
+    found = run("diff", binary, leaky, unfused, binary)
+    assert found.exit_code == 1
+    head, base, *rows = found.stdout.splitlines()
+    assert head.split() == ["model", "nodes", "matched", "parameters", "bytes", "changes"]
+    assert base.split()[1:] == ["6", "690", "2.8", "kB"]
+    assert [row.split()[1:3] for row in rows] == [["6", "6"], ["7", "5"], ["6", "6"]]
+    for change, row in zip(("1 attribute-changed", "1 decomposed", "the same"), rows, strict=True):
+        assert change in row
+    assert run("diff", binary, leaky, unfused, "-v").stdout.startswith("model")
+    page = tmp_path / "all.html"
+    assert run("diff", binary, leaky, unfused, "-o", page).exit_code == 1
+    assert page.read_text().count("<section ") == 2
+    assert len(json.loads(run("diff", binary, leaky, unfused, "--json").stdout)["files"]) == 2
+
+
+def test_a_model_that_is_missing_leaves_the_others_in_the_table(binary: Path, leaky: Path) -> None:
+    found = run("diff", binary, leaky.with_name("missing.onnx"), leaky)
+    assert (found.exit_code, len(found.stdout.splitlines())) == (66, 3)
+
+
+def test_the_report_on_several_models_replaces_none_of_them(binary: Path, leaky: Path, unfused: Path) -> None:
+    before = unfused.read_bytes()
+    assert run("diff", binary, leaky, unfused, "-o", unfused).exit_code == 73
+    assert unfused.read_bytes() == before

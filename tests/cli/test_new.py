@@ -113,3 +113,9 @@ def test_the_list_has_operators_and_components() -> None:
 )
 def test_one_thing_to_make_and_a_place_for_it_must_be_said(arguments: list[str]) -> None:
     assert run("new", *arguments).exit_code == 2
+
+
+def test_an_operator_that_onnx_does_not_know_names_the_option_for_it(tmp_path: Path) -> None:
+    refused = run("new", "NMS_TRT", "-o", tmp_path / "m.onnx")
+    assert refused.exit_code == 2
+    assert "--domain" in refused.stderr

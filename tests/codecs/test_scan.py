@@ -108,3 +108,8 @@ def test_the_first_of_two_keys_is_kept_and_named() -> None:
     scanned = scan(b'{"a": 1, "a": 2}')
     assert scanned.tree == {"a": 1}
     assert scanned.mistakes[0].first == 1
+
+
+def test_a_bracket_too_many_is_to_be_deleted() -> None:
+    (mistake,) = scan(b'{"a": [{"b": 1}}]}').mistakes
+    assert (mistake.code, mistake.hint) == ("wrong-bracket", "delete one, here or above")

@@ -11,6 +11,7 @@ from onnxjson import apply, edits
 from onnxjson.editing.spelling import parse_line
 from onnxjson.model.document import Attribute, Model, Node
 from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.tensors import to_numpy
 from tests.editing.graphs import EXPORTED, exported, model_of, require_valid, run
 
 SMALL = """g (float[1,2,4,4] x) => (float[1,32] y)
@@ -289,3 +290,66 @@ def test_only_values_that_do_not_fit_are_a_reason_for_another_type(tmp_path: Pat
         apply(model_of(SMALL), parse_line("set-tensor s --file text.npy"), folder=tmp_path)
     assert "give another" not in refused(SMALL, "set-tensor s --base64 ?")
     assert "found 1 value of the shape []" in refused(SMALL, "set-tensor s 1")
+
+
+@pytest.mark.parametrize("perm", ["[1,0]", "[0,0,1]"])
+def test_a_perm_that_the_rank_does_not_allow_is_refused_also_where_the_rank_is_inferred(perm: str) -> None:
+    text = "g (float[2,3,4] x) => (float[2,4,3] y) { a = Relu(x) y = Transpose<perm = [0, 2, 1]>(a) }"
+    with pytest.raises(EditError, match="perm "):
+        apply(model_of(text), parse_line(f"set-attribute op:Transpose perm {perm}"))
+
+
+INDICES = """g (float[2,6] x) => (float[1,2] y, double[2] d)
+<int64[2] i = {1, 0}, int64[2] s = {3, 4}, int64[2] big = {1, 1099511627776}, int64[1] n = {1},
+ double[2] w = {0.5, 2}> {
+    a = Gather(x, i)
+    b = Reshape(a, s)
+    c = Gather<axis = 1>(b, big)
+    m = Add(n, n)
+    y = Gather(c, m)
+    d = Identity(w)
+}"""
+
+
+def test_constants_are_cast_in_bulk_where_nothing_else_changes() -> None:
+    model = model_of(INDICES)
+    done = edits.run(model, parse_line("cast-tensor '*' int32"))
+    assert done.model.graph is not None
+    types = {each.name: each.data_type for each in done.model.graph.initializer}
+    assert types == {"i": 6, "s": 7, "big": 7, "n": 7, "w": 11}
+    assert done.matches == 1
+    assert done.outcomes[0].notes[0] == "1 constant of 4 cast to int32"
+    require_valid(done.model)
+
+
+def test_constants_in_bulk_lose_digits_only_if_that_is_allowed_and_told() -> None:
+    text = """g (float[2] x) => (float[2] y) <double[1] w = {0.1}, double[1] v = {0.5}> {
+        a = Cast<to = 1>(w) b = Cast<to = 1>(v) c = Add(x, a) y = Add(c, b) }"""
+    exact = edits.run(model_of(text), parse_line("cast-tensor re:[vw] float32")).outcomes[0]
+    assert (exact.matches, "cannot represent 0.1" in exact.notes[-1]) == (1, True)
+    near = edits.run(model_of(text), parse_line("cast-tensor re:[vw] float32 --lossy")).outcomes[0]
+    assert (near.matches, "1 value is not represented exactly" in near.notes[1]) == (2, True)
+    with pytest.raises(EditError, match="no constant can become float16"):
+        apply(model_of(text), parse_line("cast-tensor re:[wx] float16"))
+
+
+ADAPTED = """g (float[1,2] x) => (float[1,2] y) <float[2,1] q_lora_A = {1, 2}, float[1,2] q_lora_B = {3, 4}> {
+    a = MatMul(x, q_lora_A)
+    y = MatMul(a, q_lora_B)
+}"""
+
+
+def test_the_constants_of_an_adapter_come_from_a_file_that_must_have_them_all(tmp_path: Path) -> None:
+    arrays = {"q_lora_A": np.float32([[5], [6]]), "q_lora_B": np.float32([[7, 8]]), "more": np.float32([1])}
+    np.savez(tmp_path / "a.npz", **arrays)
+    model = model_of(ADAPTED)
+    done = edits.run(model, parse_line("set-tensor *_lora_* --file a.npz"), folder=tmp_path)
+    assert done.model.graph is not None
+    for each in done.model.graph.initializer:
+        np.testing.assert_array_equal(to_numpy(each), arrays[each.name or ""])
+    assert (done.matches, done.outcomes[0].notes) == (2, ("1 array of a.npz not used",))
+    np.savez(tmp_path / "b.npz", q_lora_A=arrays["q_lora_A"])
+    with pytest.raises(EditError, match=r"b\.npz has no q_lora_B; nothing is changed"):
+        apply(model, parse_line("set-tensor *_lora_* --file b.npz"), folder=tmp_path)
+    with pytest.raises(EditError, match="2 tensors match"):
+        apply(model, parse_line("set-tensor *_lora_* 1"))

@@ -382,6 +382,15 @@ def test_branches_are_followed() -> None:
             assert computed(after, inputs)[0].shape == (3, 2, 2)
 
 
+def test_a_condition_that_samples_decide_is_refused() -> None:
+    branches = (
+        "<then_branch = t () => (float[1,1] r) { r = Neg(x) }, else_branch = e () => (float[1,1] o) { o = Abs(x) }>"
+    )
+    model = model_of(f"g (float[1,1] x, float[1,1] z) => (float[1,1] y) {{ c = Greater(x, z) y = If (c) {branches} }}")
+    with pytest.raises(EditError, match=r"/graph/node/1 \(If\): its condition is one for all samples"):
+        apply(model, SetBatchSize(size="N"))
+
+
 LOOP = """g (float[1,4] x, int64 n) => (float[1,4] y, float[?,1,2,2] z) <bool yes = {1}, int64[3] s = {1,2,2}> {
    y, z = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool c2, float[1,4] w, float[1,2,2] q)
                       { c2 = Identity(c) w = Add(v, x) q = Reshape(w, s) }> (n, yes, x)

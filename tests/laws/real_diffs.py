@@ -24,11 +24,9 @@ from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.rendering.reports import diff_json
 from tests.optimizing.sweep import all_passes
 
-SKIPPED: Final = {
-    "mixed-precision": "takes minutes: it runs the model hundreds of times",
-    "quantize-static": "takes minutes: it calibrates",
-}
-"""Passes that make no pairs, and why."""
+MEASURED: Final = ("mixed-precision{evaluations=20,samples=2}", "quantize-static{samples=2}")
+"""Passes that run the model, with options that keep them from running it hundreds of times."""
+_OF_RUNS: Final = tuple([each.partition("{")[0] for each in MEASURED])
 
 
 class Pair(NamedTuple):
@@ -75,11 +73,11 @@ def pairs(path: Path, passes: Sequence[str] = (), seconds: float = 60.0) -> Iter
 
     Args:
         path: the file of the model.
-        passes: as after ``-p``; all that need no options, without those of `SKIPPED`, if none is named.
+        passes: as after ``-p``; all that need no options, and `MEASURED`, if none is named.
         seconds: time limit of one pass.
     """
     model = serde.parse(path.read_bytes()).model
-    names = passes or [name for name in all_passes() if ":" not in name and name not in SKIPPED]
+    names = passes or [*[name for name in all_passes() if ":" not in name and name not in _OF_RUNS], *MEASURED]
     with Pipeline(seconds=seconds, keep_going=True) as pipeline:
         for name in names:
             try:

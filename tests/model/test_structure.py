@@ -316,3 +316,22 @@ def test_one_domain_has_one_version() -> None:
         ("duplicate-opset", "/opset_import/2"),
         ("duplicate-opset", "/opset_import/3"),
     ]
+
+
+def test_an_output_that_nothing_produces_may_be_the_one_that_no_node_uses() -> None:
+    (finding,) = check_structure(
+        Model(ir_version=10, opset_import=OPSETS, graph=graph_of(node("Relu", "x", "460"), outputs="out"))
+    )
+    assert finding.hint == 'no node uses "460"; is it that output?'
+
+
+def test_an_output_with_the_name_of_another_explains_the_name_that_is_missing() -> None:
+    nodes = node("Relu", "x", "a"), node("Neg", "x", "a"), node("Abs", "b", "y")
+    (finding,) = check_structure(Model(ir_version=10, opset_import=OPSETS, graph=graph_of(*nodes, outputs="y")))
+    assert (finding.code, finding.hint) == ("duplicate-output", 'rename it to "b", which is used and nothing produces')
+
+
+def test_nodes_in_the_wrong_order_have_a_command_as_their_remedy() -> None:
+    nodes = node("Neg", "a", "y"), node("Relu", "x", "a")
+    (finding,) = check_structure(Model(ir_version=10, opset_import=OPSETS, graph=graph_of(*nodes, outputs="y")))
+    assert "fmt --sort" in finding.hint

@@ -36,3 +36,8 @@ def test_neighbours_by_number_are_no_suggestions() -> None:
     assert suggest("permute_77", names) == ""
     assert suggest("premute_9", names) == 'did you mean "permute_9"?'
     assert suggest("permute9", names) == 'did you mean "permute_9"?'
+
+
+def test_names_that_only_end_alike_are_no_suggestions() -> None:
+    assert suggest("/l/Softmax_output_0", ["/l/Mul_output_0"]) == ""
+    assert suggest("/l/Sofmtax_output_0", ["/l/Softmax_output_0"]) == 'did you mean "/l/Softmax_output_0"?'

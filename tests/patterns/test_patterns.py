@@ -344,6 +344,7 @@ def test_command(tmp_path: Path, model: Model) -> None:
             'Softmax has at least 1 input, the pattern has 0; "..." matches further inputs; in a shell, single',
         ),
         ("MatMul -> Add(?b)", 'Add has at least 2 inputs, the pattern has 1; "..." matches further inputs'),
+        ("Reshape($x)", "Reshape has at least 2 inputs, the pattern has 1"),
         ("Softmax($x, $y)", "Softmax has at most 1 input, the pattern has 2"),
         ("Softmax($x).1", "Softmax has no output 1; outputs are counted from 0"),
         ("MatMul(x, ?w)", 'no operator is called "x"; write $x for any value'),

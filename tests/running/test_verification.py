@@ -340,6 +340,14 @@ def test_outputs_without_elements_are_said_to_tell_nothing(worker: Worker) -> No
     assert not any("nothing of it" in note for note in compared(scaled(2), scaled(2), worker, dims={"N": (0, 1)}).notes)
 
 
+def test_outputs_without_a_finite_element_are_said_to_tell_nothing(worker: Worker) -> None:
+    nodes = [helper.make_node(*each) for each in (("Exp", ["x"], ["e"]), ("Neg", ["e"], ["n"]), ("Log", ["n"], ["y"]))]
+    undefined = model(nodes, {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])
+    notes = compared(undefined, undefined, worker).notes
+    assert notes == ('"y" is NaN or infinite everywhere on these values, so nothing was compared',)
+    assert not compared(scaled(2), scaled(2), worker).notes
+
+
 def test_a_target_that_wants_words_fails_and_not_the_base(worker: Worker) -> None:
     words = model([helper.make_node("Identity", ["x"], ["y"])], {"x": (TensorProto.STRING, ["N", 4])}, ["y"])
     found = compared(scaled(2), words, worker)
@@ -403,3 +411,10 @@ def test_a_run_that_the_limit_of_memory_ends_is_no_verdict() -> None:
     model = onnxjson.from_proto(whole)
     with pytest.raises(EvaluationError, match="--memory"):
         verify(model, model, settings=Settings(memory=32 << 20))
+
+
+def test_sizes_of_sound_are_tried() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[B,N] x) => (float[4,64] y)
+    <int64[2] s = {4, 64}> {y = Reshape(x, s)}"""
+    sound = onnxjson.from_proto(onnx.parser.parse_model(text))
+    assert [each.sizes for each in verify(sound, sound).runs] == [{"B": 1, "N": 256}] * 3

@@ -105,3 +105,10 @@ def test_missing_onnx_ir_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx_ir", None)
     with pytest.raises(ImportError, match="pip install onnx-ir"):
         onnxjson.to_ir(onnxjson.Model())
+
+
+def test_a_missing_file_is_the_error_of_python_too(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        onnxjson.load(tmp_path / "missing.onnx")
+    assert isinstance(caught.value, MissingInputError)
+    assert str(caught.value) == f"{tmp_path / 'missing.onnx'} does not exist"

@@ -276,6 +276,12 @@ class _Scanner:
         other = "]" if closing == "}" else "}"
         return found[closing] < found[_OPENING[closing]] and found[other] <= found[_OPENING[other]]
 
+    def _is_balanced(self, closing: str) -> bool:
+        """Whether the text has not too many of a closing bracket, or too few of the other one."""
+        counts = Counter(_BRACKETS.findall(self.tokens.text))
+        other = "]" if closing == "}" else "}"
+        return counts[closing] <= counts[_OPENING[closing]] or counts[other] < counts[_OPENING[other]]
+
     def _close(self, token: Token, top: _Open) -> None:
         if top.bracket != _OPENING[token.kind]:
             self._mismatch(token, top)
@@ -303,6 +309,11 @@ class _Scanner:
     def _mismatch(self, token: Token, top: _Open) -> None:
         if top.bracket and self._lacks(_CLOSING[top.bracket]):
             self._unclosed(top if self._suspect is None else self._suspect, token.start, f"`{token.kind}`")
+        elif top.bracket and not self._is_balanced(token.kind):
+            message = (
+                f"`{token.kind}` closes nothing here: the text has more `{token.kind}` than `{_OPENING[token.kind]}`"
+            )
+            self._structure(token.start, "wrong-bracket", message, "delete one, here or above", first=top.start)
         elif top.bracket:
             message = f"`{token.kind}` closes nothing here; the open `{top.bracket}` needs `{_CLOSING[top.bracket]}`"
             self._structure(token.start, "wrong-bracket", message, first=top.start)

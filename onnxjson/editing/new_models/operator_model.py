@@ -121,7 +121,10 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> opera
     if there:
         raise ParameterError(f"{op_type} exists since version {there[0][1]} of its operators, not in {opset}")
     names = {name for each, name, _ in operators.all_operators() if each in domains}
-    hint = suggest(op_type, names) or "`onnxjson new --list` shows all"
+    own = (
+        "for an operator of your own, such as a plugin of TensorRT, add --domain: --domain my.own --input x:float32[2]"
+    )
+    hint = suggest(op_type, names) or f"`onnxjson new --list` shows all; {own}"
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
 
 
