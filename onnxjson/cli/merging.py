@@ -11,7 +11,7 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
-from onnxjson.codecs.wire_runs import sharing_graphs
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge

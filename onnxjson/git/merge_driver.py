@@ -180,7 +180,7 @@ def _lfs_storage() -> Path:
 
 def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> str:
     """Write the merge of three models; describe its conflicts, "" for none."""
-    from onnxjson.codecs.wire_runs import sharing_graphs
+    from onnxjson.codecs.wire_reading import sharing_graphs
     from onnxjson.merging.conflicted_files import save
     from onnxjson.merging.merge import Merged, merge_uncertain
 

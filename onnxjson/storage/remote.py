@@ -22,15 +22,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any, Final
 
+from onnxjson.codecs.serde import needed_parts
 from onnxjson.model.display import visible
 from onnxjson.model.errors import (
     AccessDeniedError,
     ChangedUnderneathError,
     FileError,
+    LimitError,
     MissingInputError,
     OnnxJsonError,
     OutputError,
     UntrustedError,
+    WireError,
 )
 from onnxjson.model.payloads import SourceFile
 
@@ -49,19 +52,6 @@ _SLOWEST: Final = 10_000
 """Seconds of waiting for an object until it is refused, unless this many bytes have come in each second."""
 _SKIPPED_FROM: Final = 16 * 1024
 """Bytes of a tensor from which a new request costs less than reading them."""
-
-_INSIDE: Final[dict[str, dict[int, str]]] = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "function": {7: "node"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {},
-}
-"""The messages of onnx.proto that can have a tensor inside, by message and number of the field."""
-
-_RAW_DATA: Final = 9
 
 
 def is_url(text: str) -> bool:
@@ -242,11 +232,12 @@ class _Copy:
         """Return bytes of the object, fetched if they are not here."""
         end = min(start + length, self.size)
         with self._lock:
-            if not self._has(start, end):
+            if not self.has(start, end):
                 self._fetch(start, end)
             return os.pread(self._file, length, start)
 
-    def _has(self, start: int, end: int) -> bool:
+    def has(self, start: int, end: int) -> bool:
+        """Whether these bytes are here."""
         at = bisect_right(self._ranges, start, key=lambda each: each[0]) - 1
         return start >= end or (at >= 0 and self._ranges[at][1] >= end)
 
@@ -285,44 +276,32 @@ class _Copy:
 
     def fetch_structure(self) -> None:
         """Fetch all of a serialised model except the elements of its big tensors; damage is left to the parser."""
-        window, at_window = b"", 0
-
-        def varint(at: int) -> tuple[int, int]:
-            nonlocal window, at_window
-            value = shift = 0
-            while True:
-                if not at_window <= at < at_window + len(window):
-                    window, at_window = self.read(at, 64 if self._has(at, at + 1) else _FIRST), at
-                byte = window[at - at_window]
-                value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
-                if byte < 0x80:
-                    return value, at
-
-        at, open_messages = 0, [(self.size, "model")]
-        with suppress(IndexError):  # the object ends within a field
-            while open_messages:
-                end, message = open_messages[-1]
-                if at >= end:
-                    open_messages.pop()
-                    continue
-                tag, at = varint(at)
-                if tag & 7 != 2:
-                    at = varint(at)[1] if tag & 7 == 0 else at + {1: 8, 5: 4}.get(tag & 7, self.size)
-                    continue
-                length, at = varint(at)
-                inner = _INSIDE[message].get(tag >> 3)
-                if length >= _SKIPPED_FROM and inner is not None:
-                    open_messages.append((at + length, inner))
-                    continue
-                if length < _SKIPPED_FROM or (message, tag >> 3) != ("tensor", _RAW_DATA):
-                    self.read(at, length)
-                at += length
+        with suppress(IndexError, WireError, LimitError):
+            for start, end in needed_parts(_Window(self), _SKIPPED_FROM):
+                self.read(start, end - start)
         self.check()
 
     def check(self) -> None:
         """Raise ChangedUnderneathError unless the object is still the version that was opened."""
         if self._present() != (self._version, self.size):
             raise ChangedUnderneathError(f"{self._label()} was changed while it was read; try again")
+
+
+class _Window:
+    """The bytes of a copy as a parser reads them, fetched a few at a time."""
+
+    def __init__(self, copy: _Copy) -> None:
+        self._copy = copy
+        self._bytes, self._start = b"", 0
+
+    def __len__(self) -> int:
+        return self._copy.size
+
+    def __getitem__(self, position: int) -> int:
+        if not self._start <= position < self._start + len(self._bytes):
+            length = 64 if self._copy.has(position, position + 1) else _FIRST
+            self._bytes, self._start = self._copy.read(position, length), position
+        return self._bytes[position - self._start]
 
 
 _copies: Final[dict[str, _Copy]] = {}
