@@ -10,7 +10,7 @@ from typing import Any, Final
 from textual import events
 
 from onnxjson.editing.declaration import Edit
-from onnxjson.editing.inference import Flow
+from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope

@@ -56,7 +56,7 @@ def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
     def more() -> tuple[dict[str, Figures], TypeOf]:
-        from onnxjson.running.value_types import InferredTypes
+        from onnxjson.running.inferred_types import InferredTypes
 
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
         with Worker() as worker:
