@@ -73,10 +73,10 @@ def _matches(
 ) -> Iterator[Match]:
     operators = {each.name for call in matcher.pattern.calls for each in call.operators}
     may_share = not operators.isdisjoint(("Constant", "*"))
-    for ref, states in matcher.places():
+    for ref in matcher.places():
         if ref in taken:
             continue
-        for state in states:
+        for state in matcher.matches_at(ref):
             match = Match(state.nodes[0], state.nodes, dict(state.bindings), matcher.pattern)
             if overlapping:
                 nodes = frozenset(match.calls)

@@ -11,7 +11,7 @@ and the others wait. With slack, a branch may miss that number of goals and reme
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, groupby, permutations, starmap
+from itertools import permutations
 from operator import itemgetter
 from typing import Final
 
@@ -22,7 +22,6 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.operators import is_commutative
 from onnxjson.patterns import mismatches
-from onnxjson.patterns.direct_matching import DirectMatcher
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -34,7 +33,6 @@ from onnxjson.patterns.expression import (
     Pattern,
     ValuePattern,
     final_call,
-    parts,
 )
 from onnxjson.patterns.mismatches import (
     INPUT,
@@ -78,7 +76,6 @@ class Matcher:
         self._literals = self._nodes.literals
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
-        self._direct: DirectMatcher | None = None
         calls = pattern.calls
         plain = [each._replace(output=0, name="") for each in calls]
         self._same = [
@@ -87,9 +84,6 @@ class Matcher:
             if calls[plain.index(each)].output != calls[place].output
         ]
         """Calls that differ in their output only; they are one node."""
-        if not pattern.others and not any(isinstance(part, Path) for part in parts(pattern.root)):
-            call = final_call(pattern.root)
-            self._direct = DirectMatcher(self._nodes, call, self._step)
 
     def in_order(self, refs: list[NodeRef]) -> list[NodeRef]:
         """Sort nodes into the order of the file."""
@@ -109,33 +103,36 @@ class Matcher:
         found = {"*", *[name for scope in self._nodes.index.scopes for name in scope.callers]}
         return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
 
-    def places(self) -> Iterator[tuple[NodeRef, Iterable[State]]]:
-        """Yield nodes with the matches that end there; use the matches before the next node. Other nodes have none.
-
-        Raises:
-            LimitError: too many goals were followed; see `PATTERN_STEPS`.
-        """
+    def places(self) -> Sequence[NodeRef]:
+        """Return the candidates to which the rarest call of the pattern leads; none if the model lacks an operator."""
+        scopes, root = self._nodes.index.scopes, self.pattern.root
         if not self.is_possible:
-            return
-        if self._direct is None:
-            yield from ((ref, self.matches_at(ref)) for ref in self.candidates())
-            return
-        scopes, direct = self._nodes.index.scopes, self._direct
-        runs: Iterable[tuple[Scope, Iterable[int]]]
-        if len(scopes) == 1:
-            runs = [(scopes[0], positions_calling(scopes[0], final_call(self.pattern.root).operators))]
-        else:
-            runs = ((scope, map(itemgetter(1), refs)) for scope, refs in groupby(self.candidates(), itemgetter(0)))
-        for ref, is_match in chain.from_iterable(starmap(direct.walks, runs)):
-            state = self._conditioned(State(None, dict(direct.bindings), tuple(direct.nodes))) if is_match else None
-            found = () if state is None else (state,)
-            yield ref, chain(found, self.matches_at(ref)) if direct.is_open else found
+            return ()
+        if len(scopes) > 1 or not isinstance(root, Call):
+            return self.candidates()
+        (scope,) = scopes
+        ways: list[tuple[Call, ...]] = [(root,)]
+        for calls in ways:
+            ways += [(*calls, each) for each in calls[-1].inputs or () if isinstance(each, Call)]
+        way = min(ways, key=lambda calls: self._count(scope, calls[-1]))
+        nodes, consumers = scope.graph.node, scope.consumers
+        at = set(positions_calling(scope, way[-1].operators))
+        for call, user in zip(way[:0:-1], way[-2::-1], strict=True):
+            names = [name for position in at for name in nodes[position].output[call.output : call.output + 1]]
+            places = {place for name in names for place, _ in consumers.get(name, ()) if place is not None}
+            at = {place for place in places if is_calling(nodes[place], user.operators)}
+        return [NodeRef(scope, position) for position in sorted(at)]
+
+    @staticmethod
+    def _count(scope: Scope, call: Call) -> int:
+        names = [each.name for each in call.operators]
+        return len(scope.graph.node) if "*" in names else sum([len(scope.callers.get(name, ())) for name in names])
 
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.
 
         Raises:
-            LimitError: see `places`.
+            LimitError: too many goals were followed; see `PATTERN_STEPS`.
         """
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
@@ -156,8 +153,8 @@ class Matcher:
             elif after is not None:
                 waiting.append(after)
 
-    def _step(self, count: int = 1) -> None:
-        self._steps += count
+    def _step(self) -> None:
+        self._steps += 1
         if self._steps > self._most_steps:
             raise LimitError(
                 f"the search for the pattern stops after {self._most_steps:,} comparisons; name more operators, or "

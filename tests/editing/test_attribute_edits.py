@@ -340,8 +340,9 @@ ADAPTED = """g (float[1,2] x) => (float[1,2] y) <float[2,1] q_lora_A = {1, 2}, f
 
 
 def test_the_constants_of_an_adapter_come_from_a_file_that_must_have_them_all(tmp_path: Path) -> None:
-    arrays = {"q_lora_A": np.float32([[5], [6]]), "q_lora_B": np.float32([[7, 8]]), "more": np.float32([1])}
-    np.savez(tmp_path / "a.npz", **arrays)
+    lists = {"q_lora_A": [[5], [6]], "q_lora_B": [[7, 8]], "more": [1]}
+    arrays = {name: np.array(values, np.float32) for name, values in lists.items()}
+    np.savez(tmp_path / "a.npz", allow_pickle=False, **arrays)
     model = model_of(ADAPTED)
     done = edits.run(model, parse_line("set-tensor *_lora_* --file a.npz"), folder=tmp_path)
     assert done.model.graph is not None
