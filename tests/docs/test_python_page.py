@@ -26,6 +26,7 @@ SECTIONS: Final = {
     "Nodes and tensors of a model": "Place Places TensorPlace Editor Index",
     "Records made of Python values": "node tensor value",
     "Patterns": "find nearest_misses Match Miss",
+    "Outlines": "Outline Line",
     "Edits": "apply edits edits.plan edits.run edits.Result edits.Script",
     "Runs": "run RunResult verify Verification Tolerance",
     "Optimizers": "optimize Trace load_trace write_trace",
