@@ -23,7 +23,10 @@ def test_result_goes_to_stdout_and_nothing_else(binary: Path) -> None:
     result = run("show", binary)
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert all(len(line) <= 80 for line in result.stdout.splitlines() if str(binary) not in line)
+    outline, _, summary = result.stdout.partition("\n\n")
+    assert outline.startswith("image: float32[N,1,8,8]\nx = Conv(image,")
+    assert all(len(line) <= 100 for line in outline.splitlines())
+    assert all(len(line) <= 80 for line in summary.splitlines() if str(binary) not in line)
 
 
 def test_node_tensor_and_list_are_found(binary: Path) -> None:
