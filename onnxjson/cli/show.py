@@ -152,6 +152,8 @@ def show_command(
             found, lines = _costs(opened, width, dims)
         elif selector is None and not with_shapes:
             found, lines = _summaries(opened, width)
+            if view.form == "text" and len(opened) == 1:
+                lines = [*_beginning(opened[0]), *lines]
         else:
             found, lines = _select(
                 opened, selector or "op:*", width, with_doc=with_doc, values=values, shapes=with_shapes
@@ -214,12 +216,16 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
     ]
     if len(summaries) > 1:
         return list(summaries), comparison_lines(summaries, width)
+    return list(summaries), summary_lines(summaries[0], width)
+
+
+def _beginning(opened: _Opened) -> list[str]:
+    """The outline with which a summary begins, if it is short."""
     try:
-        lines = [*outline_lines(outline_of(opened[0].model, opened[0].index))]
+        lines = [*outline_lines(outline_of(opened.model, opened.index))]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and is not there; a summary needs none
-        lines = []
-    first = [*lines, ""] if 1 < len(lines) <= _OUTLINE else []
-    return list(summaries), [*first, *summary_lines(summaries[0], width)]
+        return []
+    return [*lines, ""] if 1 < len(lines) <= _OUTLINE else []
 
 
 def _costs(opened: Sequence[_Opened], width: int, dims: dict[str, int]) -> tuple[list[object], list[str]]:
