@@ -31,8 +31,14 @@ def network() -> Model:
         helper.make_node("Softmax", ["g"], ["y"], name="softmax", axis=1),
     ]
     constants = {
-        **{"w": weights(4, 2, 3, 3), "b": weights(4), "scale": weights(4), "shift": weights(4), "mean": weights(4)},
-        **{"var": np.abs(weights(4)), "dense": weights(8, 8), "axes": np.int64([2, 3])},  # type: ignore[arg-type]
+        "w": weights(4, 2, 3, 3),
+        "b": weights(4),
+        "scale": weights(4),
+        "shift": weights(4),
+        "mean": weights(4),
+        "var": np.abs(weights(4)),
+        "dense": weights(8, 8),
+        "axes": np.int64([2, 3]),  # type: ignore[arg-type]
     }
     return model(nodes, {"x": (TensorProto.FLOAT, ["N", 2, 8, 8])}, ["y"], constants)
 
