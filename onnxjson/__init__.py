@@ -36,9 +36,10 @@ if TYPE_CHECKING:
         Tensor as Tensor, TensorAnnotation as TensorAnnotation, TensorShape as TensorShape, TensorType as TensorType,
         TrainingInfo as TrainingInfo, Type as Type, ValueInfo as ValueInfo,
     )
+    from onnxjson.model.conflicts import ConflictError as ConflictError
     from onnxjson.model.errors import (
         AccessDeniedError as AccessDeniedError, AddressError as AddressError,
-        ChangedUnderneathError as ChangedUnderneathError, ConflictError as ConflictError, DecodeError as DecodeError,
+        ChangedUnderneathError as ChangedUnderneathError, DecodeError as DecodeError,
         DifferenceError as DifferenceError, EditError as EditError, EncodeError as EncodeError,
         EvaluationError as EvaluationError, FeedError as FeedError, FileError as FileError, Finding as Finding,
         LimitError as LimitError, MissingInputError as MissingInputError, NoMatchError as NoMatchError,
@@ -84,8 +85,9 @@ _NAMES: Final = {
     "onnxjson.editing.attributes": "node tensor value",
     "onnxjson.editing.places": "Editor Place Places TensorPlace",
     "onnxjson.model.index": "Index",
+    "onnxjson.model.conflicts": "ConflictError",
     "onnxjson.model.errors": (
-        "OnnxJsonError ConflictError DecodeError OtherJsonError WireError EncodeError MissingInputError LimitError "
+        "OnnxJsonError DecodeError OtherJsonError WireError EncodeError MissingInputError LimitError "
         "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UnloadableError UntrustedError "
         "SelectorError "
         "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "

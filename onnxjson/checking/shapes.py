@@ -5,6 +5,7 @@ runs with several sizes for these names; a size of a value that follows a sum of
 that formula.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product as combinations
@@ -16,10 +17,10 @@ from msgspec.structs import replace
 from onnxjson.checking.amounts import Size, named, value_at
 from onnxjson.model.constants import is_constant_node
 from onnxjson.model.dimensions import INVENTED, names_of, size_of, substitute, with_dimension, with_dimension_names
-from onnxjson.model.document import Dimension, Graph, Model, Type, ValueInfo
+from onnxjson.model.document import Dimension, Function, Model, Type, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, Scope, index_of
-from onnxjson.model.walking import replace_records
+from onnxjson.model.walking import Body, rebuild, replace_records
 
 Sizes = tuple[Size | None, ...]
 """Sizes of a value; None for those that are not known."""
@@ -41,7 +42,7 @@ class Typed(NamedTuple):
     """A model with the types of its values."""
 
     model: Model
-    """Without functions, and without the elements of big constants, if types had to be inferred."""
+    """Without functions, if types had to be inferred."""
     notes: tuple[str, ...] = ()
     """What kept types from being inferred."""
     formulas: Mapping[tuple[str, str], Sizes] = {}
@@ -116,7 +117,6 @@ def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
     if model.graph is None or not (model.functions or _open_values(model)):
         return model, []
     from onnxjson.editing.applying import apply
-    from onnxjson.editing.inference import inferred_types
     from onnxjson.editing.opsets import InlineFunctions
 
     try:
@@ -124,7 +124,7 @@ def _with_types(model: Model, folder: Path | None) -> tuple[Model, list[str]]:
             model = apply(model, InlineFunctions(), model_folder=folder)
         if not _open_values(model):
             return model, []
-        return _merge_types(inferred_types(_without_open_types(model), folder), model), []
+        return _with_inferred_types(model, folder), []
     except OnnxJsonError as error:
         return model, [f"types were not inferred: {error}"]
 
@@ -162,33 +162,27 @@ def _open_values(model: Model) -> dict[tuple[str, str], Scope]:
     return found
 
 
-def _without_open_types(model: Model) -> Model:
-    """Leave out types whose dimensions have names that no input has: the inference may find their sizes."""
-    names = _input_names(model)
+def _with_inferred_types(model: Model, folder: Path | None) -> Model:
+    """Return the model with the inferred shapes of its values, and the stated ones of others."""
+    from onnxjson.editing.alike_nodes import Inference
 
-    def change(graph: Graph) -> Graph:
-        infos = tuple([each for each in graph.value_info if _is_closed(each.shape, names)])
-        outputs = tuple([each if _is_closed(each.shape, names) else _without_shape(each) for each in graph.output])
-        is_same = len(infos) == len(graph.value_info) and outputs == graph.output
-        return graph if is_same else replace(graph, value_info=infos, output=outputs)
+    index, open_values = Index(model), defaultdict[str, list[str]](list)
+    for address, name in _open_values(model):
+        open_values[address].append(name)
+    nodes = model.graph.node if model.graph is not None else ()
+    inferred = Inference(index, folder).infer(range(len(nodes)), {}, open_values).types
 
-    return replace_records(model, Graph, change)
+    def change(scope: Scope, graph: Body) -> Body:
+        if isinstance(graph, Function) or scope.address not in inferred:
+            return graph
+        types = inferred[scope.address].items()
+        known = {**scope.types, **{name: value for name, value in types if value.shape is not None}}
+        outputs = [replace(each, type=known.get(each.name or "", each.type)) for each in graph.output]
+        names = [name for name in scope.producers if name in known and name not in scope.output_names]
+        infos = [ValueInfo(name=name, type=known[name]) for name in names]
+        return replace(graph, output=tuple(outputs), value_info=tuple(infos))
 
-
-def _without_shape(value: ValueInfo) -> ValueInfo:
-    tensor = None if value.type is None else value.type.tensor_type
-    return value if tensor is None else replace(value, type=Type(tensor_type=replace(tensor, shape=None)))
-
-
-def _merge_types(inferred: Model, stated: Model) -> Model:
-    """Add the stated types of values for which the inference found no shape."""
-    graph, before = inferred.graph or Graph(), stated.graph or Graph()
-    found = {each.name for each in (*graph.value_info, *graph.output) if each.shape is not None}
-    kept = [each for each in (*before.value_info, *before.output) if each.name not in found]
-    names = {each.name for each in kept}
-    infos = [each for each in graph.value_info if each.name not in names]
-    outputs = [each for each in graph.output if each.name in found]
-    return replace(inferred, graph=replace(graph, value_info=(*infos, *kept), output=tuple(outputs) or before.output))
+    return rebuild(index, change)
 
 
 def _formulas(

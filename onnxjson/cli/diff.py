@@ -11,7 +11,7 @@ import click
 from onnxjson.cli import diff_git, options, output, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
 from onnxjson.cli.paths import FilePath, open_side, refuse_sources
-from onnxjson.codecs.wire_runs import sharing_graphs
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS
 
 PATHS_AFTER: Final = "onnxjson.cli.diff.paths_after"

@@ -26,7 +26,7 @@ from onnxjson.patterns.selectors import select_nodes
 from onnxjson.rendering.diff_text import changes_text
 from onnxjson.rendering.tables import size
 from onnxjson.storage import files
-from onnxjson.storage.state import History, history, restore
+from onnxjson.storage.backups import History, history, restore
 
 
 @options.command("tui")

@@ -18,7 +18,7 @@ from onnxjson.fleet.listing import Source
 from onnxjson.fleet.results import Row
 from onnxjson.model.display import unprintable
 from onnxjson.running.box_syscalls import die_with
-from onnxjson.storage.remote import is_url
+from onnxjson.storage.urls import is_url
 
 FINGERPRINT: Final = "fingerprint"
 """The work of ``fleet duplicates``, for which there is no command for one model."""

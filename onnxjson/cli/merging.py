@@ -11,15 +11,16 @@ import click
 
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath, open_side
-from onnxjson.codecs.wire_runs import sharing_graphs
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.git.changed_models import unmerged
+from onnxjson.merging.conflict_text import conflict_lines, headline, side_values
 from onnxjson.merging.conflicted_files import errors_of, open_session, recovery_hint, save
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.addresses import Choice
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
-from onnxjson.rendering.conflict_text import conflict_lines, headline, side_values
+from onnxjson.model.errors import Finding, OnnxJsonError, SelectorError
 from onnxjson.running import checking
 from onnxjson.storage import files
 

@@ -59,7 +59,7 @@ class DestinationPath(FilePath):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and "://" in value:
-            from onnxjson.storage.remote import refuse_writing
+            from onnxjson.storage.urls import refuse_writing
 
             refuse_writing(value)
         if isinstance(value, str) and value.endswith("/") and not os.path.isdir(value):

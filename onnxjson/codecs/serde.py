@@ -5,14 +5,16 @@ payload of a NaN, bytes that are not UTF-8. Bytes that protobuf itself would not
 with more bytes than needed) are first read and rewritten by protobuf.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onnxjson.codecs.wire_format import Buffer, NotCanonicalError
+from onnxjson.codecs.wire_format import Buffer, NotCanonicalError, Octets, fields
 from onnxjson.codecs.wire_reading import read_model
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.model import document as d
 from onnxjson.model.errors import LimitError, WireError
 from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.model.messages import FIELDS
 from onnxjson.model.payloads import LAZY_FROM, Data, SourceFile, whole
 
 if TYPE_CHECKING:
@@ -104,18 +106,32 @@ def to_proto(model: d.Model) -> "onnx.ModelProto":
     return proto
 
 
-def repeated_top_level(data: Buffer) -> str | None:
+def repeated_top_level(data: Octets) -> str | None:
     """The first singular field that occurs twice in a serialised ModelProto, as in two joined models; or None."""
-    from onnxjson.codecs.wire_format import skip_field
-    from onnxjson.model.messages import FIELDS
-
     singular = {field.number: field.name for field in FIELDS[d.Model] if not field.repeated}
     seen: set[int] = set()
-    position = 0
-    while position < len(data):
-        number, position = skip_field(data, position, len(data))
-        if number in seen:
-            return singular[number]
-        if number in singular:
-            seen.add(number)
+    for tag, _, _ in fields(data, 0, len(data)):
+        if tag >> 3 in seen:
+            return singular[tag >> 3]
+        if tag >> 3 in singular:
+            seen.add(tag >> 3)
     return None
+
+
+def needed_parts(data: Octets, small: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of all fields of a serialised ModelProto but raw_data of `small` bytes and more.
+
+    Bigger messages come in parts; only their tags and lengths are read. Errors as in `fields`.
+    """
+    messages: list[tuple[type[d.Record], Iterator[tuple[int, int, int]]]] = [(d.Model, fields(data, 0, len(data)))]
+    while messages:
+        record, rest = messages[-1]
+        for tag, start, end in rest:
+            field = next((field for field in FIELDS[record] if tag == field.number << 3 | 2), None)
+            if end - start >= small and field is not None and field.message is not None:
+                messages.append((field.message, fields(data, start, end)))
+                break
+            if end - start < small or field is None or field.name != "raw_data":
+                yield start, end
+        else:
+            messages.pop()

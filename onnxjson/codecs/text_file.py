@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from onnxjson.model.addresses import refuse_conflicts
+from onnxjson.model.conflicts import Conflict, refuse_conflicts
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, Finding
+from onnxjson.model.errors import Finding
 from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile
 
 T = TypeVar("T")

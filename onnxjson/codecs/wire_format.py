@@ -1,12 +1,22 @@
 """The wire format of protobuf: varints, tags, and fields that onnx.proto does not name."""
 
+from collections.abc import Iterator
 from mmap import mmap
+from typing import Protocol
 
 from onnxjson.model.errors import LimitError, WireError
 from onnxjson.model.limits import MESSAGE_DEPTH
 from onnxjson.model.messages import Field, Kind
 
 Buffer = bytes | mmap
+
+
+class Octets(Protocol):
+    """What has bytes by position: a buffer, or a file that is fetched as far as it is read."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> int: ...
 
 
 class NotCanonicalError(Exception):
@@ -41,7 +51,7 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     return value, position + 1
 
 
-def read_lenient_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+def read_lenient_varint(buffer: Octets, position: int) -> tuple[int, int]:
     """Read a varint that may have more bytes than its value needs, as protobuf does -> as `read_varint`."""
     value = shift = 0
     start = position
@@ -54,33 +64,6 @@ def read_lenient_varint(buffer: Buffer, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise WireError("a number runs on for more than ten bytes", start)
-
-
-def read_run(run: bytes, tag: int) -> tuple[int, ...]:
-    """Read a long repeated field of small numbers with a tag of one byte; () if `run` is not only that.
-
-    Each number is a minimal varint of at most nine bytes, so none is negative.
-    """
-    import numpy
-
-    data = numpy.frombuffer(run, numpy.uint8)
-    ends = numpy.flatnonzero(data < 0x80)
-    starts, ends = ends[::2] + 1, ends[1::2]
-    if len(starts) != len(ends) or data[-1] >= 0x80 or not (data[starts - 1] == tag).all():
-        return ()
-    sizes = ends - starts + 1
-    if (
-        starts[0] != 1
-        or (starts[1:] != ends[:-1] + 2).any()
-        or sizes.max() > 9
-        or ((sizes > 1) & (data[ends] == 0)).any()
-    ):
-        return ()
-    values = numpy.zeros(len(starts), numpy.int64)
-    for place in range(int(sizes.max())):
-        longer = sizes > place
-        values[longer] |= (data[starts[longer] + place] & 0x7F).astype(numpy.int64) << 7 * place
-    return tuple(values.tolist())
 
 
 def signed(value: int) -> int:
@@ -138,7 +121,7 @@ class UnknownTail:
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self._known = {tag: field for field in fields for tag in _accepted_tags(field)}
 
-    def check(self, buffer: Buffer, position: int, end: int, depth: int) -> None:
+    def check(self, buffer: Octets, position: int, end: int, depth: int) -> None:
         """Check the fields from `position` to `end`; raise NotCanonicalError for a known one, else as `skip_field`."""
         while position < end:
             start = position
@@ -151,20 +134,22 @@ class UnknownTail:
             raise WireError("a field is longer than the message that contains it", position)
 
 
-def _is_unknown_enum(field: Field, buffer: Buffer, position: int) -> bool:
+def _is_unknown_enum(field: Field, buffer: Octets, position: int) -> bool:
     """Whether a number is not one of its enum; protobuf compares 32 bits of it and keeps the bytes unchanged."""
     if field.kind not in CLOSED_ENUMS:
         return False
     return read_lenient_varint(buffer, position)[0] & 0xFFFF_FFFF not in CLOSED_ENUMS[field.kind]
 
 
-def skip_field(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Skip the field at `position` of a message -> (its number, the position after it)."""
-    tag, after = read_lenient_varint(buffer, position)
-    return tag >> 3, _skip(buffer, tag, after, end, 0, position)
+def fields(buffer: Octets, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the tag of each field of a message, the position after it (and its length), and that after the field."""
+    while position < end:
+        tag, start = read_lenient_varint(buffer, position)
+        position = _skip(buffer, tag, start, end, 0, position)
+        yield tag, read_lenient_varint(buffer, start)[1] if tag & 7 == _LENGTH else start, position
 
 
-def _skip(buffer: Buffer, tag: int, position: int, end: int, depth: int, start: int) -> int:
+def _skip(buffer: Octets, tag: int, position: int, end: int, depth: int, start: int) -> int:
     kind = tag & 7
     if tag >> 3 == 0 or tag >> 32:
         raise WireError("a field has the number 0 or one that is too big", start)
@@ -186,7 +171,7 @@ def _skip(buffer: Buffer, tag: int, position: int, end: int, depth: int, start: 
     return position
 
 
-def _skip_group(buffer: Buffer, tag: int, position: int, end: int, depth: int) -> int:
+def _skip_group(buffer: Octets, tag: int, position: int, end: int, depth: int) -> int:
     open_groups = [tag >> 3]
     while open_groups:
         if depth + len(open_groups) > MESSAGE_DEPTH:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.codecs.wire_runs import sharing_graphs
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.diffing.changes import Change, Grouped, Place, Region, group
 from onnxjson.diffing.classifying import Classification, find_layout_transposes
 from onnxjson.diffing.comparing import DiffContext, GraphComparison

@@ -14,12 +14,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.editing.partial_inference import InferredPart, Names, Part, Sizes, Values, complaint
-from onnxjson.editing.sandbox import is_small
 from onnxjson.editing.type_relations import is_complete, is_enough
 from onnxjson.model.constants import own_constant
 from onnxjson.model.document import Node, Type
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.running.light_model import is_small
 
 _FIRST_NODES: Final = 512
 """Number of nodes that onnx infers first; each further call infers twice as many."""

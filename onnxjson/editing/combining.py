@@ -6,21 +6,22 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.opsets import convert, domain_text, imported_version
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import NewModel, main_scope
-from onnxjson.model.constants import constant_nodes, type_of_constant
+from onnxjson.model.constants import constant_nodes
 from onnxjson.model.dimensions import dimension_names, size_of, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Dimension, Graph, Model, Node, Record, SparseTensor, Tensor
-from onnxjson.model.errors import EditError, WorkerError
+from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
 from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild, with_nodes
+from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.storage.external_files import internalize
 
 _SHOWN: Final = 8
@@ -56,7 +57,7 @@ def combine(
     notes += more
     ones, others = Index(first), Index(second)
     main, its = main_scope(ones, "the first model"), main_scope(others, "the second model")
-    sizes = _joined_types(first, main, its, joins, folders[0], notes)
+    sizes = _joined_types(ones, its, joins, folders[0], notes)
     first, second, more = _same_sizes(first, second, sizes)
     notes += more
     if more:
@@ -125,19 +126,14 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
 
 
 def _joined_types(
-    first: Model, main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
+    first: Index, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
 ) -> list[tuple[Dimension, Dimension]]:
     """Raise unless every value fits the type of the input that it replaces; return the dimensions that become one."""
-    inferred: Scope | None = None
+    main, types = main_scope(first), InferredTypes(first, worker(), folder)
     sizes: list[tuple[Dimension, Dimension]] = []
     for name, source in joins.items():
-        wanted, found = its.types.get(name), main.types.get(source)
-        constant = main.initializer(source)
-        if found is None and constant is not None:
-            found = type_of_constant(constant)
-        if wanted is not None and found is None:
-            inferred = inferred or _inferred(first, main, folder)
-            found = inferred.types.get(source)
+        wanted = its.types.get(name)
+        found = None if wanted is None else types.type_of(main, source)
         if wanted is None or found is None:
             notes.append(f'it is not known whether "{visible(source)}" has the type of "{visible(name)}"')
         elif refine_type(found, wanted) is None:
@@ -191,13 +187,6 @@ def _same_sizes(
             texts = [f'"{visible(name)}" is now {visible(str(size))}' for name, size in changed.items()]
             notes.append(f"dimensions of the {which}: {listed(texts, _SHOWN)}")
     return models[0], models[1], notes
-
-
-def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:
-    try:
-        return main_scope(Index(inferred_types(model, folder)))
-    except WorkerError:
-        return main
 
 
 def _shared(main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:

@@ -1,11 +1,11 @@
-"""Drafts: texts that the user edits, kept in the state folder until their changes are saved.
+"""Drafts: texts that the user edits, kept until their changes are saved (`onnxjson.storage.store`).
 
 ::
 
-    $XDG_STATE_HOME/onnxjson/drafts/     mode 0700
-        4f2a91c07d3be586/                one draft; mode 0700
-            digits.onnx.json             the text, as the editor leaves it
-            .origin                      the file it belongs to, and the original text's hash, as JSON
+    drafts/4f2a...86/                        a model, by its path
+        01760000000000000000-4711-9f.../     one draft
+            digits.onnx.json                 the text, as the editor leaves it
+            .origin                          the model, and the original text's hash, as JSON
 
 Addresses are positions. A draft of some nodes keeps their `Landmark`s, so that it never replaces other nodes that are
 now at the same positions: `Recognition` finds the nodes again by the names of their outputs, else by their own names.
@@ -13,8 +13,6 @@ now at the same positions: `Recognition` finds the nodes again by the names of t
 
 import json
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +29,7 @@ from onnxjson.model.errors import AddressError, MissingInputError
 from onnxjson.storage.files import stem_and_ending
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.saving import save_file, system_errors
-from onnxjson.storage.state import make_private, state_folder
+from onnxjson.storage.store import Store, discard
 
 Member = Node | Function
 
@@ -172,6 +170,8 @@ def _unknown(landmark: Landmark | None) -> str:
 
 _ORIGIN: Final = ".origin"
 
+STORE: Final = Store("state", "drafts", bytes_in_all=5 * 10**9, entries_a_key=100)
+
 _FORGOTTEN_AFTER: Final = 24 * 3600
 """Age in seconds after which an unchanged draft is removed."""
 
@@ -243,7 +243,7 @@ class Draft:
     def remove(self) -> None:
         """Remove the draft and the files that the editor left next to it; other files of the user stay."""
         if self.origin is not None:
-            shutil.rmtree(self.path.parent, ignore_errors=True)
+            discard(self.path.parent)
 
 
 def make(
@@ -263,19 +263,19 @@ def make(
     Raises:
         OutputError, FileError, AccessDeniedError: it cannot be written.
     """
-    root = state_folder() / "drafts"
-    folder = root / secrets.token_hex(8)
-    with system_errors(f"no draft can be kept in {visible(str(root), None)}"):
-        make_private(folder)
+    real = os.path.realpath(path)
+    with system_errors(f"no draft can be kept in {visible(str(STORE.root), None)}"):
+        folder, descriptor = STORE.create(real, is_folder=True)
+        os.close(descriptor)  # the editor works in it, and perhaps another process later
     stem, _ = stem_and_ending(path)
     draft = folder / f"{stem[:_LONGEST_STEM] or 'model'}{ending}"
     whole = "" if model is None else sha256_of(model)
-    origin = Origin(os.path.realpath(path), whole, sha256_of(text), tuple(addresses), tuple(ways))
+    origin = Origin(real, whole, sha256_of(text), tuple(addresses), tuple(ways))
     try:
         _write_origin(folder, origin)
         _write(draft, text)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
         raise
     return Draft(draft, origin)
 
@@ -297,7 +297,7 @@ def open_draft(path: Path) -> Draft:
     if not path.is_file():
         raise MissingInputError(f"{visible(str(path), None)} does not exist, so it is not a draft")
     path = Path(os.path.abspath(path))
-    is_ours = path.parent.parent == state_folder() / "drafts"
+    is_ours = path.is_relative_to(STORE.root)
     return Draft(path, _origin_of(path.parent) if is_ours else None)
 
 
@@ -306,23 +306,18 @@ def unsaved_drafts(path: Path) -> list[Path]:
 
     Unedited drafts that are older than a day are removed.
     """
-    original = os.path.realpath(path)
     found = []
-    try:
-        folders = list((state_folder() / "drafts").iterdir())
-    except OSError:
-        return []
-    for folder in folders:
+    for folder in STORE.entries(os.path.realpath(path)):
         origin = _origin_of(folder)
-        texts = [each for each in folder.iterdir() if each.name != _ORIGIN] if origin is not None else []
-        if origin is None or origin.path != original:
+        if origin is None:
             continue
+        texts = [each for each in folder.iterdir() if each.name != _ORIGIN]
         edited = [each for each in texts if each.is_file() and not Draft(each, origin).is_untouched()]
         if edited:
             # Editors may leave copies next to the text; the newest file is the one that was written last.
             found.append(max(edited, key=lambda each: (each.suffix == ".json", each.stat().st_mtime_ns)))
         elif time.time() - folder.stat().st_mtime > _FORGOTTEN_AFTER:
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
     return sorted(found, key=lambda each: each.stat().st_mtime_ns)
 
 

@@ -1,21 +1,20 @@
 """Extract a part of a model as a separate model: between values, or of given nodes."""
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from onnxjson.editing.inference import inferred_types
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_relations import refine_type
 from onnxjson.editing.workspace import NewModel
-from onnxjson.model.constants import type_of_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Graph, Model, SparseTensor, Tensor, TensorAnnotation, Type, ValueInfo
-from onnxjson.model.errors import EditError, WorkerError
+from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.walking import called_functions
+from onnxjson.running.inferred_types import InferredTypes
 
 _SHOWN = 6
 _INITIALIZERS_ARE_INPUTS = 3
@@ -31,8 +30,7 @@ class Extraction:
     def __init__(self, model: Model, index: Index, folder: Path | None) -> None:
         self._model = model
         self._index = index
-        self._folder = folder
-        self._inferred: dict[str, Scope] | None = None
+        self._types = InferredTypes(index, worker(), folder)
 
     def between(self, inputs: Sequence[Value] | None, outputs: Sequence[Value]) -> NewModel:
         """Extract the nodes between `inputs` and `outputs`, which become those of the part, in their order.
@@ -197,12 +195,10 @@ class Extraction:
         if stated is not None and stated.type is not None and _is_typed(stated.type):
             if _has_rank(stated) or name in defining_scope.inputs:
                 return stated
-            with suppress(EditError):
-                found = self._type(defining_scope, name)
-                joined = None if found is None else refine_type(stated.type, found)
-                return stated if joined is None else replace(stated, type=joined)
-            return stated
-        found = self._type(defining_scope, name)
+            inferred = self._types.type_of(defining_scope, name)
+            joined = None if inferred is None else refine_type(stated.type, inferred)
+            return stated if joined is None else replace(stated, type=joined)
+        found = self._types.type_of(defining_scope, name)
         if found is None or not _is_typed(found):
             raise EditError(
                 f'the type of "{visible(name)}" is not known, which an {kind} must have; '
@@ -210,21 +206,6 @@ class Extraction:
                 defining_scope.address,
             )
         return ValueInfo(name=name, type=found) if stated is None else replace(stated, type=found)
-
-    def _type(self, defining_scope: Scope, name: str) -> Type | None:
-        constant = defining_scope.initializer(name)
-        if constant is not None:
-            return type_of_constant(constant)
-        if self._inferred is None:
-            try:
-                model = inferred_types(self._model, self._folder)
-            except WorkerError as error:
-                raise EditError(
-                    f'the type of "{visible(name)}" cannot be inferred: {error}', defining_scope.address
-                ) from error
-            self._inferred = Index(model).by_address
-        there = self._inferred.get(defining_scope.address)
-        return None if there is None else there.types.get(name)
 
 
 def _is_typed(value: Type) -> bool:

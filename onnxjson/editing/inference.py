@@ -1,23 +1,19 @@
 """Inference of types and shapes by onnx, of whole models and after edits; infer-shapes, the edit that adds them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.alike_nodes import Inference
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.partial_inference import InferredPart, Part, complaint, inferred_dims
-from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.partial_inference import inferred_dims
 from onnxjson.editing.type_correction import correct_types, types_that_follow
 from onnxjson.editing.type_relations import (
-    Difference,
     Dims,
-    first_followers,
     is_complete,
-    results,
     tensor_of,
     with_shape,
     with_type,
@@ -26,8 +22,8 @@ from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.dimensions import with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, TensorShape, Type, ValueInfo
-from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.types import format_type, shown_type
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.types import shown_type
 from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
@@ -59,24 +55,12 @@ class Inferred(NamedTuple):
     conflicts: tuple[TypeConflict, ...]
 
 
-def inferred_types(model: Model, folder: Path | None) -> Model:
-    """Run the shape inference of onnx on a model without its big constants.
-
-    Raises:
-        WorkerError: the inference crashed, hung or refused the model.
-        EditError, MissingInputError, UntrustedError: see `LightModel`.
-    """
-    from onnxjson.codecs import serde
-
-    return serde.parse(worker().infer_shapes(LightModel(model, folder).data)).model
-
-
 class LooseInference:
     """Types that onnx infers from the types of the inputs alone.
 
     Raises:
         WorkerError: the inference crashed, hung or refused the model.
-        EditError, MissingInputError, UntrustedError: see `LightModel`.
+        EditError, UntrustedError: see `Part.infer`.
     """
 
     def __init__(self, index: Index, folder: Path | None) -> None:
@@ -101,7 +85,7 @@ def propagate_types(workspace: Workspace) -> tuple[str, ...]:
     Nodes that cannot have these types are added to `Workspace.complaints`.
 
     Raises:
-        EditError, UntrustedError: see `sandbox.LightModel`.
+        EditError, UntrustedError: see `Part.infer`.
     """
     if workspace.typed is workspace.model:
         return ()
@@ -128,7 +112,7 @@ def infer(model: Model, folder: Path | None, *, overwrite: bool = False) -> Infe
     """Add the types that onnx infers to outputs and value_info; `overwrite` replaces types that contradict them.
 
     Raises:
-        WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
     index = Index(model)
     found, contradicting = types_that_follow(index, folder)
@@ -165,7 +149,7 @@ def state_types(workspace: Workspace, before: Model, names: Collection[str]) -> 
     """State the types that values of the main graph had, where operators that onnx does not know compute them now.
 
     Raises:
-        WorkerError, EditError, MissingInputError, UntrustedError: see `inferred_types`.
+        WorkerError, EditError, UntrustedError: see `Part.infer`.
     """
     types = main_scope(Index(before)).types
     if not all([name in types and is_complete(types[name]) for name in names]):
@@ -221,60 +205,3 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
         wrong = [f"{conflict}; {what}" for conflict in found.conflicts[:_SHOWN]]
         more = len(found.conflicts) - len(wrong)
         return Outcome(found.values, (share, *wrong, *([f"{more:,} more conflicts"] if more else [])))
-
-
-_MOST: Final = 96  # nodes that are inferred; more would not be seen
-
-
-class Flow(NamedTuple):
-    """What an edit changes in the nodes after it, by address of the node before the edit."""
-
-    types: Mapping[str, tuple[Type | None, Type]] = {}
-    """Types of the first output before and after, where they differ."""
-    complaints: Mapping[str, str] = {}
-    """New mistakes: nodes that cannot have their inputs."""
-
-
-class TypeFlow:
-    """Predicts changes of the types in the main graph of one model."""
-
-    def __init__(self, before: Index, folder: Path | None) -> None:
-        self.model = before.model
-        self._before, self._folder = before, folder
-        self._known: dict[tuple[int, ...], InferredPart] = {}  # Most edits that are typed affect the same nodes.
-
-    def to(self, after: Model) -> Flow:
-        """Return how an edit that leads to `after` changes the types of the first nodes that it affects.
-
-        Raises:
-            WorkerError, EditError, UntrustedError: see `Part.infer`.
-        """
-        difference = Difference(self._before, Index(after))
-        main = difference.new.main
-        if main is None or main not in difference.twins or not difference.around[main]:
-            return Flow()
-        positions = sorted(first_followers(difference.new, difference.around[main], _MOST)[0])
-        twins = {position: difference.counterpart(main, position) for position in positions}
-        old = tuple([twin.position for twin in twins.values() if twin is not None])
-        if old not in self._known:
-            self._known = {old: self._inferred(self._before, old)}
-        was, now = self._known[old], self._inferred(difference.new, positions)
-        types: dict[str, tuple[Type | None, Type]] = {}
-        complaints: dict[str, str] = {}
-        for position, twin in twins.items():
-            outputs = main.graph.node[position].output
-            if twin is None or not outputs:
-                continue
-            new = now.types.get(main.address, {}).get(outputs[0])
-            name = difference.former_name(main, outputs[0])
-            former = was.types.get(twin.scope.address, {}).get(name) or twin.scope.types.get(name)
-            if new is not None and format_type(new) != (former and format_type(former)):
-                types[twin.address] = former, new
-            text = complaint(now, NodeRef(main, position))
-            if text is not None and complaint(was, twin) is None:
-                complaints[twin.address] = text.rpartition("InferenceError] ")[2]
-        return Flow(types, complaints)
-
-    def _inferred(self, index: Index, positions: Sequence[int]) -> InferredPart:
-        names = {scope.address: names for scope, names in results(index, set(positions)).items()}
-        return Part(index, positions, {}).infer(names, {}, self._folder)

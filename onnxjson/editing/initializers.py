@@ -9,14 +9,15 @@ from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.constants import is_constant_node, type_of_constant, value_of_node
+from onnxjson.model.constants import is_constant_node, value_of_node
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.model.document import Attribute, Function, Graph, Node, SparseTensor, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.running.light_model import input_for
 
 _FIRST_WITH_OWN_INITIALIZERS: Final = 4
 """First IR version in which an initializer need not be an input."""
@@ -226,8 +227,3 @@ def _without_constants(graph: Graph, removed: set[str]) -> Graph:
         kept = [each for each in graph.sparse_initializer if each.values is None or each.values.name not in removed]
         updates["sparse_initializer"] = tuple(kept)
     return replace(graph, **updates)
-
-
-def input_for(tensor: Tensor) -> ValueInfo:
-    """Return an input with the name, type and doc string of a tensor."""
-    return ValueInfo(name=tensor.name, type=type_of_constant(tensor), doc_string=tensor.doc_string)

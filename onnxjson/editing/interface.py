@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from onnxjson.editing.cleaning import Prune
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import dtype_of
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import with_shape, without_invented_names
 from onnxjson.editing.workspace import Workspace
@@ -21,10 +21,11 @@ from onnxjson.model.document import Dimension, Graph, Node, Tensor, TensorType, 
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
-from onnxjson.model.index import Index, Scope
+from onnxjson.model.index import Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.running.inferred_types import InferredTypes
 
 _SHOWN = 5
 
@@ -153,11 +154,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         return known_type
 
     def _known_type(self, workspace: Workspace, scope: Scope, name: str) -> Type | None:
-        constant = scope.initializer(name)
-        found = workspace.index.type_of(scope, name) if constant is None else type_of_constant(constant)
-        if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
-            inferred = Index(inferred_types(workspace.model, workspace.model_folder)).by_address.get(scope.address)
-            found = (inferred.types.get(name) if inferred is not None else None) or found
+        found = InferredTypes(workspace.index, worker(), workspace.model_folder).type_of(scope, name)
         return None if found is None else without_invented_names(found)
 
 

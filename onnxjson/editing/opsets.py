@@ -10,18 +10,19 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
-from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.sandbox import Counts, LightModel, check, reconcile, worker
+from onnxjson.editing.sandbox import Counts, check, reconcile, worker
 from onnxjson.editing.workspace import NewModel, Workspace
 from onnxjson.model import operators
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, Finding, WorkerError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operator_checks import check_operators
 from onnxjson.model.walking import rebuild, replace_records, with_nodes
+from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.light_model import LightModel
 from onnxjson.running.opset_conversion import NEWER_VALUES
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
@@ -201,15 +202,15 @@ def _without_adapter(
         return []
     named = match[2] or match[3]
     kinds = {named: True}
-    types = Index(inferred_types(model, folder)).by_address
+    types = InferredTypes(Index(model), worker(), folder)
     for ref in nodes:
         name = ref.node.op_type or ""
         if name not in kinds:
-            kinds[name] = _lacks_adapter(model, ref, types.get(ref.scope.address), version)
+            kinds[name] = _lacks_adapter(model, ref, types, version)
     return [ref for ref in nodes if kinds[ref.node.op_type or ""]]
 
 
-def _lacks_adapter(model: Model, ref: NodeRef, typed: Scope | None, version: int) -> bool:
+def _lacks_adapter(model: Model, ref: NodeRef, types: InferredTypes, version: int) -> bool:
     """Whether the converter has no adapter for a node alone in a model."""
     node = ref.node
     inputs: list[ValueInfo] = []
@@ -220,7 +221,7 @@ def _lacks_adapter(model: Model, ref: NodeRef, typed: Scope | None, version: int
         if isinstance(constant, Tensor):
             constants.append(constant)
         else:
-            inputs.append(ValueInfo(name=name, type=None if typed is None else Index.type_of(typed, name)))
+            inputs.append(ValueInfo(name=name, type=types.type_of(ref.scope, name)))
     alone = Graph(
         name="alone",
         node=(node,),

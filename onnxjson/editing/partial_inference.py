@@ -9,35 +9,32 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from onnxjson.codecs import serde
-from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.sandbox import worker
 from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.editing.type_relations import Dims, dims_of, is_enough, without_invented_names, without_shape
 from onnxjson.model.attribute_values import perm_mistake
 from onnxjson.model.dataflow import consumed_names
-from onnxjson.model.dimensions import IDENTIFIER, substitute, with_dimension
+from onnxjson.model.dimensions import IDENTIFIER, dimension_names, substitute, with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import (
-    Dimension,
     Function,
     Graph,
     Model,
     Node,
     Record,
-    SimpleShardedDim,
     SparseTensor,
     Tensor,
     Type,
     ValueInfo,
 )
-from onnxjson.model.errors import MissingInputError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.walking import Body, rebuild, replace_records
+from onnxjson.model.walking import Body, rebuild
+from onnxjson.running.inferred_types import inferred_scopes
 
 _NODE: Final = re.compile(r"\(op_type:[^,)]*, node name: (?P<address>[^)]*)\)")
 _NEWEST_RULES: Final = 10
@@ -75,18 +72,12 @@ class Sizes(dict[str, int]):
 
     def put_in(self, record: Sized) -> Sized:
         """Return a record with sizes instead of the names of its dimensions."""
-
-        def change(dimension: Any) -> Any:
-            text = dimension.dim_param
-            if not text:
-                return dimension
+        for text in dimension_names(record):
             for name in IDENTIFIER.findall(text):
                 self._add(name)
             if not isinstance(substitute(text, self), int):
                 self._add(text)
-            return with_dimension(dimension, substitute(text, self))
-
-        return replace_records(record, (Dimension, SimpleShardedDim), change)
+        return with_dimension_names(record, self)
 
     def _add(self, name: str) -> None:
         # Multiples of many numbers: a size that is divided by a constant is usually a multiple of it.
@@ -142,17 +133,13 @@ class Part:
 
         Raises:
             WorkerError: the inference crashed, hung or refused the part.
-            EditError, UntrustedError: see `sandbox.LightModel`.
+            EditError, UntrustedError: see `LightModel`.
         """
         model = self._model(cleared, opened)
         if sizes is not None:
             model = sizes.put_in(model)
-        try:
-            light = LightModel(model, folder)
-        except MissingInputError:
-            light = LightModel(model, None)
-        data, findings = worker().infer_types(light.data)
-        return InferredPart(_by_address(serde.parse(data).model), _complaints([each.message for each in findings]))
+        scopes, findings = inferred_scopes(model, folder, worker())
+        return InferredPart(_by_address(scopes.values()), _complaints([each.message for each in findings]))
 
     def _model(self, cleared: Names, opened: Values) -> Model:
         """Return a model of the part; the names of its nodes are their addresses."""
@@ -202,11 +189,11 @@ def _named(node: Node, address: str) -> Node:
     return replace(node, name=address, metadata_props=(), doc_string=None)
 
 
-def _by_address(model: Model) -> dict[str, dict[str, Type]]:
+def _by_address(scopes: Iterable[Scope]) -> dict[str, dict[str, Type]]:
     """Return the types of a part by the addresses of its graphs in the whole model."""
 
     found: dict[str, dict[str, Type]] = {}
-    for scope in Index(model).scopes:
+    for scope in scopes:
         address = scope.address
         if scope.owner is not None:
             address = (scope.owner.node.name or "") + address.removeprefix(scope.owner.address)

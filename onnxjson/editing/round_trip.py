@@ -25,7 +25,7 @@ from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import files
-from onnxjson.storage.remote import source_at
+from onnxjson.storage.urls import is_url
 from onnxjson.storage.weights import bind_known, digest_of
 
 _ENDINGS: Final = {False: ".onnx.json", True: ".nodes.json"}
@@ -184,7 +184,7 @@ class Editing(ModelEditing):
         """
         self._loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
         super().__init__(self._loaded.model, path, drop_orphans=drop_orphans)
-        if self._loaded.identity.size <= _HASHED and source_at(path) is None:
+        if self._loaded.identity.size <= _HASHED and not is_url(str(path)):
             _ = self._loaded.identity.sha256
 
     @property

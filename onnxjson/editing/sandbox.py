@@ -1,9 +1,4 @@
-"""Native code of onnx, run in the sandbox process on a model with placeholders for its big constants.
-
-The native libraries copy a model several times and read at most 2 GB, but they need the values of only a few small
-constants: axes, shapes, scales. A placeholder has an odd number of bytes, so that code that reads it as numbers fails
-instead of computing with it. External data is never given to the version converter, which treats values in a file as
-missing (seen in onnx 1.23). Constants of which a text has only digests always get placeholders.
+"""The process in which native code of onnx runs, and what its results keep of a model.
 
 The libraries convert a model to their own form and back. They lose metadata of nodes, quantization annotations, sparse
 initializers and unknown fields, sort attributes, and add types that are not wanted. `reconcile` restores all of it:
@@ -12,119 +7,20 @@ of it except for the changed computation.
 """
 
 import atexit
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
-from onnxjson.codecs import serde
-from onnxjson.codecs.wire_writing import message_bytes, message_size
+from onnxjson.model.correspondence import Correspondence
 from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type, ValueInfo
-from onnxjson.model.errors import EditError, Finding, LimitError
-from onnxjson.model.limits import MESSAGE_BYTES
-from onnxjson.model.payloads import Digest
-from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
-from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
+from onnxjson.model.errors import Finding
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.tensors import is_external, raw_bytes
+from onnxjson.running.light_model import LightModel
 from onnxjson.running.worker import Worker
-from onnxjson.storage.external_files import internalize
-
-SHOWN: Final = 4096
-"""Size up to which native code gets a constant unchanged."""
-
-_TOKEN: Final = b"onnxjson stand-in %07d"
-_DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
-
-
-class LightModel:
-    """A model with placeholders for its big constants, as native code gets it.
-
-    Raises:
-        EditError: even without its big constants it has more bytes than native code can read.
-        MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
-    """
-
-    def __init__(self, model: Model, folder: Path | None) -> None:
-        self._originals: dict[bytes, Tensor] = {}
-        self._sparse: set[str] = set()
-        self._inside = _internalized(model, folder)
-        self._outside = {inside: tensor for tensor, inside in self._inside.values()}
-        small = replace_records(model, Tensor, self._shown)
-        # Sparse initializers become dense ones, which all native code supports.
-        self.data = _bytes(_with_graph(small, self._dense(small.graph)))
-
-    def read(self, data: bytes) -> Model:
-        """Read the result of native code, with the original constants."""
-        model = serde.parse(data).model
-        graph = model.graph
-        if graph is not None and self._sparse:
-            kept = tuple([tensor for tensor in graph.initializer if tensor.name not in self._sparse])
-            model = _with_graph(model, replace(graph, initializer=kept))
-        return replace_records(model, Tensor, self._original)
-
-    def _shown(self, tensor: Tensor) -> Tensor:
-        if id(tensor) in self._inside:
-            return self._inside[id(tensor)][1]
-        if is_small(tensor):
-            return tensor
-        token = _TOKEN % len(self._originals)
-        self._originals[token] = tensor
-        return Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=token)
-
-    def _original(self, tensor: Tensor) -> Tensor:
-        raw = tensor.raw_data
-        if isinstance(raw, bytes) and (found := self._originals.get(raw)) is not None:
-            return found
-        return self._outside.get(tensor, tensor) if self._outside else tensor
-
-    def _dense(self, graph: Graph | None) -> Graph | None:
-        if graph is None or not graph.sparse_initializer:
-            return graph
-        found = []
-        for sparse in graph.sparse_initializer:
-            values = sparse.values or Tensor()
-            self._sparse.add(values.name or "")
-            raw = _TOKEN % (9_000_000 + len(self._sparse))
-            found.append(Tensor(dims=sparse.dims, data_type=values.data_type, name=values.name, raw_data=raw))
-        return replace(graph, initializer=(*graph.initializer, *found), sparse_initializer=())
-
-
-def without_big_constants(model: Model) -> Model:
-    """Replace big constants by constants without elements, for a checker that ignores shapes."""
-
-    def empty(tensor: Tensor) -> Tensor:
-        if is_small(tensor):
-            return tensor
-        return Tensor(dims=(0,), data_type=tensor.data_type, name=tensor.name, raw_data=b"")
-
-    return replace_records(model, Tensor, empty)
-
-
-def _internalized(model: Model, folder: Path | None) -> dict[int, tuple[Tensor, Tensor]]:
-    """Return small external tensors: identity -> the tensor, and the same with its elements."""
-    if folder is None:
-        return {}
-    found = {id(each): each for each in tensors_of(model) if is_external(each) and _size(each) <= SHOWN}
-    holder = internalize(Model(graph=Graph(initializer=tuple(found.values()))), folder).graph
-    assert holder is not None
-    return {key: (tensor, inside) for (key, tensor), inside in zip(found.items(), holder.initializer, strict=True)}
-
-
-def _with_graph(model: Model, graph: Graph | None) -> Model:
-    return model if graph is model.graph else replace(model, graph=graph)
-
-
-def is_small(tensor: Tensor) -> bool:
-    """Whether native code gets a tensor unchanged: it is inline, and more than its SHA-256 is known."""
-    has_digest = any([isinstance(getattr(tensor, field), Digest) for field in _DIGEST_FIELDS])
-    return not is_external(tensor) and _size(tensor) <= SHOWN and not has_digest
-
-
-def _size(tensor: Tensor) -> int:
-    """Return the size of a tensor: by dtype and dims if it is external, else of its stored elements."""
-    return (needed_bytes(tensor) or SHOWN + 1) if is_external(tensor) else stored_bytes(tensor)
 
 
 @cache
@@ -142,16 +38,7 @@ def check(model: Model) -> tuple[Finding, ...]:
         WorkerError: the checker crashed or hung.
         EditError: even without its big constants the model has more bytes than native code can read.
     """
-    return worker().check(_bytes(without_big_constants(model)))
-
-
-def _bytes(light: Model) -> bytes:
-    try:
-        return message_bytes(light)
-    except LimitError as error:
-        size = message_size(light)
-        reason = f"the model has {size:,} bytes without its big constants, more than native code can read"
-        raise EditError(f"{reason} ({MESSAGE_BYTES:,}); extract a part of it first") from error
+    return worker().check(LightModel(model, None, "empty").data)
 
 
 Counts = Counter[Literal["changed", "added", "removed"]]
@@ -160,61 +47,79 @@ Counts = Counter[Literal["changed", "added", "removed"]]
 
 def reconcile(before: Graph, after: Graph, counts: Counts) -> Graph:
     """Return what native code made of a graph, with all that it does not affect; count the changed nodes."""
-    places = _places(before.node)
-    nodes: list[Node] = []
-    kept: set[int] = set()
-    for node in after.node:
-        place = next((places[name] for name in node.output if name in places), None)
-        if place is None or place in kept or not _is_same_operator(before.node[place], node):
-            nodes.append(node)
-            counts["added"] += 1
-            continue
-        kept.add(place)
-        nodes.append(_node(before.node[place], node, counts))
-        counts["changed"] += nodes[-1] is not before.node[place]
-    counts["removed"] += len(before.node) - len(kept)
-    if [id(each) for each in nodes] == [id(each) for each in before.node]:
-        return before
-    return replace(
-        before,
-        node=tuple(nodes),
-        initializer=_initializers(before.initializer, after.initializer),
-        output=_typed(before.output, after),
-        value_info=_value_info(before, after, nodes),
-    )
+    return _Reconciliation(Index(Model(graph=before)), Index(Model(graph=after)), counts).graph(before, after)
 
 
-def _places(nodes: Sequence[Node]) -> dict[str, int]:
-    """Return values -> the position of their producer."""
-    found: dict[str, int] = {}
-    for position, node in enumerate(nodes):
-        for name in node.output:
-            if name:
-                found.setdefault(name, position)
-    return found
+class _Reconciliation(Correspondence):
+    """A model with all that native code does not affect."""
+
+    def __init__(self, old: Index, new: Index, counts: Counts) -> None:
+        super().__init__(old, new)
+        self._counts = counts
+
+    def graph(self, before: Graph, after: Graph, scope: Scope | None = None) -> Graph:
+        """Return a graph that native code made, `scope` if it is not the main one, with the records before."""
+        scope = scope or self.new.scopes[0]
+        inner: defaultdict[int, list[Scope]] = defaultdict(list)
+        for child in scope.children:
+            if child.owner is not None:
+                inner[child.owner.position].append(child)
+        nodes: list[Node] = []
+        kept: set[int] = set()
+        for position, node in enumerate(after.node):
+            old = self.counterpart(scope, position)
+            if old is None or old.position in kept or not _is_same_operator(old.node, node):
+                nodes.append(node)
+                self._counts["added"] += 1
+                continue
+            kept.add(old.position)
+            nodes.append(self._node(old.node, node, {id(each.graph): each for each in inner[position]}))
+            self._counts["changed"] += nodes[-1] is not old.node
+        self._counts["removed"] += len(before.node) - len(kept)
+        if [id(each) for each in nodes] == [id(each) for each in before.node]:
+            return before
+        return replace(
+            before,
+            node=tuple(nodes),
+            initializer=_initializers(before.initializer, after.initializer),
+            output=_typed(before.output, after),
+            value_info=_value_info(before, after, nodes),
+        )
+
+    def _node(self, old: Node, new: Node, inner: Mapping[int, Scope]) -> Node:
+        by_name = {each.name: each for each in new.attribute}
+        attributes: list[Attribute] = []
+        for attribute in old.attribute:
+            now = by_name.pop(attribute.name, None)
+            if now is not None:
+                attributes.append(self._attribute(attribute, now, inner))
+        # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
+        attributes += [each for each in new.attribute if each.name in by_name]
+        same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
+        inputs = new.input if _used(new.input) != _used(old.input) else old.input
+        outputs = new.output if _used(new.output) != _used(old.output) else old.output
+        if same and inputs is old.input and outputs is old.output:
+            return old
+        fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
+        return replace(old, **fields)
+
+    def _attribute(self, old: Attribute, new: Attribute, inner: Mapping[int, Scope]) -> Attribute:
+        if old.g is not None and new.g is not None:
+            graph = self.graph(old.g, new.g, inner[id(new.g)])
+            return old if graph is old.g else replace(old, g=graph)
+        if old.graphs and len(old.graphs) == len(new.graphs):
+            pairs = zip(old.graphs, new.graphs, strict=True)
+            graphs = [self.graph(before, after, inner[id(after)]) for before, after in pairs]
+            same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
+            return old if same else replace(old, graphs=tuple(graphs))
+        if _plain(old) == _plain(new):
+            return old
+        return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def _is_same_operator(one: Node, other: Node) -> bool:
     same = one.op_type == other.op_type and (one.overload or "") == (other.overload or "")
     return same and (one.domain or "") == (other.domain or "")
-
-
-def _node(old: Node, new: Node, counts: Counts) -> Node:
-    by_name = {each.name: each for each in new.attribute}
-    attributes: list[Attribute] = []
-    for attribute in old.attribute:
-        there = by_name.pop(attribute.name, None)
-        if there is not None:
-            attributes.append(_attribute(attribute, there, counts))
-    # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
-    attributes += [each for each in new.attribute if each.name in by_name]
-    same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
-    inputs = new.input if _used(new.input) != _used(old.input) else old.input
-    outputs = new.output if _used(new.output) != _used(old.output) else old.output
-    if same and inputs is old.input and outputs is old.output:
-        return old
-    fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
-    return replace(old, **fields)
 
 
 def _used(names: Sequence[str]) -> tuple[str, ...]:
@@ -223,19 +128,6 @@ def _used(names: Sequence[str]) -> tuple[str, ...]:
     while end and not names[end - 1]:
         end -= 1
     return tuple(names[:end])
-
-
-def _attribute(old: Attribute, new: Attribute, counts: Counts) -> Attribute:
-    if old.g is not None and new.g is not None:
-        graph = reconcile(old.g, new.g, counts)
-        return old if graph is old.g else replace(old, g=graph)
-    if old.graphs and len(old.graphs) == len(new.graphs):
-        graphs = [reconcile(one, other, counts) for one, other in zip(old.graphs, new.graphs, strict=True)]
-        same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
-        return old if same else replace(old, graphs=tuple(graphs))
-    if _plain(old) == _plain(new):
-        return old
-    return replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
 def _plain(attribute: Attribute) -> Attribute:

@@ -6,7 +6,7 @@ open is removed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -42,6 +42,8 @@ from onnxjson.model.walking import Body, rebuild
 _SHOWN: Final = 6
 _FIRST_PART: Final = 32
 _GROWTH: Final = 8
+_FORESEEN: Final = 96
+"""Nodes after which a type flow ends; more would not be seen."""
 _ROUNDS: Final = 4
 """Maximum number of times that a part is inferred."""
 _UNUSUAL: Final = 65_537
@@ -68,6 +70,41 @@ def correct_types(before: Model, index: Index, folder: Path | None) -> Corrected
     if after.graph is None or (before.graph is after.graph and before.functions is after.functions):
         return Corrected(after)
     return _Correction(Difference(Index(before), index), folder).correct()
+
+
+class Flow(NamedTuple):
+    """What an edit changes in the nodes after it, by address of the node before the edit."""
+
+    types: Mapping[str, tuple[Type | None, Type]] = {}
+    """Types of the first output before and after, where they differ."""
+    complaints: Mapping[str, str] = {}
+    """New mistakes: nodes that cannot have their inputs."""
+
+
+def flow_of_types(before: Index, after: Model, folder: Path | None) -> Flow:
+    """Return how an edit changes the types of the first nodes of the main graph that it affects.
+
+    Raises:
+        EditError, UntrustedError: see `Part.infer`.
+    """
+    difference = Difference(before, Index(after))
+    if difference.new.main not in difference.twins:
+        return Flow()
+    types: dict[str, tuple[Type | None, Type]] = {}
+    complaints: dict[str, str] = {}
+    for step in _Correction(difference, folder).follow(_FORESEEN):
+        for ref, was, now in step.changes():
+            if (twin := difference.counterpart(*ref)) is not None:
+                types[twin.address] = was, now
+        for ref, text in step.new_complaints().items():
+            if (twin := difference.counterpart(*ref)) is not None:
+                complaints[twin.address] = text.rpartition("InferenceError] ")[2]
+    return Flow(types, complaints)
+
+
+def _described(ref: NodeRef, text: str) -> str:
+    name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
+    return f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
 
 
 TypesByGraph = Mapping[Scope, Mapping[str, Type | None]]
@@ -123,31 +160,37 @@ class _Correction(_Decisions):
         self._notes: list[str] = []
         self._dropped = 0
 
-    def correct(self) -> Corrected:
-        """Return the model with the types that follow."""
+    def follow(self, most: int | None = None) -> Iterator["_Step"]:
+        """Determine the types of the nodes that changed and of those after them; of the first `most`, if that is given.
+
+        Yield each part of them.
+        """
         main = self.new.main
         assert main is not None
         around, done = self.difference.around[main], set[int]()
         pending, size = list(around), _FIRST_PART
-        complaints: dict[str, str] = {}
-        while pending:
+        while pending and (most is None or len(done) < most):
             positions, pending = first_followers(self.new, pending, size, done)
-            complaints.update(self.settle(main, positions - done))
+            yield self.settle(main, positions - done)
             done |= positions
             nodes, live = main.graph.node, self.live[main]
             pending = [
                 each for each in pending if each not in done and (each in around or consumes_any(nodes[each], live))
             ]
             size *= _GROWTH
+
+    def correct(self) -> Corrected:
+        """Return the model with the types that follow."""
+        complaints = {ref: text for step in self.follow() for ref, text in step.new_complaints().items()}
         model = rebuild(self.new, self._restated)
         if self._dropped:
             self._notes.append(f"{self._dropped:,} stale entries of value_info are removed")
         more = len(self._notes) - _SHOWN
         notes = (*self._notes[:_SHOWN], *([f"{more:,} more types changed"] if more > 0 else []))
-        return Corrected(model, notes, complaints)
+        return Corrected(model, notes, {ref.address: _described(ref, text) for ref, text in complaints.items()})
 
-    def settle(self, main: Scope, positions: set[int]) -> dict[str, str]:
-        """Determine the types of the values of some nodes of the main graph, and return new mistakes."""
+    def settle(self, main: Scope, positions: set[int]) -> "_Step":
+        """Determine the types of the values of some nodes of the main graph."""
         cleared = results(self.new, positions)
         opened: Mapping[Scope, Mapping[str, Type]] = {}
         for _ in range(_ROUNDS):
@@ -158,7 +201,7 @@ class _Correction(_Decisions):
             # Types of other values help the inference.
             cleared, opened = evaluated if step.is_open else cleared, step.opened
         self.add(step)
-        return step.new_complaints()
+        return step
 
     def infer(self, inference: Inference, *arguments: Any) -> InferredPart:
         """Infer types; if the inference of a change crashes, return no types and the crash as a mistake."""
@@ -442,8 +485,18 @@ class _Step(_Decisions):
     def _inferred_before(self) -> InferredPart:
         return self._whole.infer(*self._before)
 
-    def new_complaints(self) -> dict[str, str]:
-        """Return the mistakes at the nodes that were followed, by address, except for those before the edit."""
+    def changes(self) -> Iterator[tuple[NodeRef, Type | None, Type]]:
+        """Yield nodes of the main graph, and the types of their first outputs before and after, where they differ."""
+        for ref in self._followed:
+            if ref.scope is not self._main or not ref.node.output:
+                continue
+            name = ref.node.output[0]
+            now, was = self.types[self._main].get(name, self._main.types.get(name)), self._was(self._main, name)
+            if now is not None and format_type(now) != (was and format_type(was)):
+                yield ref, was, now
+
+    def new_complaints(self) -> dict[NodeRef, str]:
+        """Return the mistakes at the nodes that were followed, except for those before the edit."""
         alike = self._found.alike
         doubtful = [ref for ref in self._followed if ref.scope is not self._main or ref.position not in alike]
         found = {ref: text for ref in doubtful if (text := complaint(self._found, ref)) is not None}
@@ -452,13 +505,12 @@ class _Step(_Decisions):
         if not found:
             return {}
         before = self._inferred_before
-        new: dict[str, str] = {}
-        for ref, text in found.items():
-            twin = self._difference.counterpart(*ref)
-            if twin is None or (complaint(before, twin) is None and "" not in before.complaints):
-                name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
-                new[ref.address] = f"{visible(ref.node.op_type or '')}{name} ({ref.address}): {text}"
-        return new
+        twins = {ref: self._difference.counterpart(*ref) for ref in found}
+        return {
+            ref: text
+            for ref, text in found.items()
+            if (twin := twins[ref]) is None or (complaint(before, twin) is None and "" not in before.complaints)
+        }
 
 
 def _keeps_type(inference: Inference, scope: Scope, source: str, result: str, known: Type) -> bool:

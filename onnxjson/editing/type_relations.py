@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.model.constants import is_constant_node, own_constant, type_of_constant
+from onnxjson.model.correspondence import Correspondence
 from onnxjson.model.dimensions import IDENTIFIER, INVENTED, size_of, with_dimension
 from onnxjson.model.document import (
     Attribute,
@@ -27,7 +28,7 @@ from onnxjson.model.document import (
     ValueInfo,
 )
 from onnxjson.model.dtypes import DATA_TYPES
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import function_key, operator_key, plain_domain
 from onnxjson.model.walking import replace_records
 
@@ -241,16 +242,12 @@ _OPERATORS_OF_NUMBERS: Final = ("Constant", "Upsample")
 """Operators whose numbers may decide a shape."""
 
 
-class Difference:
+class Difference(Correspondence):
     """The difference of two models."""
 
     def __init__(self, old: Index, new: Index) -> None:
         old.take_over(new)
-        self.old = old
-        self.new = new
-        before = {key: scope for scope, key in _keys(old)}
-        self.twins = {scope: before[key] for scope, key in _keys(new) if key in before}
-        """The graph before, by each graph; subgraphs correspond if the nodes around them produce the same value."""
+        super().__init__(old, new)
         self.changed: dict[Scope, set[int]] = {scope: set() for scope in new.scopes}
         """Nodes whose results may have other types, whatever their inputs are."""
         self.around: dict[Scope, set[int]] = {scope: set() for scope in new.scopes}
@@ -304,31 +301,6 @@ class Difference:
             return False
         return (twin.node.input, twin.node.output) == (node.input, node.output) and _plain(twin.node) == _plain(node)
 
-    def counterpart(self, scope: Scope, position: int) -> NodeRef | None:
-        """Return the old node that produces the same values, or has the same name."""
-        there, node = self.twins.get(scope), scope.graph.node[position]
-        if there is None:
-            return None
-        old = there.graph.node[position] if position < len(there.graph.node) else None
-        if old is node or (old is not None and node.output and old.output == node.output):
-            return NodeRef(there, position)
-        place = next((there.producers[name][0] for name in node.output if name in there.producers), None)
-        if place is None and node.name:
-            place = next(
-                (each.position for each in self.old.nodes_with("name", node.name) if each.scope is there), None
-            )
-        return None if place is None else NodeRef(there, place)
-
-    def former_name(self, scope: Scope, name: str) -> str:
-        """Return the name that a value had before."""
-        there = self.twins.get(scope)
-        if there is not None and name not in there.producers and name in scope.producers:
-            position, slot = scope.producers[name]
-            twin = self.counterpart(scope, position)
-            if twin is not None and slot < len(twin.node.output):
-                return twin.node.output[slot]
-        return name
-
     def _compare_functions(self) -> None:
         """Record the calls of changed functions as changed nodes."""
         before = {function_key(each): each for each in self.old.model.functions}
@@ -378,17 +350,6 @@ def results(index: Index, positions: Collection[int]) -> dict[Scope, set[str]]:
         if owner is not None and (owner.position in positions if owner.scope is main else owner.scope in found):
             found[scope] = {*scope.producers}
     return found
-
-
-def _keys(index: Index) -> Iterator[tuple[Scope, object]]:
-    keys: dict[Scope, object] = {}
-    for scope in index.scopes:
-        key: object = scope.address
-        if scope.owner is not None:
-            around, node = scope.owner.scope, scope.owner.node
-            key = (keys[around], *node.output[:1], scope.address.removeprefix(scope.owner.address))
-        keys[scope] = key
-        yield scope, key
 
 
 def _changed_values(scope: Scope, there: Scope | None) -> Iterator[str]:

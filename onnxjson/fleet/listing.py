@@ -13,7 +13,8 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import MissingInputError
-from onnxjson.storage.remote import failures, file_system, is_url, shown
+from onnxjson.storage.remote import failures, file_system
+from onnxjson.storage.urls import is_url, shown
 
 ENDINGS: Final = (".onnx", ".onnx.json", ".onnxjson")
 """The endings of models in folders, and in patterns that name no ending."""

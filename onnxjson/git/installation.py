@@ -13,7 +13,7 @@ from onnxjson.git import driver_lines, textconv
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.driver_lines import ALIAS, ATTRIBUTES, OURS, settings_for
 from onnxjson.model.display import visible
-from onnxjson.model.errors import MissingInputError, OnnxJsonError, OutputError
+from onnxjson.model.errors import AccessDeniedError, MissingInputError, OnnxJsonError, OutputError
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.saving import save_file
 
@@ -315,9 +315,8 @@ def _versions(git: Git, python: str) -> Iterator[Observation]:
     yield Observation(not old, f"git {visible(printed)}" + ("; 2.30 or newer is needed" if old else ""))
     lfs = _lfs_version(git)
     yield Observation(True, lfs or "git-lfs is not installed; only repositories with Git LFS need it")
-    texts = textconv.cache_folder()
-    if texts is not None:
-        yield Observation(True, f"texts of big models are kept in {visible(str(texts), None)}")
+    with suppress(AccessDeniedError):
+        yield Observation(True, f"texts of big models are kept in {visible(str(textconv.TEXTS.root), None)}")
 
 
 def _settings(place: InstallTarget, settings: dict[str, str], python: str) -> Observation:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from onnxjson.codecs.text_file import is_other_json
 from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.display import visible
-from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import FileSlice, SourceFile
 from onnxjson.running.server_process import scratch_folder
 from onnxjson.storage.identity import open_source, sha256_of
@@ -180,7 +181,7 @@ def _lfs_storage() -> Path:
 
 def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> str:
     """Write the merge of three models; describe its conflicts, "" for none."""
-    from onnxjson.codecs.wire_runs import sharing_graphs
+    from onnxjson.codecs.wire_reading import sharing_graphs
     from onnxjson.merging.conflicted_files import save
     from onnxjson.merging.merge import Merged, merge_uncertain
 

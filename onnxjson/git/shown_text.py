@@ -12,9 +12,10 @@ from onnxjson.codecs import text_file
 from onnxjson.codecs.canonical_values import INDENTS
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.display import whole_texts
 from onnxjson.model.document import Attribute, Model
-from onnxjson.model.errors import ConflictError, LimitError, OnnxJsonError, OtherJsonError
+from onnxjson.model.errors import LimitError, OnnxJsonError, OtherJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
 from onnxjson.model.payloads import Data, Digest
 from onnxjson.storage import files
@@ -63,7 +64,7 @@ def text_of(path: Path, reason: Callable[[OnnxJsonError], bytes]) -> tuple[Piece
 
 def _write_conflicted(path: Path, write: Callable[[bytes], object]) -> None:
     """Write the conflicts of a merge in words, then the merged model as any other; lines differ if the file does."""
-    from onnxjson.rendering.conflict_text import conflict_lines, headline
+    from onnxjson.merging.conflict_text import conflict_lines, headline
 
     loaded = files.load(path, bind=False, conflicted=True)
     with whole_texts():

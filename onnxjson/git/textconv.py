@@ -9,12 +9,8 @@ most of the metadata. Every change of the model changes at least one line: weigh
 SHA-256, the metadata of elements as one line with its count and SHA-256. All other lines are those of the file if the
 file is canonical, so that line numbers in diffs lead to them.
 
-Texts that took long are kept in the user's cache folder::
-
-    $XDG_CACHE_HOME/onnxjson/textconv/1/         without the variable ~/.cache/onnxjson/...; the version of the texts
-        5e88...24                                a text, named by the SHA-256 of its file; its own SHA-256 comes first
-
-Only complete texts are kept. The cache never fails: without it, git waits a little longer.
+Complete texts that took long are kept in a store (`onnxjson.storage.store`), by the SHA-256 of their files. That never
+fails: without a text there, git waits a little longer.
 """
 
 import hashlib
@@ -28,6 +24,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from onnxjson.storage.store import Store
 
 if TYPE_CHECKING:  # loaded where it is needed: a text in the cache does without, which is most of the start
     from onnxjson.git.commands import Pointer
@@ -163,70 +161,26 @@ def _limit_time() -> None:
 
 
 VERSION: Final = 1
-"""Version of the texts that `shown_text` writes, and of the cache."""
+"""Version of the texts that `shown_text` writes."""
 
-
-LARGEST: Final = 512 * 1024 * 1024
-"""Maximum size of the cache, in bytes; the least recently used texts are removed first."""
-
-_HEAD: Final = 65
-"""Bytes before the text: its SHA-256 and a line feed."""
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of the cache; None if the user has no home folder."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    if not cache.startswith("/"):  # Relative paths are to be ignored: XDG Base Directory Specification 0.8.
-        home = os.path.expanduser("~")
-        if not home.startswith("/"):
-            return None
-        cache = os.path.join(home, ".cache")
-    return Path(cache, "onnxjson", "textconv", str(VERSION))
+TEXTS: Final = Store("cache", "texts", bytes_in_all=512 << 20, entries_a_key=1)
 
 
 def read_cached(sha256: str) -> bytes | None:
-    """Return the text of the file with that SHA-256; None if it is not in the cache, or damaged there."""
-    place = cache_folder()
-    if place is None:
-        return None
-    try:
-        found = (place / sha256).read_bytes()
-        if hashlib.sha256(found[_HEAD:]).hexdigest().encode() != found[: _HEAD - 1]:
-            (place / sha256).unlink()
-            return None
-        os.utime(place / sha256)
-    except OSError:
-        return None
-    return found[_HEAD:]
+    """Return the text of the file with that SHA-256; None if it is not kept, or damaged."""
+    with suppress(Exception):  # such as of a user without a home folder
+        for content in TEXTS.contents(f"{VERSION} {sha256}"):
+            return content.read()
+    return None
 
 
 def cache_text(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> None:
     """Keep a text, given in pieces, for the file with that SHA-256; a full disk is not an error."""
-    place = cache_folder()
-    if place is None or sum(map(len, text)) > LARGEST // 4:
-        return
     content = b"".join(text)
-    temporary = place / f".{sha256[:16]}-{os.urandom(8).hex()}"
-    with suppress(OSError):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            temporary.replace(place / sha256)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _remove_oldest(place)
-
-
-def _remove_oldest(place: Path) -> None:
-    with os.scandir(place) as entries:
-        found = [(entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries]
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= LARGEST:
-            return
-        total -= size
-        os.unlink(path)
+    if len(content) <= TEXTS.bytes_in_all // 4:
+        with suppress(Exception):
+            digest = hashlib.sha256(content).hexdigest()
+            TEXTS.keep(f"{VERSION} {sha256}", lambda output: output.write(content), len(content), digest)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 Here: `sides` and `pairing` give both sides the names of the base; `records` and `lists` merge the two trees of changes
 slot by slot; `consistency` and `additions` find damage that no single slot shows, and `naming` restores the names.
-`resolving` and `conflicted_files` are for files with conflicts.
+`conflicts` has what was found at its place in the merged model, `conflict_text` says it in words, `resolving` and
+`conflicted_files` are for files with conflicts.
 
-Not here: the record of a conflict and its address (`onnxjson.model`), reading conflicts from a text
+Not here: the record of a conflict (`onnxjson.model.conflicts`), reading conflicts from a text
 (`onnxjson.codecs`), the merge driver of git (`onnxjson.git`).
 
 Read first: `merge` (the entry), `sides` (how a side is prepared), `records` (the merge of one record).

@@ -18,9 +18,10 @@ from onnxjson.merging.resolving import resolve
 from onnxjson.merging.slots import wrapped
 from onnxjson.model import document as d
 from onnxjson.model.addresses import SIDES, Choice, Slot, slot_at
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, ConflictError, DecodeError, Finding, LimitError, MissingInputError
+from onnxjson.model.errors import DecodeError, Finding, LimitError, MissingInputError
 from onnxjson.model.limits import CONFLICT_TEXT_BYTES
 from onnxjson.model.payloads import Data
 from onnxjson.patching.patch_text import PatchWriter
@@ -51,7 +52,7 @@ def save(
         return
     keep: Callable[[Path], object] | None = None
     if backup:
-        from onnxjson.storage.state import keep_backup
+        from onnxjson.storage.backups import keep_backup
 
         keep = keep_backup
     save_file(

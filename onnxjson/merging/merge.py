@@ -12,15 +12,17 @@ from typing import Final
 import msgspec
 
 from onnxjson.merging.additions import replace_in_clashes, replaced_names, with_sizes
+from onnxjson.merging.conflicts import conflicts_of
 from onnxjson.merging.consistency import Consistency, keeps_interface
-from onnxjson.merging.naming import Restored, conflicts_of
+from onnxjson.merging.naming import Restored
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.sides import Side, interface_names, part_names
 from onnxjson.merging.slots import Units, rival_units
 from onnxjson.model.addresses import Choice, slot_at, value_at
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding, OnnxJsonError
+from onnxjson.model.errors import AddressError, Finding, OnnxJsonError
 from onnxjson.model.methods import Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields

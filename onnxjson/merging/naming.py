@@ -13,11 +13,9 @@ from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrappe
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
-from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import free_name, inside, renamed
 from onnxjson.model.walking import Body, rebuild
-from onnxjson.patching.listing import AddressMap
 
 _VALUES: Final = frozenset(
     [(message, field) for message in (d.Node, d.Function) for field in ("input", "output")]
@@ -289,25 +287,3 @@ class Restored:
         if mapping or self._functions:
             base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
         return base, None if clash.ours is None else value_at(self.model, slot), theirs
-
-
-def conflicts_of(clashes: list[Clash], places: AddressMap, units: Units, restored: Restored) -> tuple[Conflict, ...]:
-    """Return the clashes as conflicts at addresses of the merged model, sorted, with final names and numbers."""
-    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
-    for clash in clashes:
-        owner = places.after(clash.owner)
-        at = f"{owner}{clash.tail}"
-        found.append((natural(at), clash.rank, at, units.root(clash.key), restored.values(clash, at)))
-    for at, root, (base, _, theirs) in restored.clashes:
-        # The model may have the name of ours followed by a number if that name is taken.
-        found.append((natural(at), (), at, root, (base, value_at(restored.model, slot_at(at)), theirs)))
-    found.sort(key=lambda each: each[:3])
-    numbers: dict[str, str] = {}
-    return tuple(
-        [Conflict(numbers.setdefault(root, str(len(numbers) + 1)), at, *values) for _, _, at, root, values in found]
-    )
-
-
-def natural(address: str) -> list[Any]:
-    """Key that sorts the positions in addresses as numbers."""
-    return [(0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in address.split("/")]

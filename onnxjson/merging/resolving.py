@@ -11,10 +11,11 @@ from onnxjson.merging.naming import is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import Defects, FunctionKey, relabelled, written_key
 from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.dataflow import consumed_names, consumes_any, node_order
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Model, Node, Record
-from onnxjson.model.errors import AddressError, Conflict, ConflictError, SelectorError
+from onnxjson.model.errors import AddressError, SelectorError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.renaming import collisions, renamed
 

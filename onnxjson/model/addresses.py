@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Model, Node, Record
-from onnxjson.model.errors import AddressError, Conflict, ConflictError
+from onnxjson.model.errors import AddressError
 from onnxjson.model.messages import FIELDS, Field, Kind
 
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
@@ -190,8 +190,6 @@ Choice = Literal["base", "ours", "theirs"]
 SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
 """All sides, in the order in which they are shown."""
 
-_SHOWN: Final = 3
-
 
 class Slot(NamedTuple):
     """The record, field and member at an address of a model."""
@@ -261,19 +259,3 @@ def _check_member(at: str, segment: str, *, by_name: bool) -> None:
     is_position = digits.isascii() and digits.isdigit() and len(digits) <= 18
     if not is_position and (not by_name or digits != segment):
         raise AddressError(f'"{visible(at)}" is not a slot of a model: "{visible(segment)}" is not a position')
-
-
-def refuse_conflicts(conflicts: Sequence[Conflict], file: str) -> None:
-    """Raise ConflictError if there are conflicts."""
-    if not conflicts:
-        return
-    name = visible(file, None) if file else "the text"
-    count = len({conflict.id for conflict in conflicts})
-    places = [visible(conflict.at) or "the whole model" for conflict in conflicts]
-    shown = listed(places, _SHOWN)
-    number = "a conflict" if count == 1 else f"{count:,} conflicts"
-    raise ConflictError(
-        f"{name} contains {number} of a merge, at {shown}; see them with `onnxjson conflicts`, "
-        "resolve them with `onnxjson resolve`",
-        conflicts,
-    )

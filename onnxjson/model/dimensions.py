@@ -100,11 +100,16 @@ def with_dimension_names(root: Part, sizes: Mapping[str, int | str]) -> Part:
     return replace_records(root, (Dimension, SimpleShardedDim), change)
 
 
+def is_expression(text: str) -> bool:
+    """Whether the text of a dimension is arithmetic, and not only a name."""
+    return _EXPRESSION.fullmatch(text) is not None and not text.isidentifier()
+
+
 def substitute(text: str, sizes: Mapping[str, int | str]) -> int | str:
     """Replace names in the text of a dimension; what is constant then becomes a number, such as floor(7/2)."""
     if text in sizes:
         return sizes[text]
-    if not _EXPRESSION.fullmatch(text) or text.isidentifier():
+    if not is_expression(text):
         return text
 
     def replaced(match: re.Match[str]) -> str:

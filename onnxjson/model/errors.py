@@ -35,7 +35,7 @@ stable; docs/findings.md lists them.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -68,18 +68,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         head = f"{place}: " if place else ""
         where = "" if self.line or not self.address else f"{visible(self.address, None)}: "
         return f"{head}{where}{self.message}" + (f"; {self.hint}" if self.hint else "")
-
-
-class Conflict(msgspec.Struct, frozen=True):
-    """A slot that both sides changed differently."""
-
-    id: str
-    at: str
-    """The address of the slot in the model of the text. If ours has nothing, the address that it would have."""
-    base: Any
-    """The value in the base: a record or the value of a field; None for nothing."""
-    ours: Any
-    theirs: Any
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -162,16 +150,6 @@ class DifferenceError(OnnxJsonError):
     """A changed model does not compute the same results as before."""
 
     exit_code = 1
-
-
-class ConflictError(OnnxJsonError):
-    """A file contains merge conflicts, so that it is not a model yet."""
-
-    exit_code = 16
-
-    def __init__(self, message: str, conflicts: Sequence[Conflict] = ()) -> None:
-        super().__init__(message)
-        self.conflicts = tuple(conflicts)
 
 
 class FeedError(OnnxJsonError):

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, Protocol
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ChangedUnderneathError, FileError, MissingInputError, WeightsMissingError
@@ -29,10 +30,21 @@ def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
+class Provider(Protocol):
+    """What brings the bytes of a file that are not in it yet, as `onnxjson.storage.remote` does."""
+
+    def provide(self, start: int, length: int) -> None:
+        """Write those of the bytes to the file that are not in it yet; raise an error of this package otherwise."""
+
+
+PROVIDERS: Final[dict[tuple[int, int], Provider]] = {}
+"""By device and inode of the file. Until its bytes are read, the file has holes where they belong."""
+
+
 class SourceFile:
     """One opened file, read at offsets; reading fails once another program has changed it."""
 
-    __slots__ = ("_file", "_identity", "path", "size", "status")
+    __slots__ = ("_file", "_identity", "_provider", "path", "size", "status")
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Open `path`, or use a `descriptor` that is open on it; it is closed with this object.
@@ -49,6 +61,7 @@ class SourceFile:
             self._file.close()
             raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
         self.size = self.status.st_size
+        self._provider = PROVIDERS.get((self.status.st_dev, self.status.st_ino))
         self._identity = (self.status.st_size, self.status.st_mtime_ns)
 
     def __del__(self) -> None:
@@ -60,8 +73,15 @@ class SourceFile:
         """The descriptor, for a memory map."""
         return self._file.fileno()
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all bytes are in the file, so that a memory map of it has them."""
+        return self._provider is None
+
     def read_at(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`; raise ChangedUnderneathError if the file was changed."""
+        if self._provider is not None:
+            self._provider.provide(offset, length)
         try:
             data = os.pread(self._file.fileno(), length, offset)
             while len(data) < length and (
@@ -71,7 +91,8 @@ class SourceFile:
             status = os.fstat(self._file.fileno())
         except OSError as error:
             raise FileError(f"{visible(str(self.path), None)} cannot be read: {error.strerror}") from error
-        if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
+        is_same = self._provider is not None or (status.st_size, status.st_mtime_ns) == self._identity
+        if len(data) != length or not is_same:
             raise ChangedUnderneathError(
                 f"{visible(str(self.path), None)} was changed while it was open; open it again"
             )

@@ -54,10 +54,10 @@ def matches(matcher: Matcher, *, overlapping: bool = False) -> Iterator[Match]:
     seen: set[frozenset[NodeRef]] = set()
     operators = {each.name for call in matcher.pattern.calls for each in call.operators}
     may_share = not operators.isdisjoint(("Constant", "*"))
-    for ref, states in matcher.places():
+    for ref in matcher.candidates() if matcher.is_possible else ():
         if ref in taken:
             continue
-        for state in states:
+        for state in matcher.matches_at(ref):
             match = Match(state.nodes[0], state.nodes, dict(state.bindings))
             if overlapping:
                 nodes = frozenset(match.calls)

@@ -11,18 +11,16 @@ and the others wait. With slack, a branch may miss that number of goals and reme
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, groupby, permutations, starmap
-from operator import itemgetter
+from itertools import permutations
 from typing import Final
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import LimitError
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.limits import PATTERN_STEPS
 from onnxjson.model.operators import is_commutative
 from onnxjson.patterns import mismatches
-from onnxjson.patterns.direct_matching import DirectMatcher
 from onnxjson.patterns.expression import (
     Anything,
     AttributeValue,
@@ -34,7 +32,6 @@ from onnxjson.patterns.expression import (
     Pattern,
     ValuePattern,
     final_call,
-    parts,
 )
 from onnxjson.patterns.mismatches import (
     INPUT,
@@ -53,7 +50,7 @@ from onnxjson.patterns.mismatches import (
     with_goals,
     with_inputs,
 )
-from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling, new_value, positions_calling
+from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value, is_calling, new_value
 
 _PERMUTED: Final = 5
 """Inputs of a commutative operator up to which all orders are tried."""
@@ -78,7 +75,6 @@ class Matcher:
         self._literals = self._nodes.literals
         self._steps = 0
         self._most_steps = PATTERN_STEPS + 20 * len(index.node_refs)
-        self._direct: DirectMatcher | None = None
         calls = pattern.calls
         plain = [each._replace(output=0, name="") for each in calls]
         self._same = [
@@ -87,9 +83,6 @@ class Matcher:
             if calls[plain.index(each)].output != calls[place].output
         ]
         """Calls that differ in their output only; they are one node."""
-        if not pattern.others and not any(isinstance(part, Path) for part in parts(pattern.root)):
-            call = final_call(pattern.root)
-            self._direct = DirectMatcher(self._nodes, call, self._step)
 
     def candidates(self) -> Sequence[NodeRef]:
         """Return the nodes at which the pattern may match, by their operator, in the order of the file."""
@@ -101,33 +94,11 @@ class Matcher:
         found = {"*", *[name for scope in self._nodes.index.scopes for name in scope.callers]}
         return all([any([each.name in found for each in call.operators]) for call in self.pattern.calls])
 
-    def places(self) -> Iterator[tuple[NodeRef, Iterable[State]]]:
-        """Yield nodes with the matches that end there; use the matches before the next node. Other nodes have none.
-
-        Raises:
-            LimitError: too many goals were followed; see `PATTERN_STEPS`.
-        """
-        if not self.is_possible:
-            return
-        if self._direct is None:
-            yield from ((ref, self.matches_at(ref)) for ref in self.candidates())
-            return
-        scopes, direct = self._nodes.index.scopes, self._direct
-        runs: Iterable[tuple[Scope, Iterable[int]]]
-        if len(scopes) == 1:
-            runs = [(scopes[0], positions_calling(scopes[0], final_call(self.pattern.root).operators))]
-        else:
-            runs = ((scope, map(itemgetter(1), refs)) for scope, refs in groupby(self.candidates(), itemgetter(0)))
-        for ref, is_match in chain.from_iterable(starmap(direct.walks, runs)):
-            state = self._conditioned(State(None, dict(direct.bindings), tuple(direct.nodes))) if is_match else None
-            found = () if state is None else (state,)
-            yield ref, chain(found, self.matches_at(ref)) if direct.is_open else found
-
     def matches_at(self, ref: NodeRef, slack: int = 0) -> Iterator[State]:
         """Yield the matches whose last node is this one.
 
         Raises:
-            LimitError: see `places`.
+            LimitError: too many goals were followed; see `PATTERN_STEPS`.
         """
         output = final_call(self.pattern.root).output
         if output >= len(ref.node.output) or not ref.node.output[output]:
@@ -148,8 +119,8 @@ class Matcher:
             elif after is not None:
                 waiting.append(after)
 
-    def _step(self, count: int = 1) -> None:
-        self._steps += count
+    def _step(self) -> None:
+        self._steps += 1
         if self._steps > self._most_steps:
             raise LimitError(
                 f"the search for the pattern stops after {self._most_steps:,} comparisons; name more operators, or "

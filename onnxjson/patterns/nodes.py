@@ -159,8 +159,6 @@ class Nodes:
         self.literals = Literals(tolerance)
         self.computed = cache(_computed)
         """The nodes and outputs of the values that a graph computes; of two definitions, the first one counts."""
-        self.are_calling = cache(_are_calling)
-        """For each node of a graph, whether it calls one of the operators."""
         self._versions = {plain_domain(each.domain): each.version or 0 for each in model.opset_import}
 
     def calling(self, operators: Sequence[Operator]) -> Sequence[NodeRef]:
@@ -228,13 +226,6 @@ def positions_calling(scope: Scope, operators: Sequence[Operator]) -> Iterable[i
         return range(len(nodes))
     found = [at for name in domains for at in scope.callers.get(name, ()) if nodes[at].domain in domains[name]]
     return found if len(domains) == 1 else sorted(found)
-
-
-def _are_calling(scope: Scope, operators: Sequence[Operator]) -> bytearray:
-    found = bytearray(len(scope.graph.node))
-    for position in positions_calling(scope, operators):
-        found[position] = 1
-    return found
 
 
 def _computed(scope: Scope) -> Mapping[str, tuple[int, int]]:

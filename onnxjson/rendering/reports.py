@@ -98,8 +98,8 @@ _WIDTH: Final = 100
 def report_text(result: object, form: Literal["json", "markdown", "html"]) -> str:
     """Return the report of a result in a form that its kind of result has."""
     # The forms of a command start faster without the modules of all results.
+    from onnxjson.merging.conflict_text import side_values
     from onnxjson.merging.merge import Merged
-    from onnxjson.rendering.conflict_text import side_values
     from onnxjson.rendering.diff_html import diff_html
     from onnxjson.rendering.markdown_reports import diff_markdown, trace_markdown
     from onnxjson.rendering.run_report import run_data

@@ -6,19 +6,18 @@ is only counted there.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onnxjson.codecs.serde import parse
 from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.document import Graph, Model
+from onnxjson.model.document import Graph, Model, Type
 from onnxjson.model.errors import (
     DecodeError,
     EncodeError,
@@ -29,7 +28,7 @@ from onnxjson.model.errors import (
     Severity,
     WorkerError,
 )
-from onnxjson.model.index import Index
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.opset_checks import unknown_domains
@@ -279,22 +278,24 @@ def onnx_findings(
         return (*others, *found)
     index = Index(model)
     with suppress(WorkerError, LimitError):  # Then the findings remain without nodes.
-        found = _with_nodes(model, lambda data: worker.check(data, full=True, folder=folder, reads=reads))
+        found = _with_nodes(
+            model, lambda marked: worker.check(message_bytes(marked), full=True, folder=folder, reads=reads)
+        )
     places = _Places(worker, model, index)
     placed = [places.of(each) if each.code in ONNX_CODES else each for each in found]
 
-    from onnxjson.running.value_types import without_weights
+    from onnxjson.running.inferred_types import inferred_scopes
 
-    def infer(mended: Model) -> tuple[Model, tuple[Finding, ...]]:
-        types = b""
+    def infer(mended: Model) -> tuple[Mapping[str, Type], tuple[Finding, ...]]:
+        scopes: Mapping[str, Scope] = {}
 
-        def ask(data: bytes) -> tuple[Finding, ...]:
-            nonlocal types
-            types, answer = worker.infer_types(data)
+        def ask(marked: Model) -> tuple[Finding, ...]:
+            nonlocal scopes
+            scopes, answer = inferred_scopes(marked, None, worker)
             return answer
 
-        answer = _with_nodes(without_weights(mended), ask)
-        return parse(types).model, answer
+        answer = _with_nodes(mended, ask)
+        return scopes["/graph"].types, answer
 
     return independent_errors(index, [*others, *placed], infer)
 
@@ -308,22 +309,22 @@ def _wrong_perms(worker: "Worker", model: Model) -> list[Finding]:
     inputs = {each.input[0] for each in graph.node if each.op_type == "Transpose" and each.input}
     if stated_ranks(graph).keys() >= inputs:
         return []  # `check_model` reports them.
-    from onnxjson.running.value_types import without_weights
+    from onnxjson.running.inferred_types import inferred_scopes
 
     try:
-        inferred = parse(worker.infer_types(message_bytes(without_weights(model)))[0]).model.graph or Graph()
-    except (WorkerError, LimitError):
+        inferred = inferred_scopes(model, None, worker)[0]["/graph"].graph
+    except OnnxJsonError:
         return []
     return list(check_perms(graph.node, "/graph", stated_ranks(inferred).get))
 
 
-def _with_nodes(model: Model, ask: Callable[[bytes], tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """Return the findings of onnx about a serialized model with the addresses of the nodes that they name."""
+def _with_nodes(model: Model, ask: Callable[[Model], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """Return the findings of onnx about a model with the addresses of the nodes that they name."""
     from onnxjson.running.loading import MarkedNodes
 
     marked = MarkedNodes(model)
     found = []
-    for each in ask(message_bytes(marked.model)):
+    for each in ask(marked.model):
         message, address = marked.read(each.message)
         found.append(msgspec.structs.replace(each, message=message, address=address))
     shells = [each for each in found if each.message.endswith(_SHELL)]
@@ -364,14 +365,15 @@ class _Places:
         graph = self._model.graph
         if graph is None:
             return ""
+        from onnxjson.running.inferred_types import inferred_scopes
+
         bare = msgspec.structs.replace(self._model, graph=msgspec.structs.replace(graph, value_info=()))
         try:
-            inferred = parse(self._worker.infer_shapes(message_bytes(bare))).model.graph
-        except (WorkerError, LimitError):
+            types = dict(inferred_scopes(bare, None, self._worker)[0]["/graph"].types)
+        except OnnxJsonError:
             return ""
-        types = {each.name: each.type for each in inferred.value_info} if inferred is not None else {}
-        types.update({each.name: type_of_constant(each) for each in graph.initializer})
+        types.update({each.name or "": type_of_constant(each) for each in graph.initializer})
         for position, each in enumerate(graph.value_info):
-            if contradict(each.type, types.get(each.name)):
+            if contradict(each.type, types.get(each.name or "")):
                 return f"/graph/value_info/{position}"
         return ""

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, TensorType, Type, ValueInfo
+from onnxjson.model.document import Attribute, Model, Node, Tensor, TensorType, Type, ValueInfo
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
@@ -39,8 +39,8 @@ LIKE_INPUT: Final = frozenset((
 ))  # fmt: skip
 """Operators whose first output has the type of the first input, whatever the attributes."""
 
-Infer = Callable[[Model], tuple[Model, Sequence[Finding]]]
-"""Shape inference: a model -> a model with inferred types, and the errors, each with the address of its node."""
+Infer = Callable[[Model], tuple[Mapping[str, Type], Sequence[Finding]]]
+"""Shape inference: a model -> the types of values of its graph, and the errors, each with the address of its node."""
 
 
 def independent_errors(index: Index, found: Sequence[Finding], infer: Infer) -> tuple[Finding, ...]:
@@ -48,24 +48,18 @@ def independent_errors(index: Index, found: Sequence[Finding], infer: Infer) -> 
     folded = Folded(index, found)
     mended: set[int] = set()
     with suppress(OnnxJsonError):  # Then the first findings remain.
-        types = _types_of(infer(index.model)[0]) if folded.failing_nodes() else {}
+        types = infer(index.model)[0] if folded.failing_nodes() else {}
         for _ in range(ROUNDS):
             if not folded.failing_nodes() - mended:
                 return folded.findings()
             mended = folded.failing_nodes()
             inferred, errors = infer(_mended(index.model, mended, types))
-            types = {**types, **_types_of(inferred)}
+            types = {**types, **inferred}
             folded.add_hidden(errors)
         if folded.failing_nodes() - mended:
             message = f"shape inference was asked {ROUNDS} times, and other nodes failed each time; there may be more"
             return (*folded.findings(), Finding(severity="warning", code="check-unfinished", message=message))
     return folded.findings()
-
-
-def _types_of(model: Model) -> dict[str, Type]:
-    graph = model.graph or Graph()
-    values = (*graph.input, *graph.output, *graph.value_info)
-    return {each.name or "": each.type for each in values if each.type is not None}
 
 
 def _mended(model: Model, positions: set[int], types: Mapping[str, Type]) -> Model:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from onnxjson.codecs import serde
-from onnxjson.codecs.wire_format import read_lenient_varint, size_text, skip_field
+from onnxjson.codecs.wire_format import fields, size_text
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model, Tensor, Type
@@ -173,12 +173,7 @@ def _tensor(data: bytes) -> Tensor:
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield number and bytes of the fields of a message that have a length."""
-    position = 0
-    while position < len(data):
-        tag, start = read_lenient_varint(data, position)
-        number, position = skip_field(data, position, len(data))
-        if tag & 7 == 2:
-            yield number, data[read_lenient_varint(data, start)[1] : position]
+    return ((tag >> 3, data[start:end]) for tag, start, end in fields(data, 0, len(data)) if tag & 7 == 2)
 
 
 def _items(data: bytes, declared: Type | None) -> tuple[Value, ...]:

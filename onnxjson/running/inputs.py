@@ -21,7 +21,8 @@ from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.types import format_data_type, innermost, shown_type
 from onnxjson.running import random_values
-from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, tensor_type, unknown
+from onnxjson.running.inferred_types import AxisSizeOf, InferredTypes
+from onnxjson.running.value_types import Input, Shapes, tensor_type, unknown
 from onnxjson.running.values import Dictionary, Value, Values
 from onnxjson.running.worker import Worker
 

@@ -23,9 +23,10 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.types import innermost
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.light_model import with_inputs
 from onnxjson.running.sandbox import MAX_INLINE_BYTES, Outcome, execute, pack_model
 from onnxjson.running.tasks import Failed, Opened, Output, Refused, RunTask, Settings
-from onnxjson.running.value_types import tensor_type, without_weights
+from onnxjson.running.value_types import tensor_type
 from onnxjson.running.values import packed_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import allowed_limits
@@ -103,7 +104,8 @@ def try_loading(
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
             if size <= _WHOLE and is_known:
                 return attempt.load(model, runs=runs)
-            found = attempt.load(without_weights(model), runs=False)
+            light = model if model.graph is None else msgspec.structs.replace(model, graph=with_inputs(model.graph))
+            found = attempt.load(light, runs=False)
             if found.state == "fails" and size <= MAX_INLINE_BYTES and is_known:
                 # An operator may need a constant where it got an input.
                 return attempt.load(model, runs=False)

@@ -21,8 +21,9 @@ from onnxjson.model.dtypes import BITS
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.tasks import Compared, Failed, Refused
-from onnxjson.running.value_types import InferredTypes, tensor_type
+from onnxjson.running.value_types import tensor_type
 from onnxjson.running.values import Comparison, error_share
 from onnxjson.running.verification import Trial, Verification, Verifier
 

@@ -15,13 +15,13 @@ from onnxjson.model.constants import is_constant_node
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import EvaluationError
 from onnxjson.model.index import Index, Scope
+from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import batches, locate, value_sizes
 from onnxjson.running.model_run import run_cases
 from onnxjson.running.tasks import Settings
-from onnxjson.running.value_types import InferredTypes
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker
 

@@ -17,11 +17,12 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.running.engines import INFERENCE_ERROR
+from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.regions import Elements, NotRunError, Surroundings, UnsettledError
 from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
 from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
 from onnxjson.running.tasks import ENGINES, Engine, RunTask
-from onnxjson.running.value_types import SIZES, InferredTypes
+from onnxjson.running.value_types import SIZES
 from onnxjson.running.values import TOLERANCES, Comparison, Tolerance, badness, compare_values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits

@@ -17,9 +17,10 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.index import Scope
 from onnxjson.model.limits import REWRITE_INPUT_ELEMENTS
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
+from onnxjson.running.inferred_types import AxisSizeOf, InferredTypes
 from onnxjson.running.random_values import INDEX_TYPES, SPREADS, Spread, random_array, role_elements, role_of
 from onnxjson.running.regions import Elements, ModelPart, NotRunError, UnsettledError, extract_part
-from onnxjson.running.value_types import SIZES, AxisSize, AxisSizeOf, Dimensions, InferredTypes, tensor_type
+from onnxjson.running.value_types import SIZES, AxisSize, Dimensions, tensor_type
 from onnxjson.running.values import Values
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Final
 from onnxjson.model.errors import WorkerError
 from onnxjson.running.box import warn_once
 from onnxjson.running.box_processes import end_marked
+from onnxjson.storage.locks import lock, take_leftover
 
 _NAMES: Final = frozenset([
     "PATH", "HOME", "TMPDIR", "TZ", "TZDIR", "LANG", "LANGUAGE", "SYSTEMROOT",
@@ -75,44 +75,31 @@ def user_packages() -> list[str]:
     return [folder] if folder in sys.path and Path(folder).is_absolute() else []
 
 
-_STALE_SECONDS: Final = 60.0
-"""Age from which a folder without a lock is one that a killed process left, not one that is just being created."""
-
-
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Create a private folder for the time of the block; remove those that killed processes left."""
-    import fcntl  # not on Windows
-
     folder = tempfile.mkdtemp(prefix=prefix)
-    lock = _opened(folder)
+    held = _opened(folder)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(held)
         _remove_stale(Path(folder).parent, prefix)
         yield Path(folder)
     finally:
-        os.close(lock)
+        os.close(held)
         _empty(folder)
         os.rmdir(folder)
 
 
 def _remove_stale(around: Path, prefix: str) -> None:
     """Remove own folders that no process holds, as after SIGKILL; a folder that resists stays for the next run."""
-    import fcntl
-
     with os.scandir(around) as found:
         names = [each.path for each in found if each.name.startswith(prefix)]
     for name in names:
-        with suppress(OSError):
-            lock = _opened(name)
-            try:
-                status = os.fstat(lock)
-                if status.st_uid == os.getuid() and time.time() - status.st_mtime > _STALE_SECONDS:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _empty(name)
-                    os.rmdir(name)
-            finally:
-                os.close(lock)
+        if (held := take_leftover(name)) is not None:
+            with suppress(OSError):
+                _empty(name)
+                os.rmdir(name)
+            os.close(held)
 
 
 def _empty(folder: str) -> None:

@@ -1,35 +1,19 @@
-"""Types of values, declared or inferred by onnx; shapes of inputs, with sizes for dimensions that are open.
+"""Shapes of inputs, with sizes for dimensions that are open.
 
 Dimensions with the same name in one model are the same, and so are those of paired inputs of two models.
 """
 
-import ast
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from onnxjson.codecs import serde
-from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.model.constants import type_of_constant
-from onnxjson.model.dimensions import IDENTIFIER, substitute
+from onnxjson.model.dimensions import IDENTIFIER, is_expression, substitute
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
-from onnxjson.model.elements import element_count
-from onnxjson.model.errors import FeedError, OnnxJsonError
-from onnxjson.model.index import Index, Scope
-from onnxjson.model.payloads import Digest
-from onnxjson.model.tensors import is_external
+from onnxjson.model.document import Type
+from onnxjson.model.errors import FeedError
 from onnxjson.model.types import innermost, shown_type
-from onnxjson.running.random_values import indexed_axis_size
-from onnxjson.running.worker import Worker
 
 AxisSize = int | Hashable
 """A size, or a key for a size that is not known."""
-
-AxisSizeOf = Callable[[Node], int | None]
-"""Function that returns the size of the axis along which a node uses indices, if it is known."""
 
 SIZES: Final[tuple[tuple[int, ...], ...]] = ((2, 3, 5, 4), (2,), (1,))
 """Sizes that open dimensions get in turn: different sizes reveal more, equal ones fit if two dimensions must agree."""
@@ -111,67 +95,6 @@ def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int,
             is_named = each.dim_param and each.dim_param != "?"  # which some exporters write for any unknown size
             shape.append((owner, each.dim_param) if is_named else (owner, name, axis))
     return tensor.elem_type, tuple(shape)
-
-
-_MOST_ELEMENTS: Final = 1024
-"""Maximum size of constants passed to shape inference; larger ones are not shapes."""
-
-
-class InferredTypes:
-    """Types of the values of one model; shape inference of onnx runs once, when it is first needed."""
-
-    def __init__(self, index: Index, worker: Worker) -> None:
-        self._index = index
-        self._worker = worker
-
-    def type_of(self, scope: Scope, name: str) -> Type | None:
-        """Return the type of a value used in a graph of the model, with its shape if that is known."""
-        declared = self._index.type_of(scope, name)
-        if declared is None and (defining := Index.defining_scope(scope, name)) is not None:
-            tensor = defining.initializer(name)
-            declared = type_of_constant(tensor) if isinstance(tensor, Tensor) else None
-        if declared is not None and (declared.tensor_type is None or declared.tensor_type.shape is not None):
-            return declared
-        inferred = self._inferred.get(scope.address)
-        found = None if inferred is None else Index.type_of(inferred, name)
-        return found or declared
-
-    def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:
-        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
-
-        def size(node: Node) -> int | None:
-            found = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])
-            if found is None or not found[1]:
-                return None
-            return indexed_axis_size(node, [size_of(each) or 0 for each in found[1]])
-
-        return size
-
-    @cached_property
-    def _inferred(self) -> dict[str, Scope]:
-        """Graphs of the model after shape inference, by address; none if inference fails."""
-        try:
-            inferred = self._worker.infer_shapes(message_bytes(without_weights(self._index.model)))
-            return Index(serde.parse(inferred).model).by_address
-        except OnnxJsonError:
-            return {}
-
-
-def without_weights(model: Model) -> Model:
-    """Return the model with inputs instead of the large constants of its main graph."""
-    graph = model.graph
-    if graph is None:
-        return model
-    large = [tensor for tensor in graph.initializer if _is_large(tensor)]
-    names = {value.name for value in graph.input}
-    added = [ValueInfo(name=each.name, type=type_of_constant(each)) for each in large if each.name not in names]
-    kept = tuple([each for each in graph.initializer if not _is_large(each)])
-    changed = msgspec.structs.replace(graph, initializer=kept, input=(*graph.input, *added))
-    return msgspec.structs.replace(model, graph=changed)
-
-
-def _is_large(tensor: Tensor) -> bool:
-    return element_count(tensor.dims) > _MOST_ELEMENTS or is_external(tensor) or isinstance(tensor.raw_data, Digest)
 
 
 class Input(NamedTuple):
@@ -256,7 +179,7 @@ class Shapes:
         tokens = next((shape for name, shape in self.by_name.items() if shape and "input" in name), kinds[""][0])
         known = {self.dimensions.root(each) for kind in ("cache", "") for shape in kinds[kind] for each in shape}
         totals = [shape[-1] for shape in kinds["mask"] if self.dimensions.root(shape[-1]) not in known]
-        is_open = [each for each in totals if not isinstance(each, int) and _expression(each) is None]
+        is_open = [each for each in totals if not isinstance(each, int) and not _is_computed(each)]
         return Cache(lengths[-1], tokens[min(1, len(tokens) - 1)], tuple(is_open))
 
     def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -307,7 +230,7 @@ class Shapes:
     def open_dimensions(self) -> list[Hashable]:
         """Return the dimensions without a size, in order of appearance, except those computed from others."""
         totals = {self.dimensions.root(each) for each in (self.cache.totals if self.cache else ())}
-        return [each for each in self._all_open() if _expression(each) is None and each not in totals]
+        return [each for each in self._all_open() if not _is_computed(each) and each not in totals]
 
     def _all_open(self) -> list[Hashable]:
         return self.dimensions.open_in([shape for shape in self.by_name.values() if shape is not None])
@@ -337,17 +260,10 @@ class Shapes:
         return found if isinstance(found, int) else otherwise
 
 
-def _expression(dimension: Hashable) -> ast.expr | None:
-    """Parse the name of a dimension if it is arithmetic on other names, such as ``past_sequence_length + 1``."""
-    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
-        return None
-    if len(dimension[1]) > 200 or dimension[1].isidentifier() or "\\" in dimension[1]:
-        return None
-    try:
-        tree = ast.parse(dimension[1], mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return tree if isinstance(tree, ast.BinOp) else None
+def _is_computed(dimension: Hashable) -> bool:
+    """Whether the name of a dimension is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    text = str(dimension[1]) if isinstance(dimension, tuple) and len(dimension) == 2 else ""
+    return is_expression(text) and not set(text).isdisjoint("+-*/%")
 
 
 def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:

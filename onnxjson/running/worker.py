@@ -29,7 +29,7 @@ _GRACE_SECONDS: Final = 15.0
 
 _INFERENCE: Final = "the shape inference of onnx"
 _NAMES: Final[dict[protocol.Job, str]] = {
-    "check": "the checker of onnx", "check_shapes": _INFERENCE, "infer_shapes": _INFERENCE, "infer_types": _INFERENCE,
+    "check": "the checker of onnx", "check_shapes": _INFERENCE, "infer_types": _INFERENCE,
     "convert_version": "the version converter of onnx", "inline_functions": "the inliner of onnx",
     "pass": "the pass", "pass_stages": "the pass", "run": "the run", "text": "the check of the text",
 }  # fmt: skip
@@ -131,29 +131,25 @@ class Worker:
         has_model, answer = self._changed("text", text)
         return bool(has_model), answer.findings
 
-    def infer_shapes(self, model: bytes) -> bytes:
-        """Return the serialized model with the types and shapes that onnx can infer.
+    def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
+        """Return the types and shapes that onnx can infer, and the findings of its strict mode.
+
+        The types are in a serialized model without the rest: only nodes with subgraphs stay, others at their places
+        are empty.
 
         Raises:
             WorkerError: the analysis crashed, hung, ran out of memory or rejected the model.
             LimitError: the model is larger than protobuf supports.
         """
-        return self._changed("infer_shapes", model)[0]
-
-    def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
-        """Return what `infer_shapes` adds to a model, without the rest, and the findings of its strict mode.
-
-        Of the nodes, only those with subgraphs stay.
-        """
         types, answer = self._changed("infer_types", model)
         return types, answer.findings
 
     def inline_functions(self, model: bytes) -> bytes:
-        """Return the serialized model with all calls of functions inlined; see `infer_shapes`."""
+        """Return the serialized model with all calls of functions inlined; see `infer_types`."""
         return self._changed("inline_functions", model)[0]
 
     def convert_version(self, model: bytes, version: int) -> bytes:
-        """Return the serialized model for another version of the default operator set; see `infer_shapes`."""
+        """Return the serialized model for another version of the default operator set; see `infer_types`."""
         return self._changed("convert_version", model, version)[0]
 
     def run_contained(self, request: protocol.Request, blob: bytes, folder: Path) -> PassAnswer:

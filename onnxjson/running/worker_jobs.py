@@ -34,7 +34,7 @@ def prepare(request: Request | None) -> None:
 
     if request is None:
         return
-    if request.job in ("infer_shapes", "infer_types"):
+    if request.job == "infer_types":
         import onnx.reference  # noqa: F401
     if request.job == "text":
         import onnxjson.codecs.reading.exact_reader
@@ -121,21 +121,31 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     from onnx import ModelProto
 
     answer, inferred = _strictly_inferred(model)
-    easier = ModelProto.FromString(model)
-    for _ in range(_ROUNDS):
-        sizes = _sizes((*easier.graph.input, *inferred.graph.value_info))
-        is_computable = _has_computable_shape(easier.graph, sizes, _known(inferred.graph))
-        if not (is_computable and _simplify(easier, inferred.graph)):
+    easier, unknown = ModelProto.FromString(model), _unknown(inferred.graph)
+    for _ in range(_ROUNDS if unknown else 0):
+        if not _simplify(easier, inferred.graph):
             break
         again, better = _strictly_inferred(easier.SerializeToString())
         _add_types(inferred.graph, better.graph)
         if again.findings:
             answer = again
             break
-    around = [node for node in inferred.graph.node if any(each.HasField("g") or each.graphs for each in node.attribute)]
-    del inferred.graph.node[:], inferred.graph.initializer[:], inferred.functions[:]
-    inferred.graph.node.extend(around)
+        before, unknown = unknown, _unknown(inferred.graph)
+        if unknown in (0, before):
+            break
+    _keep_types(inferred)
     return answer, inferred.SerializeToString()
+
+
+def _keep_types(model: "ModelProto") -> None:
+    """Leave the types of a model, and of its nodes those with subgraphs, at their places."""
+    nodes = model.graph.node
+    around = [any(each.HasField("g") or each.graphs for each in node.attribute) for node in nodes]
+    del nodes[len(nodes) - next((at for at, kept in enumerate(reversed(around)) if kept), len(nodes)) :]
+    for node, kept in zip(nodes, around, strict=False):
+        if not kept:
+            node.Clear()
+    del model.graph.initializer[:], model.functions[:]
 
 
 def _strictly_inferred(model: bytes) -> tuple[Answer, "ModelProto"]:
@@ -159,8 +169,6 @@ def _changed(request: Request, model: bytes) -> "ModelProto":
 
     from onnxjson.running import opset_conversion
 
-    if request.job == "infer_shapes":
-        return _with_shapes(model)
     if request.job == "inline_functions":
         return inliner.inline_local_functions(ModelProto.FromString(model))
     assert request.version is not None, "the request has a version"
@@ -173,35 +181,11 @@ _SAME_SHAPE: Final = frozenset((
 ))  # fmt: skip
 """Operators, some of them of onnxruntime, whose first output is like their first input; onnx does not infer it."""
 
-_SHAPED: Final = {
-    "CenterCropPad": 1, "ConstantOfShape": 0, "Expand": 1, "OneHot": 1, "Pad": 1, "Range": 0, "Reshape": 1, "Resize": 1,
-    "Slice": 1, "Split": 1, "Squeeze": 1, "Tile": 1, "TopK": 1, "Unsqueeze": 1, "Upsample": 1,
-}  # fmt: skip
-"""Operators whose inputs from this one on decide the shape of the output."""
-
 _ROUNDS: Final = 12
 """Maximum number of times that types are inferred with more constants."""
 
 _SHAPE_ELEMENTS: Final = 1024
 """Maximum number of elements of a constant that may be a shape."""
-
-
-def _with_shapes(model: bytes) -> "ModelProto":
-    """Run the shape inference of onnx; where it does not suffice, again on a model that is easier to infer."""
-    from onnx import ModelProto, shape_inference
-
-    inferred = inferred_shapes(model)
-    easier = ModelProto.FromString(model)
-    unknown = _unknown(inferred.graph)
-    for _ in range(_ROUNDS if unknown else 0):
-        if not _simplify(easier, inferred.graph):
-            break
-        with suppress(shape_inference.InferenceError):
-            _add_types(inferred.graph, inferred_shapes(easier.SerializeToString()).graph)
-        before, unknown = unknown, _unknown(inferred.graph)
-        if unknown in (0, before):
-            break
-    return inferred
 
 
 def _unknown(graph: "GraphProto") -> int:
@@ -218,24 +202,6 @@ def _bodies(node: "NodeProto") -> "dict[str, GraphProto]":
 
 def _known(graph: "GraphProto") -> set[str]:
     return {each.name for each in (*graph.value_info, *graph.output) if _is_known(each.type.tensor_type)}
-
-
-def _has_computable_shape(graph: "GraphProto", sizes: Mapping[str, Sequence[int]], known: set[str]) -> bool:
-    """Whether a node has an output of unknown shape, but inputs that decide it and are computed from constants."""
-    constants = {each.name for each in graph.initializer}
-    computed: set[str] = set()
-    for node in graph.node:
-        names = [name for name in node.input if name]
-        slots = node.input[_SHAPED.get(node.op_type, len(node.input)) :]
-        if not computed.isdisjoint(slots) and not known.issuperset(node.output):
-            return True
-        if node.op_type == "Constant":
-            constants.update(node.output)
-        elif (node.op_type == "Shape" and names[:1] and names[0] in sizes) or (
-            names and all([name in computed or name in constants for name in names])
-        ):
-            computed.update(node.output)
-    return False
 
 
 def _sizes(values: "Iterable[ValueInfoProto]") -> dict[str, list[int]]:

@@ -22,7 +22,7 @@ _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
 Job = Literal[
-    "check", "check_shapes", "infer_shapes", "infer_types", "convert_version", "inline_functions",
+    "check", "check_shapes", "infer_types", "convert_version", "inline_functions",
     "pass", "pass_stages", "run", "text",
 ]  # fmt: skip
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable", "unboxed"]

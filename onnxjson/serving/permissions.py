@@ -16,7 +16,7 @@ from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.running.box import confine
 from onnxjson.running.server_process import scratch_folder
-from onnxjson.storage.state import make_private, state_folder
+from onnxjson.storage import backups
 
 _HEAD: Final = 1 << 16
 """Bytes of a text in which it says that it is a model."""
@@ -51,8 +51,7 @@ class Permissions:
             if self.writable is not None:
                 writes.append(str(self.writable))
                 with suppress(OSError, AccessDeniedError):  # then a save says why it has no backup
-                    make_private(state_folder() / "backups")
-                    writes.append(str(state_folder()))
+                    writes.append(str(backups.STORE.make_root()))
             confine(map(str, self._readable), writes, above)
             yield
 

@@ -23,10 +23,10 @@ import msgspec
 from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, StringStringEntry, Tensor
-from onnxjson.model.payloads import FileSlice, SourceFile
+from onnxjson.model.payloads import PROVIDERS, FileSlice, SourceFile
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import replace_records
-from onnxjson.storage.remote import RemoteFile, file_next_to
+from onnxjson.storage.remote import open_next_to
 
 KEYS: Final = ("location", "offset", "length", "checksum", "basepath")
 
@@ -111,7 +111,7 @@ class Resolver:
         self._model_file = model_file
         self._trust_links = trust_links
         self._allow_sparse = allow_sparse
-        self._open: WeakValueDictionary[str, _OpenFile | RemoteFile] = WeakValueDictionary()
+        self._open: WeakValueDictionary[str, _OpenFile] = WeakValueDictionary()
 
     def resolve(
         self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = "", where: str = ""
@@ -146,7 +146,8 @@ class Resolver:
         parts = location_parts(location, where)
         source = self._open.get("/".join(parts))
         if source is None:
-            source = self._open["/".join(parts)] = file_next_to(self.folder, parts) or self._open_file(parts, where)
+            open_next_to(self.folder, parts)
+            source = self._open["/".join(parts)] = self._open_file(parts, where)
         return source
 
     def _open_file(self, parts: list[str], where: str) -> _OpenFile:
@@ -190,7 +191,8 @@ class Resolver:
                 f"{where}: it is on another file system; copy it, or trust links with --trust-links"
             )
         occupied = status.st_blocks * 512
-        if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
+        is_checked = not self._allow_sparse and (status.st_dev, status.st_ino) not in PROVIDERS
+        if is_checked and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
             raise errors.UntrustedError(
                 f"{where}: the size of the file is {status.st_size:,} bytes, but only {occupied:,} are on the disk; "
                 "if that is correct, --allow-sparse reads it (allow_sparse= in Python)"

@@ -14,6 +14,7 @@ from onnxjson.codecs.tensor_text import Weights, WeightsMode
 from onnxjson.codecs.wire_format import Buffer
 from onnxjson.codecs.wire_writing import write_message
 from onnxjson.model import errors
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.limits import MESSAGE_BYTES
@@ -23,7 +24,6 @@ from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
-from onnxjson.storage.remote import RemoteFile
 from onnxjson.storage.saving import Sink, save_file
 
 Format = Literal["onnx", "json", "protojson"]
@@ -43,7 +43,7 @@ class Loaded(NamedTuple):
     warnings: tuple[errors.Finding, ...]
     identity: Identity
     """The opened file; as `expect` of `save` it prevents that a file changed by another program is replaced."""
-    conflicts: tuple[errors.Conflict, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
     """Unresolved conflicts of a merge; the model has the values of ours."""
 
 
@@ -68,7 +68,7 @@ def load(
         DecodeError: it is not a model; ``findings`` has all reasons with their places.
         OnnxJsonError: the file cannot be read, a text must not name the file of a blob, or it is too big or too deep.
     """
-    path = Path(path)
+    path = Path(path) if isinstance(path, str) else path  # that of a URL shows it
     source = open_source(path)
     identity = Identity(path, source.status)
     name = visible(str(path), None)
@@ -89,8 +89,6 @@ def load(
         except errors.DecodeError:
             if not text_file.is_printable(head):
                 raise
-    if isinstance(source, RemoteFile):
-        source.fetch_all()
     try:
         read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
     except errors.DecodeError as error:
@@ -126,9 +124,7 @@ def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[errors.Fin
 
 @contextmanager
 def _content(source: SourceFile) -> Iterator[Buffer]:
-    if isinstance(source, RemoteFile):
-        source.fetch_structure()
-    elif source.size < _MAPPED_FROM:
+    if source.size < _MAPPED_FROM and source.is_complete:
         yield source.read_at(0, source.size)
         return
     with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -244,7 +240,7 @@ def save(
 
     kept: Callable[[Path], object] | None = None
     if backup:
-        from onnxjson.storage.state import keep_backup as kept
+        from onnxjson.storage.backups import keep_backup as kept
     named: list[Path] = []
     with ExitStack() as undo:
         if form == "json" and weights == "blobs":

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import SourceFile
-from onnxjson.storage.remote import source_at
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -85,7 +84,7 @@ def sha256_of(path: Path) -> str:
 def open_source(path: Path) -> SourceFile:
     """Open a file for reading; raise an error of this package if it is missing, denied or not a regular file."""
     with reading_errors(path):
-        return source_at(path) or SourceFile(path)
+        return SourceFile(path)
 
 
 @contextmanager

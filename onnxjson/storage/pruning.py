@@ -16,8 +16,8 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError, OutputError
 from onnxjson.model.payloads import Digest
 from onnxjson.storage import files
+from onnxjson.storage.backups import backups
 from onnxjson.storage.saving import PIECE, system_errors
-from onnxjson.storage.state import backups
 from onnxjson.storage.weights import checked_folder
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")

@@ -1,44 +1,49 @@
-"""Models at URLs: local copies of objects, of which only the ranges that are read are fetched.
+"""The door for models at URLs: a URL becomes a local file, of which only the bytes that are read are fetched.
 
 fsspec reads the objects (https, s3, gs, az, hf, zip, memory and others) and finds the credentials, by its own means.
-A copy is a sparse file in the user's cache folder; processes that open it by name need all of it (`fetch_for`)::
+What a reader of the model needs is fetched at the door. The local file has holes instead of the elements of weights:
+`SourceFile` fetches them when they are read, and a process that opens files by name needs all of them (`fetch_for`)::
 
-    $XDG_CACHE_HOME/onnxjson/urls/            without the variable ~/.cache/onnxjson/urls/; mode 0700
-        5d41...92/                            one version of one object, by the hash of its URL and its version
-            m.onnx                            the bytes that were fetched, at their places
-            ranges                            those places, as JSON
+    objects/5d41...92/                        one version of one object (`onnxjson.storage.store`)
+        01760000000000000000-4711-9f.../
+            files/m.onnx                      the bytes that were fetched, at their places; other files next to it
+            ranges/9b1c...e0                  those places, as JSON, by the hash of the object's URL
 """
 
 import atexit
 import hashlib
+import json
 import os
-import re
-import stat
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path, PosixPath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from onnxjson.codecs.serde import needed_parts
 from onnxjson.model.display import visible
 from onnxjson.model.errors import (
     AccessDeniedError,
     ChangedUnderneathError,
     FileError,
+    LimitError,
     MissingInputError,
     OnnxJsonError,
-    OutputError,
     UntrustedError,
+    WireError,
 )
-from onnxjson.model.payloads import SourceFile
+from onnxjson.model.payloads import PROVIDERS
+from onnxjson.storage import safetensors
+from onnxjson.storage.saving import save_file, system_errors
+from onnxjson.storage.store import Store, discard, take_entry
+from onnxjson.storage.urls import LOCAL, RemotePath, is_url, shown
 
 CACHE_BYTES: Final = 10 * 10**9
 """Maximum bytes of all copies, unless the environment variable ONNXJSON_CACHE_BYTES has another number."""
 
 _WEB: Final = ("http://", "https://")
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _VERSION: Final = ("ETag", "etag", "LastModified", "last_modified", "Last-Modified", "mtime", "updated", "sha256")
 """What file systems call the version of an object."""
 
@@ -50,86 +55,35 @@ _SLOWEST: Final = 10_000
 _SKIPPED_FROM: Final = 16 * 1024
 """Bytes of a tensor from which a new request costs less than reading them."""
 
-_INSIDE: Final[dict[str, dict[int, str]]] = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "function": {7: "node"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {},
-}
-"""The messages of onnx.proto that can have a tensor inside, by message and number of the field."""
 
-_RAW_DATA: Final = 9
-
-
-def is_url(text: str) -> bool:
-    """Whether a text is a URL, such as ``https://host/m.onnx`` or ``zip://m.onnx::s3://bucket/a.zip``."""
-    return _URL.match(text) is not None
-
-
-def shown(url: str) -> str:
-    """The URL without what may be secret in it: user, password and query."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
-
-
-class RemotePath(PosixPath):
-    """The path of a local copy; its text is the URL."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return shown(self.url) if hasattr(self, "url") else str(super().__str__())
-
-    def __fspath__(self) -> str:
-        return str(super().__str__())
+def path_of(name: str | Path) -> Path:
+    """The path for the name of a file, or of the local file for a URL; see `open_url`."""
+    return open_url(name) if isinstance(name, str) and is_url(name) else Path(name)
 
 
 def open_url(url: str) -> Path:
-    """Return the path of the local copy of an object, of which nothing is fetched yet.
+    """Return the path of the local file of an object, with the structure of the model in it, or all of a text.
 
     Raises:
         MissingInputError: there is no such object, or fsspec or a package that it needs is not installed.
         AccessDeniedError, FileError: the object cannot be read.
+        ChangedUnderneathError: it was changed while it was read.
     """
-    copy = _by_url.get(url) or _Copy(url)
-    _by_url[url] = _copies[str(copy.path)] = copy
-    _bases.setdefault(str(copy.path.parent), copy)
-    path = RemotePath(str(copy.path))
-    path.url = url
-    return path
-
-
-def path_of(name: str | Path) -> Path:
-    """The path for the name of a file, or for a URL; see `open_url`."""
-    return open_url(name) if isinstance(name, str) and is_url(name) else Path(name)
-
-
-def refuse_writing(name: str | Path) -> None:
-    """Raise OutputError for a URL, and for the local copy of one: they are only read."""
-    copy = _copies.get(os.fspath(name))
-    if copy is not None or is_url(str(name)):
-        url = shown(str(name) if copy is None else copy.url)
-        raise OutputError(f"{visible(url, None)} is a URL, which is only read; write a file with -o OUT")
-
-
-def source_at(path: Path) -> "RemoteFile | None":
-    """The copy at a path, opened; None if no copy of a URL is there."""
-    copy = _copies.get(os.fspath(path))
-    return None if copy is None else RemoteFile(copy)
-
-
-def file_next_to(folder: Path, parts: list[str]) -> "RemoteFile | None":
-    """Return a file next to the object whose copy is in `folder`; None if `folder` has no copy."""
-    first = _bases.get(os.fspath(folder))
-    if first is None:
-        return None
-    path = folder.joinpath(*parts)
-    copy = _copies.get(os.fspath(path))
+    copy = _copies.get(url)
     if copy is None:
-        copy = _copies[os.fspath(path)] = _Copy(_url_next_to(first.url, parts), path)
-    return RemoteFile(copy)
+        copy = _copies[url] = _Copy(url)
+        copy.fetch_for_reader()
+    return RemotePath(copy.path)
+
+
+def open_next_to(folder: Path, parts: list[str]) -> None:
+    """Open a file next to an object whose local file is in `folder`, so that it exists there; no other folder has any.
+
+    Errors are those of `open_url`; UntrustedError for a name that would not remain a name in the URL.
+    """
+    first = next((copy for copy in _copies.values() if os.fspath(copy.folder) == os.fspath(folder)), None)
+    if first is not None and (url := _url_next_to(first.url, parts)) not in _copies:
+        _copies[url] = _Copy(url, first, parts)
 
 
 def _url_next_to(url: str, parts: list[str]) -> str:
@@ -145,18 +99,17 @@ def _url_next_to(url: str, parts: list[str]) -> str:
 
 
 def fetch_for(folder: Path) -> None:
-    """Fetch all of the objects whose copies are in `folder`, for a process that opens them by name."""
-    for place, copy in list(_copies.items()):
-        if Path(place).is_relative_to(folder) and os.fspath(folder) in _bases:
+    """Fetch all of the objects whose local files are in `folder`, for a process that opens them by name."""
+    for copy in list(_copies.values()):
+        if os.fspath(copy.folder) == os.fspath(folder):
             copy.fetch_all()
 
 
 def forget() -> None:
-    """Remove the copies that this process made, for one that reads many objects once."""
+    """Remove the local files of this process, for one that reads many objects once."""
     for copy in _copies.values():
         copy.remove()
-    for known in (_copies, _by_url, _bases):
-        known.clear()
+    _copies.clear()
 
 
 def read_so_far() -> tuple[tuple[str, int, int], ...]:
@@ -164,32 +117,55 @@ def read_so_far() -> tuple[tuple[str, int, int], ...]:
     return tuple((shown(copy.url), copy.fetched, copy.size) for copy in _copies.values())
 
 
+def _store() -> Store:
+    given = os.environ.get("ONNXJSON_CACHE_BYTES", "") or str(CACHE_BYTES)
+    if not given.isdecimal():
+        raise OnnxJsonError(f"the variable ONNXJSON_CACHE_BYTES is {visible(given, 100)!r}; set a number of bytes")
+    return Store("cache", "objects", int(given), entries_a_key=1)
+
+
 class _Copy:
     """One object, and what is here of it."""
 
-    def __init__(self, url: str, path: Path | None = None) -> None:
+    def __init__(self, url: str, first: "_Copy | None" = None, parts: Sequence[str] = ()) -> None:
+        """Open an object; if the model `first` names it, its local file is at `parts` next to that of the model."""
         self.url = url
         self._system, self._name = file_system(url)
-        self._version, size = self._present()
-        self.size = size
+        self._version, self.size = self._present()
         self.fetched = 0
         self._waited = 0.0
         self._ranges: list[list[int]] = []
         self._next = 0
         self._ahead = _FIRST
         self._lock = threading.Lock()
-        if path is None:
-            _remove_oldest()
-            key = hashlib.sha256(f"{url}\n{self._version}".encode()).hexdigest()[:40]
+        with system_errors(f"{self._label()} cannot be kept among the caches"):
+            entry, held = self._own_entry() if first is None else (first._entry, os.dup(first._held))
+            self._entry: Path = entry
+            self._held: int = held
+            self.folder = entry / "files"
             name = PurePosixPath(shown(url).partition("::")[0]).name.replace("\0", "") or "model"
-            path = _folder() / key / name
-        self.path = path
-        self._state = path.with_name(f"{path.name}.ranges")
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._load()
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._file, size)
+            self.path = self.folder.joinpath(*(parts or [name]))
+            self._state = self._entry / "ranges" / hashlib.sha256(url.encode()).hexdigest()[:32]
+            for folder in (self.path.parent, self._state.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._load()
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            os.ftruncate(self._file, self.size)
+        status = os.fstat(self._file)
+        self._place = status.st_dev, status.st_ino
+        PROVIDERS[self._place], LOCAL[str(self.path)] = self, url
         atexit.register(self._keep)
+
+    def _own_entry(self) -> tuple[Path, int]:
+        """An entry of this version of the object that no other process uses, and the descriptor of its lock."""
+        store, key = _store(), f"{self.url}\n{self._version}"
+        for entry in store.entries(key) if self._version else ():
+            held = take_entry(entry)
+            if held is not None:
+                store.evict()
+                return Path(os.path.realpath(entry)), held
+        entry, held = store.create(key, is_folder=True)
+        return Path(os.path.realpath(entry)), held
 
     def _present(self) -> tuple[str, int]:
         """The version of the object, "" if the file system does not report it, and its size in bytes."""
@@ -207,8 +183,6 @@ class _Copy:
         return visible(shown(self.url), None)
 
     def _load(self) -> None:
-        import json  # here and below, since few models are remote
-
         with suppress(OSError, ValueError):
             if self._version and self.path.stat().st_size == self.size:
                 self._ranges = [[int(start), int(end)] for start, end in json.loads(self._state.read_bytes())]
@@ -217,36 +191,46 @@ class _Copy:
                 self.path.unlink()
 
     def _keep(self) -> None:
-        """Record the ranges for later processes; without a version they cannot be trusted, so the copy is removed."""
-        import json
-
-        with suppress(OSError):
-            if self._version:
-                temporary = self._state.with_name(f"{self._state.name}.{os.getpid()}")
-                temporary.write_text(json.dumps(self._ranges))
-                temporary.replace(self._state)
-            else:
-                self.path.unlink()
+        """Record the ranges for later processes; without a version they cannot be trusted, so the entry is removed."""
+        if not self._version:
+            self.remove()
+        elif self.fetched:
+            with suppress(OSError, OnnxJsonError):
+                os.fsync(self._file)  # Ranges must not outlive the bytes if the machine crashes.
+                save_file(self._state, lambda output: output.write(json.dumps(self._ranges).encode()), mode=0o600)
 
     def remove(self) -> None:
-        """Remove the copy; nothing can be read afterwards."""
+        """Remove what is here of the object, and of those next to it; nothing can be read afterwards."""
         atexit.unregister(self._keep)
+        del PROVIDERS[self._place], LOCAL[str(self.path)]
         os.close(self._file)
-        for each in (self.path, self._state):
-            with suppress(OSError):
-                each.unlink()
-        with suppress(OSError):
-            self.path.parent.rmdir()
+        os.close(self._held)
+        discard(self._entry)
+
+    def provide(self, start: int, length: int) -> None:
+        """See `Provider`."""
+        end = min(start + length, self.size)
+        with self._lock:
+            if not self.has(start, end):
+                self._fetch(start, end)
+
+    def fetch_for_reader(self) -> None:
+        """Fetch what a reader of the model needs before it asks for tensors."""
+        from onnxjson.codecs import text_file
+
+        head = self.read(0, min(self.size, 4096))
+        if text_file.looks_like_text(head) or text_file.is_printable(head):
+            self.fetch_all()
+        elif self.path.suffix != safetensors.ENDING:
+            self.fetch_structure()
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the object, fetched if they are not here."""
-        end = min(start + length, self.size)
-        with self._lock:
-            if not self._has(start, end):
-                self._fetch(start, end)
-            return os.pread(self._file, length, start)
+        self.provide(start, length)
+        return os.pread(self._file, length, start)
 
-    def _has(self, start: int, end: int) -> bool:
+    def has(self, start: int, end: int) -> bool:
+        """Whether these bytes are here."""
         at = bisect_right(self._ranges, start, key=lambda each: each[0]) - 1
         return start >= end or (at >= 0 and self._ranges[at][1] >= end)
 
@@ -285,38 +269,9 @@ class _Copy:
 
     def fetch_structure(self) -> None:
         """Fetch all of a serialised model except the elements of its big tensors; damage is left to the parser."""
-        window, at_window = b"", 0
-
-        def varint(at: int) -> tuple[int, int]:
-            nonlocal window, at_window
-            value = shift = 0
-            while True:
-                if not at_window <= at < at_window + len(window):
-                    window, at_window = self.read(at, 64 if self._has(at, at + 1) else _FIRST), at
-                byte = window[at - at_window]
-                value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
-                if byte < 0x80:
-                    return value, at
-
-        at, open_messages = 0, [(self.size, "model")]
-        with suppress(IndexError):  # the object ends within a field
-            while open_messages:
-                end, message = open_messages[-1]
-                if at >= end:
-                    open_messages.pop()
-                    continue
-                tag, at = varint(at)
-                if tag & 7 != 2:
-                    at = varint(at)[1] if tag & 7 == 0 else at + {1: 8, 5: 4}.get(tag & 7, self.size)
-                    continue
-                length, at = varint(at)
-                inner = _INSIDE[message].get(tag >> 3)
-                if length >= _SKIPPED_FROM and inner is not None:
-                    open_messages.append((at + length, inner))
-                    continue
-                if length < _SKIPPED_FROM or (message, tag >> 3) != ("tensor", _RAW_DATA):
-                    self.read(at, length)
-                at += length
+        with suppress(IndexError, WireError, LimitError):
+            for start, end in needed_parts(_Window(self), _SKIPPED_FROM):
+                self.read(start, end - start)
         self.check()
 
     def check(self) -> None:
@@ -325,40 +280,25 @@ class _Copy:
             raise ChangedUnderneathError(f"{self._label()} was changed while it was read; try again")
 
 
-_copies: Final[dict[str, _Copy]] = {}
-"""All copies of this process by path."""
-
-_by_url: Final[dict[str, _Copy]] = {}
-_limited: Final[list[bool]] = []
-"""Not empty once this process has looked at the bytes of all copies."""
-
-_bases: Final[dict[str, _Copy]] = {}
-"""By folder: the copy of the model that the other files in it belong to."""
-
-
-class RemoteFile(SourceFile):
-    """The local copy of an object, which fetches the bytes that are read."""
-
-    __slots__ = ("__weakref__", "_copy")
+class _Window:
+    """The bytes of a copy as a parser reads them, fetched a few at a time."""
 
     def __init__(self, copy: _Copy) -> None:
-        super().__init__(copy.path)
         self._copy = copy
+        self._bytes, self._start = b"", 0
 
-    def read_at(self, offset: int, length: int) -> bytes:
-        """See `SourceFile.read_at`; raises FileError if the object cannot be read."""
-        data = self._copy.read(offset, length)
-        if len(data) != length:
-            raise ChangedUnderneathError(f"{visible(shown(self._copy.url), None)} is shorter than it was")
-        return data
+    def __len__(self) -> int:
+        return self._copy.size
 
-    def fetch_structure(self) -> None:
-        """Fetch a serialised model without the elements of its big tensors, which stay holes in the local file."""
-        self._copy.fetch_structure()
+    def __getitem__(self, position: int) -> int:
+        if not self._start <= position < self._start + len(self._bytes):
+            length = 64 if self._copy.has(position, position + 1) else _FIRST
+            self._bytes, self._start = self._copy.read(position, length), position
+        return self._bytes[position - self._start]
 
-    def fetch_all(self) -> None:
-        """Fetch the whole object."""
-        self._copy.fetch_all()
+
+_copies: Final[dict[str, _Copy]] = {}
+"""All objects of this process by URL."""
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -406,36 +346,3 @@ def failures(url: str) -> Iterator[None]:
         if isinstance(cause, PermissionError) or status in {401, 403} or "Credentials" in type(cause).__name__:
             raise AccessDeniedError(f"{name} may not be read: {text}") from raised
         raise FileError(f"{name} cannot be read: {text}") from raised
-
-
-def _folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        home = home if home.startswith("/") else str(Path.home() / ".cache")
-        return Path(os.path.realpath(home), "onnxjson", "urls")
-    except RuntimeError as error:
-        raise AccessDeniedError("there is no home folder for copies; set XDG_CACHE_HOME to a folder") from error
-
-
-def _remove_oldest() -> None:
-    """Remove the copies that were used least recently, above the limit; once per process, and none of its own."""
-    if _limited:
-        return
-    _limited.append(True)
-    given = os.environ.get("ONNXJSON_CACHE_BYTES", "") or str(CACHE_BYTES)
-    if not given.isdecimal():
-        raise OnnxJsonError(f"the variable ONNXJSON_CACHE_BYTES is {visible(given, 100)!r}; set a number of bytes")
-    limit = int(given)
-    found = []
-    with suppress(OSError):
-        for folder in _folder().iterdir():
-            facts = [each.lstat() for each in folder.rglob("*")]
-            used = sum(each.st_blocks * 512 for each in facts if stat.S_ISREG(each.st_mode))
-            found.append((max([each.st_mtime for each in facts], default=0.0), used, folder))
-    total = 0
-    for _, used, folder in sorted(found, reverse=True):
-        total += used
-        if total > limit:
-            import shutil
-
-            shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +20,8 @@ from typing import Protocol
 from onnxjson.model import errors
 from onnxjson.model.display import visible
 from onnxjson.storage.identity import Identity, StreamHash, sha256_of
-from onnxjson.storage.remote import refuse_writing
+from onnxjson.storage.locks import lock, take_leftover
+from onnxjson.storage.urls import refuse_writing
 
 PIECE = 1 << 20
 """Number of bytes that are collected before each write."""
@@ -277,8 +277,7 @@ def _temporary_file(target: Path, folder: int, status: os.stat_result | None, mo
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(temporary.name, flags, first_mode, dir_fd=folder)
         try:
-            with suppress(OSError):  # Some network file systems have no locks; then leftovers stay.
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(descriptor)
             if status is None and mode is not None:
                 os.fchmod(descriptor, mode & 0o777)
         except BaseException:
@@ -287,9 +286,6 @@ def _temporary_file(target: Path, folder: int, status: os.stat_result | None, mo
                 os.unlink(temporary.name, dir_fd=folder)
             raise
     return descriptor, temporary
-
-
-_CREATING_SECONDS = 60.0
 
 
 def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
@@ -301,33 +297,11 @@ def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = pattern.fullmatch(entry.name)
-            if found:
+            descriptor = take_leftover(entry.path, int(found[1])) if found else None
+            if descriptor is not None:
                 with suppress(OSError):
-                    _remove_if_abandoned(entry.path, int(found[1]))
-
-
-def is_running(process: int) -> bool:
-    """Whether a process with this ID is running."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
-
-
-def _remove_if_abandoned(path: str, process: int) -> None:
-    # The process may run in another container, and its number may be that of another one by now: the lock decides.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        is_settled = time.time() - status.st_mtime > _CREATING_SECONDS or not is_running(process)
-        if is_settled and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
-    finally:
-        os.close(descriptor)
+                    os.unlink(entry.path)
+                os.close(descriptor)
 
 
 def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | None) -> None:
@@ -403,17 +377,11 @@ def _require_beneath(folder: int, top: int, name: str) -> None:
 
 
 def _lock(descriptor: int, name: str) -> None:
-    end = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                message = f"{name} was not saved: another program holds the lock on its folder; save again"
-                raise errors.ChangedUnderneathError(message) from None
-            time.sleep(0.01)
-        except OSError:  # A file system without locks.
-            return None
+    try:
+        lock(descriptor, LOCK_SECONDS)
+    except BlockingIOError:
+        message = f"{name} was not saved: another program holds the lock on its folder; save again"
+        raise errors.ChangedUnderneathError(message) from None
 
 
 def _sync_folder(descriptor: int, name: str) -> None:

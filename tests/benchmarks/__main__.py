@@ -8,17 +8,15 @@ from pathlib import Path
 
 from tests.benchmarks import cases, rows
 from tests.benchmarks.report import Results, report
-from tests.benchmarks.tools import HERE, onnxjson
+from tests.benchmarks.tools import onnxjson
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks that are asked for; the exit code."""
     options = _parser().parse_args(arguments)
-    wanted = set(cases.NAMES if options.all else options.only or cases.GOALS)
+    wanted = set(options.only or cases.NAMES)
     with tempfile.TemporaryDirectory(prefix="onnxjson-benchmarks-", dir=options.folder) as folder:
-        setting = cases.Setting(
-            Path(folder), options.models, options.repeat, options.quick, options.all, options.python313
-        )
+        setting = cases.Setting(Path(folder), options.repeat, options.quick, options.all)
         setting.printed(onnxjson("--help"))  # compiles what was not compiled yet
         results = _results(wanted, setting)
         text = report(results, goals=not options.quick, figures=options.all or bool(options.only))
@@ -30,19 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _results(wanted: set[str], setting: cases.Setting) -> Results:
     results = Results()
-    if "start" in wanted:
-        results.start = cases.start_up(setting)
-    if "text-size" in wanted:
-        results.sizes = cases.text_sizes(setting)
     results.comparisons = [cases.compare(case, setting) for case in cases.CASES if case.name in wanted]
-    if "python313" in wanted:
-        results.python313 = cases.compare_313(setting)
-    if "objects" in wanted:
-        results.objects = cases.in_one_process(setting)
     if "replace" in wanted:
         results.replaced = cases.replacing(setting)
-    if "apart" in wanted:
-        results.apart = cases.weights_apart(setting)
     if "rows" in wanted:
         results.rows = rows.measured(setting)
     return results
@@ -55,11 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that everything works")
     parser.add_argument("--only", action="append", metavar="NAME", choices=cases.NAMES, help=", ".join(cases.NAMES))
-    parser.add_argument("--all", action="store_true", help="every part, every tool, every figure")
-    parser.add_argument("--models", type=Path, default=HERE.parent / "models", help="folder of exported models")
+    parser.add_argument("--all", action="store_true", help="every tool, every figure")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="rounds; the median counts (1)")
-    parser.add_argument("--folder", type=Path, help="where the temporary folder goes; it takes 5 GB")
-    parser.add_argument("--python313", type=Path, metavar="PYTHON", help="interpreter for the rows of Python 3.13")
+    parser.add_argument("--folder", type=Path, help="where the temporary folder goes; it takes 4 GB")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the tables to FILE too")
     return parser
 

@@ -1,8 +1,6 @@
 """What is measured: models from file to file, and the figures around them."""
 
-import json
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -38,12 +36,8 @@ class Case:
 
 CASES: Final = (
     Case("nodes-100k", "{} nodes", "layers", 100_000, 400, 3),
-    Case("nodes-10k", "{} nodes", "layers", 10_000, 200),
-    Case("weights", "weights", "weights", 480, 1, 3),
-    Case("small", "a small export", "exported", 1, 1),
-    Case("torchscript", "{} nodes of TorchScript", "torchscript", 30_000, 400, 2),
-    Case("dynamo", "{} nodes of dynamo", "dynamo", 30_000, 200, 2),
-    Case("distinct", "{} nodes, all attributes differ", "distinct", 100_000, 200),
+    Case("nodes-1k", "{} nodes", "layers", 1_000, 200, 3),
+    Case("weights", "weights", "weights", 304, 1, 3),
 )
 
 
@@ -67,12 +61,9 @@ class Setting:
 
     folder: Path
     """Where models and what is made of them go; gone after the run."""
-    models: Path
     repeat: int
     quick: bool
     every_tool: bool = False
-    python313: Path | None = None
-    """An interpreter of Python 3.13 that can import what onnxjson requires."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -92,7 +83,7 @@ class Setting:
         path = self.folder / f"{case.name}.onnx"
         if not path.exists():
             count = case.quick_count if self.quick else case.count
-            self.printed(python("-m", "tests.benchmarks.graphs", case.kind, path, str(count), self.models.resolve()))
+            self.printed(python("-m", "tests.benchmarks.graphs", case.kind, path, str(count)))
         return path
 
     def printed(self, command: Command) -> str:
@@ -131,9 +122,8 @@ def compare(case: Case, setting: Setting) -> Comparison:
         {tool.name: Figures() for tool in tools},
         {tool.name: Figures() for tool in tools},
     )
-    rounds = setting.repeat * 3 if case.name == "small" else setting.repeat
-    for turn in range(rounds):
-        say(f"{case.name}: round {turn + 1} of {rounds}")
+    for turn in range(setting.repeat):
+        say(f"{case.name}: round {turn + 1} of {setting.repeat}")
         for tool in tools:
             for _ in range(case.runs if tool is OURS else turn == 0 or not _is_slow(tool, result)):
                 _both_ways(tool, source, result, setting)
@@ -183,62 +173,6 @@ def same_bytes(one: Path, other: Path) -> bool:
                 return True
 
 
-def compare_313(setting: Setting) -> dict[str, dict[str, Figures]] | str:
-    """The first case by onnxjson and json_format under Python 3.13, both ways; a text if there is no such Python."""
-    say("python313")
-    place = setting.python313
-    modules = "onnx, msgspec, orjson, pybase64, click"
-    check: Command = [place or "python3.13", "-c", f"import sys, {modules}; assert sys.version_info[:2] == (3, 13)"]
-    if (place is None and shutil.which("python3.13") is None) or run_process(check, {}).exit_code:
-        return f"skipped: no Python 3.13 that imports {modules}; name one with --python313"
-    source = setting.model(CASES[0])
-    environment = {**setting.environment, "PYTHONPATH": str(HERE.parent.parent)}
-    result: dict[str, dict[str, Figures]] = {}
-    commands: tuple[tuple[str, int, Command], ...] = (
-        ("ours", CASES[0].runs + 1, ["-c", "from onnxjson.cli import main; main()", "convert"]),
-        ("json_format", 1, ["-P", HERE / "others.py", "json_format"]),
-    )
-    for name, runs, begin in commands:
-        text, back = source.with_suffix(f".313{OURS.ending}"), source.with_suffix(".313.onnx")
-        for way, one, other in (("to_text", source, text), ("to_onnx", text, back)):
-            figures = result.setdefault(way, {})[name] = Figures()
-            for turn in range(runs):
-                other.unlink(missing_ok=True)
-                arguments: Command = [one, "-o", other] if name == "ours" else [way, one, other]
-                figures.add([check[0], *begin, *arguments], environment)
-                if turn == 0 and runs > 1:
-                    figures.runs.clear()  # compiles modules
-    return result
-
-
-def in_one_process(setting: Setting) -> dict[str, list[dict[str, float]]]:
-    """Times between ModelProto and text of the first case: a list of `objects.measured` by tool."""
-    model, warmup = setting.model(CASES[0]), setting.folder / "warmup.onnx"
-    setting.printed(python("-m", "tests.benchmarks.graphs", "layers", warmup, "1000", setting.models))
-    result: dict[str, list[dict[str, float]]] = {OURS.name: [], YARDSTICK.name: []}
-    for turn in range(setting.repeat):
-        say(f"objects: round {turn + 1} of {setting.repeat}")
-        for name, found in result.items():
-            found.append(json.loads(setting.printed(python("-P", HERE / "objects.py", name, model, warmup))))
-    return result
-
-
-def start_up(setting: Setting) -> dict[str, Figures]:
-    """Processes that do nothing but start."""
-    commands = {
-        "onnxjson --help": onnxjson("--help"),
-        "onnxjson --version": onnxjson("--version"),
-        'python -c "import onnxjson"': python("-c", "import onnxjson"),
-        'python -c "import onnx"': python("-c", "import onnx"),
-        "python -c pass": python("-c", "pass"),
-    }
-    result = {name: Figures() for name in commands}
-    for _ in range(1 if setting.quick else setting.repeat * 4):
-        for name, command in commands.items():
-            result[name].add(command, setting.environment)
-    return result
-
-
 def replacing(setting: Setting) -> dict[str, dict[str, Figures]]:
     """`convert` to a file that is new and over one that exists, both ways, of the first case and of weights."""
     result = {}
@@ -260,61 +194,5 @@ def replacing(setting: Setting) -> dict[str, dict[str, Figures]]:
     return result
 
 
-READING: Final = "read the file"
-COPYING: Final = "copy the file, with fsync"
-HASHING: Final = "sha256 of the file"
-
-_PLAIN: Final = """
-import hashlib, os, sys
-digest = hashlib.sha256()
-with open(sys.argv[2], "rb", buffering=0) as source:
-    copy = open(sys.argv[3], "wb", buffering=0) if sys.argv[1] == "copy" else None
-    while block := source.read(1 << 20):
-        if sys.argv[1] == "hash":
-            digest.update(block)
-        elif copy:
-            copy.write(block)
-    if copy:
-        os.fsync(copy.fileno())
-"""
-
-
-def weights_apart(setting: Setting) -> dict[str, Figures]:
-    """Weights as digests and as blobs, beside what reading, copying and hashing the file take; and `show`."""
-    say("apart")
-    source, nodes = setting.model(CASES[2]), setting.model(CASES[0])
-    suffixes = (".apart.onnx.json", ".apart.blobs", ".apart.onnx")
-    text, blobs, copy = (source.with_suffix(suffix) for suffix in suffixes)
-    commands = {
-        READING: python("-c", _PLAIN, "read", source, copy),
-        HASHING: python("-c", _PLAIN, "hash", source, copy),
-        COPYING: python("-c", _PLAIN, "copy", source, copy),
-        "to digests": onnxjson("convert", source, "--weights", "digest", "-o", text),
-        "to blobs": onnxjson("convert", source, "--weights", "blobs", "-o", text),
-        "to blobs that are there": onnxjson("convert", source, "--weights", "blobs", "-o", text),
-        "from blobs": onnxjson("convert", text, "-o", copy),
-        "show weights": onnxjson("show", source),
-        "show 100,000 nodes": onnxjson("show", nodes),
-    }
-    result = {name: Figures() for name in commands}
-    for _ in range(setting.repeat):
-        shutil.rmtree(blobs, ignore_errors=True)
-        for name, command in commands.items():
-            result[name].add(command, setting.environment)
-    shutil.rmtree(blobs, ignore_errors=True)
-    text.unlink(missing_ok=True)
-    copy.unlink(missing_ok=True)
-    return result
-
-
-def text_sizes(setting: Setting) -> dict[str, dict[str, int]]:
-    """`text_size.measured` of every exported model and of the second case."""
-    say("text-size")
-    paths = [*sorted(setting.models.glob("*.onnx")), setting.model(CASES[1])]
-    return {path.name: json.loads(setting.printed(python("-P", HERE / "text_size.py", path))) for path in paths}
-
-
-GOALS: Final = ("nodes-100k", "python313", "replace", "weights", "apart", "torchscript", "dynamo", "distinct", "rows")
-"""What has goals, in the order of the table."""
-
-NAMES: Final = (*GOALS, "nodes-10k", "small", "objects", "start", "text-size")
+NAMES: Final = ("nodes-100k", "nodes-1k", "replace", "weights", "rows")
+"""What is measured, in the order of the table."""

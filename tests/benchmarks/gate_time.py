@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
         (folder / "policy.toml").write_text(_POLICY)
         for number in range(count):
-            write("layers", folder / f"m{number}.onnx", nodes, folder)
+            write("layers", folder / f"m{number}.onnx", nodes)
         commit(folder)
         for path in folder.glob("*.onnx"):
             change(path)

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         return 1
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write("layers", folder / "m.onnx", int(arguments[0]) if arguments else 100_000, folder)
+        write("layers", folder / "m.onnx", int(arguments[0]) if arguments else 100_000)
         run("show", folder / "m.onnx", "-o", folder / "m.html")
         times = [opening(folder / "m.html", chromium, folder / f"profile{number}") for number in range(3)]
     print(f"ready after {', '.join(map(str, times))} ms; at most {_LIMIT:,} are asked")

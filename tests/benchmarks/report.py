@@ -1,13 +1,12 @@
 """The figures as Markdown tables."""
 
 import platform
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from tests.benchmarks.cases import COPYING, HASHING, Comparison, elapsed
+from tests.benchmarks.cases import Comparison, elapsed
 from tests.benchmarks.measuring import Figures
 from tests.benchmarks.rows import Goal
 from tests.benchmarks.tools import OURS, TOOLS, YARDSTICK
@@ -20,13 +19,8 @@ class Results:
     """Everything that was measured; what was not asked for is empty."""
 
     comparisons: list[Comparison] = field(default_factory=list)
-    objects: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    start: dict[str, Figures] = field(default_factory=dict)
     replaced: dict[str, dict[str, Figures]] = field(default_factory=dict)
-    apart: dict[str, Figures] = field(default_factory=dict)
-    sizes: dict[str, dict[str, int]] = field(default_factory=dict)
     rows: list[Goal] = field(default_factory=list)
-    python313: dict[str, dict[str, Figures]] | str = field(default_factory=dict)
 
 
 def report(results: Results, *, goals: bool, figures: bool = True) -> str:
@@ -34,8 +28,6 @@ def report(results: Results, *, goals: bool, figures: bool = True) -> str:
     parts = [_versions(), *(_tables(results) if figures else ())]
     if goals:
         found = [goal.cells for goal in (*_goals(results), *results.rows)]
-        if isinstance(results.python313, str):
-            found.append(["nodes-100k under Python 3.13", "at least 9", "", "", "no", results.python313])
         parts.append(table("Goals", ["what", "wanted", "by the clock", "by cpu", "reached", "beside"], found))
     clock, cpu = elapsed()
     return "\n\n".join([*parts, f"{clock:.0f} s by the clock, {cpu:.0f} s of the processor"]) + "\n"
@@ -45,18 +37,8 @@ def _tables(results: Results) -> list[str]:
     parts = []
     if results.comparisons:
         parts.append(_comparisons(results.comparisons))
-    if results.objects:
-        parts.append(_objects(results.objects))
-    if results.start:
-        rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.start.items()]
-        parts.append(table("Start of a process", ["process", "s", "cpu s", "peak MB"], rows))
     if results.replaced:
         parts.append(_replaced(results.replaced))
-    if results.apart:
-        rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.apart.items()]
-        parts.append(table("Weights apart, and show", ["process", "s", "cpu s", "peak MB"], rows))
-    if results.sizes:
-        parts.append(_sizes(results.sizes))
     return parts
 
 
@@ -129,23 +111,6 @@ def _beside(figures: Figures, ours: Figures) -> tuple[str, str, str]:
     return f"{times:.1f}", _megabytes(figures), f"{part:.2f}"
 
 
-def _median(runs: list[dict[str, float]], way: str) -> float:
-    return statistics.median(run[way] for run in runs)
-
-
-def _objects(objects: dict[str, list[dict[str, float]]]) -> str:
-    ours = objects[OURS.name]
-    rows = []
-    for name, runs in objects.items():
-        cells = [name]
-        for way in ("to_text", "to_onnx"):
-            seconds = _median(runs, way)
-            cells += [f"{seconds:.3f}", f"{seconds / _median(ours, way):.1f}" if runs is not ours else ""]
-        rows.append([*cells, "yes" if all(run["same"] for run in runs) else "no"])
-    head = ["tool", "ModelProto to text: s", "x ours", "text to ModelProto: s", "x ours", "same message back"]
-    return table("The same nodes in one process", head, rows)
-
-
 def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
     rows = []
     for title, ways in replaced.items():
@@ -165,67 +130,20 @@ def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
     return table("A file that is there is replaced", head, rows)
 
 
-def _sizes(sizes: dict[str, dict[str, int]]) -> str:
-    rows = [
-        [
-            name,
-            str(size["lines"]),
-            str(size["proto_lines"]),
-            f"{size['lines'] / size['proto_lines']:.2f}",
-            f"{size['bytes'] / size['proto_bytes']:.2f}",
-            f"{size['one_line']} of {size['changed']}",
-        ]
-        for name, size in sizes.items()
-    ]
-    head = ["model", "lines", "proto-JSON lines", "ours /", "bytes, ours /", "one attribute changed is one line"]
-    return table("Text size", head, rows)
-
-
-TIMES_GOALS: Final = {
-    "nodes-100k": (12.0, 11.0),
-    "weights": (5.0, 5.0),
-    "torchscript": (6.0, 6.0),
-    "dynamo": (6.0, 6.0),
-    "distinct": (3.5, 3.5),
-}
+TIMES_GOALS: Final = {"nodes-100k": (12.0, 11.0), "nodes-1k": (1.5, 1.5), "weights": (5.0, 5.0)}
 """How many times as long json_format is to take, to text and back, by case."""
 
-OBJECTS_GOAL: Final = 10.0
-DIGESTS_GOAL: Final = 1.3
-BLOBS_GOAL: Final = 1.5
 REPLACING_GOAL: Final = 1.3
-LINES_GOAL: Final = 1 / 3
 
 
 def _goals(results: Results) -> Iterator[Goal]:
-    for comparison in results.comparisons[:1]:
+    for comparison in results.comparisons:
         yield from _goals_of(comparison)
-    if isinstance(results.python313, dict):
-        for way, figures in results.python313.items():
-            title = f"nodes-100k {_WAYS[way]} under Python 3.13"
-            yield from _times(f"{title}: seconds, json_format / ours", 9.0, figures["json_format"], figures["ours"])
-    for way, title in (("to_text", "ModelProto to text"), ("to_onnx", "text to ModelProto")):
-        if results.objects:
-            times = _median(results.objects[YARDSTICK.name], way) / _median(results.objects[OURS.name], way)
-            yield Goal(f"{title}, json_format / ours", OBJECTS_GOAL, times, at_least=True)
     for title, ways in results.replaced.items():
-        yield from _parts(f"{title}: seconds, existing file / new", REPLACING_GOAL, ways["existing"], [ways["new"]])
-    for comparison in results.comparisons[1:]:
-        yield from _goals_of(comparison)
-    if results.apart:
-        yield from _goals_apart(results.apart)
-    for name, size in results.sizes.items():
-        yield Goal(f"{name}: lines, ours / proto-JSON", LINES_GOAL, size["lines"] / size["proto_lines"])
+        yield from _parts(f"{title}: seconds, existing file / new", REPLACING_GOAL, ways["existing"], ways["new"])
 
 
 _WAYS: Final = {"to_text": "to text", "to_onnx": "to .onnx"}
-
-
-def _goals_apart(apart: dict[str, Figures]) -> Iterator[Goal]:
-    hashing, copying = apart[HASHING], apart[COPYING]
-    yield from _parts("weights to digests: seconds, ours / sha256", DIGESTS_GOAL, apart["to digests"], [hashing])
-    plain = [copying, copying, hashing]
-    yield from _parts("weights to blobs: seconds, ours / (two copies and sha256)", BLOBS_GOAL, apart["to blobs"], plain)
 
 
 def _goals_of(comparison: Comparison) -> Iterator[Goal]:
@@ -253,8 +171,8 @@ def _times(what: str, goal: float, other: Figures, ours: Figures, *, slowest: bo
         yield Goal(what, goal, other.seconds / clock, other.cpu_seconds / cpu, beside, at_least=True)
 
 
-def _parts(what: str, goal: float, ours: Figures, others: Sequence[Figures]) -> Iterator[Goal]:
-    """What part of the time of others something takes."""
-    if all([each.runs for each in (ours, *others)]):
-        clock, cpu = sum([each.seconds for each in others]), sum([each.cpu_seconds for each in others])
-        yield Goal(what, goal, ours.seconds / clock, ours.cpu_seconds / cpu, f"{ours.seconds:.2f} / {clock:.2f} s")
+def _parts(what: str, goal: float, ours: Figures, other: Figures) -> Iterator[Goal]:
+    """What part of the time of another run something takes."""
+    if ours.runs and other.runs:
+        beside = f"{ours.seconds:.2f} / {other.seconds:.2f} s"
+        yield Goal(what, goal, ours.seconds / other.seconds, ours.cpu_seconds / other.cpu_seconds, beside)

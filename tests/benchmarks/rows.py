@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.benchmarks.cases import CASES, Setting, say
@@ -17,28 +16,12 @@ MISTAKES: Final = {
 }
 """What is replaced in the middle of a text, and by what."""
 
-EDITS: Final = {
-    "set-attribute op:LeakyRelu alpha 0.2": 1.0,
-    "set-batch-size 4": 3.0,
-    "set-shape x 2,4,8,8": 3.0,
-}
-"""Edits of 100,000 nodes, and the seconds of the processor that they are to take at most."""
+EDIT: Final = "set-attribute op:LeakyRelu alpha 0.2"
 
-STEPS: Final = (12_500, 25_000, 50_000, 100_000, 200_000, 400_000, 1_000_000)
-"""Nodes of the models that are compared; all but the last double."""
-BIG: Final = 100_000
-TIMES_A_DOUBLING: Final = 2.1
+NODES: Final = 100_000
+"""Of the models that are compared."""
 
 _DIFF: Final = ("-m", "tests.benchmarks.diff_timing")
-_SELECTING: Final = """
-import sys, time, onnxjson
-model = onnxjson.load(sys.argv[1])
-model.select("op:Conv")
-start = time.process_time()
-for selector in ("op:LeakyRelu", "re:/layer1./Conv.*", "op:Conv"):
-    model.select(selector)
-print((time.process_time() - start) / 3)
-"""
 
 
 class Goal(NamedTuple):
@@ -67,7 +50,7 @@ class Goal(NamedTuple):
 
 def measured(setting: Setting) -> list[Goal]:
     """Measure all rows."""
-    return [*_mistakes(setting), *_diffs(setting), *_merges(setting), *_edits(setting), *_starts(setting)]
+    return [*_mistakes(setting), _diff(setting), _merge(setting), _edit(setting), _start(setting)]
 
 
 def _figures(command: Command, setting: Setting, codes: Sequence[int] = (0,), runs: int = 1) -> Figures:
@@ -94,78 +77,44 @@ def _mistakes(setting: Setting) -> Iterator[Goal]:
         at = content.index(word, len(content) // 2)
         text.write_bytes(content[:at] + other + content[at + len(word) :])
         figures = _figures(onnxjson("check", text), setting, (0, 1))
-        title = f"a text of {len(content) / 1e6:.0f} MB with {name}"
-        yield _seconds(f"{title}, check", 3.0, figures)
-        yield Goal(f"{title}, check: MB", 400.0, figures.peak_bytes / 1e6)
+        beside = f"{figures.peak_bytes / 1e6:.0f} MB"
+        yield _seconds(f"a text of {len(content) / 1e6:.0f} MB with {name}, check", 3.0, figures, beside)
     text.unlink()
 
 
-def _diffs(setting: Setting) -> Iterator[Goal]:
-    before = 0.0
-    folder = setting.folder
-    for count in STEPS:
-        say(f"diff of {count:,} nodes")
-        nodes = count // 100 if setting.quick else count
-        place = setting.folder / f"diff-{nodes}"
-        place.mkdir(exist_ok=True)
-        setting.printed(python(*_DIFF, "make", "transformer", str(nodes), "distinct", "80", place))
-        diff = onnxjson("diff", place / "base.onnx", place / "target.onnx", "--exit-zero")
-        whole = _figures(diff, setting, runs=3 if count <= BIG else 1)
-        title = f"diff of {nodes:,} nodes, 80 edits, scrambled"
-        if before and count <= STEPS[-2]:
-            yield Goal(f"{title}: times that of half", TIMES_A_DOUBLING, None, whole.cpu_seconds / before)
-        before = whole.cpu_seconds
-        if count == BIG:
-            folder = place
-            found = json.loads(setting.printed(python(*_DIFF, "measure", place)))
-            beside = f"recall {found['recall']:.4f}; of it compared {found['cpu']:.2f} s cpu"
-            yield _seconds(f"{title}, median of three", 1.0, whole, beside)
-        elif count == STEPS[-1]:
-            yield _seconds(title, 15.0, whole)
-            yield Goal(f"{title}: MB", 3000.0, whole.peak_bytes / 1e6)
-    base, other = folder / "base.onnx", folder / "metadata.onnx"
-    setting.printed(onnxjson("rewrite", "set-metadata", base, "key", "value", "-o", other))
-    for title, target in (("equal files", base), ("files equal but for metadata", other)):
-        figures = _figures(onnxjson("diff", base, target, "--exit-zero"), setting, runs=3)
-        yield _seconds(f"diff of {title}, 100,000 nodes", 0.5, figures)
-    yield _merge("merge of metadata, 100,000 nodes", base, other, base, setting)
+def _diff(setting: Setting) -> Goal:
+    say("diff")
+    nodes = NODES // 100 if setting.quick else NODES
+    place = setting.folder / "diff"
+    place.mkdir()
+    setting.printed(python(*_DIFF, "make", "transformer", str(nodes), "distinct", "80", place))
+    diff = onnxjson("diff", place / "base.onnx", place / "target.onnx", "--exit-zero")
+    figures = _figures(diff, setting, runs=3)
+    compared = json.loads(setting.printed(python(*_DIFF, "measure", place)))
+    beside = f"recall {compared['recall']:.4f}; of it compared {compared['cpu']:.2f} s cpu"
+    return _seconds(f"diff of {nodes:,} nodes, 80 edits, scrambled, median of three", 1.0, figures, beside)
 
 
-def _merges(setting: Setting) -> Iterator[Goal]:
+def _merge(setting: Setting) -> Goal:
     say("merge")
     base = setting.model(CASES[0])
-    ours, theirs = setting.folder / "ours.onnx", setting.folder / "theirs.onnx"
+    ours, theirs, merged = (setting.folder / f"{name}.onnx" for name in ("ours", "theirs", "merged"))
     setting.printed(onnxjson("rewrite", "set-attribute", base, "@/graph/node/2", "alpha", "0.25", "-o", ours))
     setting.printed(onnxjson("rewrite", "delete-node", base, "@/graph/node/6", "-o", theirs))
-    yield _merge("merge of an attribute and a deleted node, 100,000 nodes", base, ours, theirs, setting)
+    figures = _figures(onnxjson("merge", base, ours, theirs, "-o", merged), setting)
+    return _seconds("merge of an attribute and a deleted node, 100,000 nodes", 3.0, figures)
 
 
-def _merge(title: str, base: Path, ours: Path, theirs: Path, setting: Setting) -> Goal:
-    merged = setting.folder / "merged.onnx"
-    return _seconds(title, 3.0, _figures(onnxjson("merge", base, ours, theirs, "-o", merged), setting))
+def _edit(setting: Setting) -> Goal:
+    say("edit")
+    arguments: Command = ["-m", "tests.benchmarks.edits_speed", "--json", "--model", setting.model(CASES[0])]
+    (measured,) = json.loads(setting.printed(python(*arguments, "--only", EDIT)))
+    beside = f"{measured['differences']:,} changes"
+    return Goal(f"{EDIT}, 100,000 nodes: s", 1.0, measured["plan"], measured["processor"], beside)
 
 
-def _edits(setting: Setting) -> Iterator[Goal]:
-    say("edits")
-    model = setting.model(CASES[0])
-    only = [word for line in EDITS for word in ("--only", line)]
-    arguments: Command = ["-m", "tests.benchmarks.edits_speed", "--json", "--model", model, *only]
-    for found in json.loads(setting.printed(python(*arguments))):
-        beside = f"{found['differences']:,} changes"
-        yield Goal(f"{found['name']}: s", EDITS[found["name"]], found["plan"], found["processor"], beside)
-    selected = float(setting.printed(python("-c", _SELECTING, model)))
-    yield Goal("a selector over 100,000 nodes: s", 0.3, None, selected)
-
-
-def _starts(setting: Setting) -> Iterator[Goal]:
+def _start(setting: Setting) -> Goal:
     say("start")
-    model = setting.model(next(case for case in CASES if case.name == "small"))
-    text = model.with_suffix(".start.onnx.json")
-    commands = {
-        "onnxjson --help": (0.06, onnxjson("--help")),
-        "convert of a small model": (0.12, onnxjson("convert", model, "-o", text)),
-        "textconv of a small model": (0.08, python("-I", "-m", "onnxjson.git.textconv", model)),
-    }
-    for title, (goal, command) in commands.items():
-        _figures(command, setting)  # fills the cache
-        yield _seconds(title, goal, _figures(command, setting, runs=9))
+    command = onnxjson("--help")
+    _figures(command, setting)  # fills the cache
+    return _seconds("onnxjson --help", 0.06, _figures(command, setting, runs=9))

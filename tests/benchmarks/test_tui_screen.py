@@ -2,7 +2,7 @@
 
 import onnxjson
 from onnxjson.editing.attributes import SetAttribute
-from onnxjson.editing.inference import TypeFlow
+from onnxjson.editing.type_correction import flow_of_types
 from onnxjson.model.index import Index
 from tests.benchmarks.tui_screen import chain
 
@@ -11,4 +11,4 @@ def test_the_types_of_the_chain_flow() -> None:
     model = chain(10)
     assert not list(onnxjson.check(model))
     edit = SetAttribute(node="@/graph/node/0", attribute="perm", value=[1, 0, 2])
-    assert len(TypeFlow(Index(model), None).to(onnxjson.apply(model, [edit])).types) == 10
+    assert len(flow_of_types(Index(model), onnxjson.apply(model, [edit]), None).types) == 10

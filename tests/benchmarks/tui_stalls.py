@@ -30,7 +30,8 @@ from textual.widgets import Input
 import onnxjson
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
+from onnxjson_tui.shell.workbench import Workbench
+from onnxjson_tui.workbench.app import ACTIONS, WorkbenchApp, workbench
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 
@@ -38,7 +39,7 @@ NODES: Final = 100_000
 BUDGET: Final = 0.05
 """Seconds that one turn of the loop may take."""
 
-_LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "open", "edit-text", "export"})
+_LEAVES: Final = frozenset({"quit", "suspend", "open", "edit-text", "export"})
 """Actions after which the workbench is not there, or another program has the terminal."""
 
 _LONGEST: Final = 40.0
@@ -78,7 +79,7 @@ EDITS: Final = (
     Flow("rename, asked", ("r", "enter"), row="/attn/Softmax"),
     Flow("rename, made", ("X", "enter"), steps=1),
     Flow("rename, undone", ("u",), 0.01, steps=1),
-    Flow("rename, redone", ("U",), steps=1),
+    Flow("rename, redone", ("ctrl+r",), steps=1),
     Flow("rename, undone again", ("u",), 0.01, steps=1),
     Flow("rewire, asked", ("1", "w"), row="/attn/Add"),
     Flow("rewire, letters", tuple("9/up")),
@@ -254,7 +255,7 @@ async def _workbench(path: Path, turns: Turns, size: tuple[int, int]) -> AsyncIt
         # As the program does before it shows anything.
         gc.collect()
         gc.freeze()
-        bench = Workbench(session, Terminal(False, "unicode", "onnxjson", False))
+        bench = workbench(session, Terminal(False, "unicode", "onnxjson", False))
         app = WorkbenchApp(bench, bench.terminal)
         async with app.run_test(size=size) as pilot:
             hands = _Hands(pilot, bench, turns)

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from onnxjson.editing import drafts
 from onnxjson.storage import api
-from onnxjson.storage.state import state_folder
+from onnxjson.storage.store import user_folder
 from tests.cli.running import Result, command_line, run, run_process
 from tests.cli.terminal import Terminal
 
@@ -68,7 +68,7 @@ def alpha_of(path: Path) -> float:
 
 def kept() -> list[Path]:
     """The drafts in the state folder."""
-    return sorted(path for path in state_folder().glob("drafts/*/*") if path.name != ".origin")
+    return sorted(path for path in user_folder("state").glob("drafts/*/*/*") if path.name != ".origin")
 
 
 def edit(path: Path, editor: dict[str, str], *arguments: str | Path) -> Result:

@@ -8,8 +8,8 @@ import pytest
 import onnxjson
 from onnxjson.merging.conflicted_files import save
 from onnxjson.merging.merge import merge
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict
 from tests.cli.running import run, run_process
 from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
 

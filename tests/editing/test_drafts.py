@@ -11,7 +11,7 @@ import pytest
 
 from onnxjson.editing import drafts
 from onnxjson.model.errors import MissingInputError, OutputError
-from onnxjson.storage.state import state_folder
+from onnxjson.storage.store import user_folder
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def test_names_that_are_long_or_no_utf_8_have_drafts(tmp_path: Path) -> None:
 def test_nobody_else_can_read_a_draft(tmp_path: Path) -> None:
     draft = make(tmp_path / "m.onnx")
     assert stat.S_IMODE(draft.path.stat().st_mode) == 0o600
-    for folder in (draft.path.parent, draft.path.parent.parent, state_folder()):
+    for folder in list(draft.path.parents)[:4]:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -92,7 +92,7 @@ def test_removed_draft_takes_along_what_the_editor_left(tmp_path: Path) -> None:
     draft = make(tmp_path / "m.onnx")
     draft.path.with_name(".m.onnx.json.swp").write_bytes(b"")
     draft.remove()
-    assert list((state_folder() / "drafts").iterdir()) == []
+    assert list((user_folder("state") / "drafts").iterdir()) == []
 
 
 def test_damaged_origin_is_none(tmp_path: Path) -> None:

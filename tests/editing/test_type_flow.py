@@ -4,7 +4,7 @@ import pytest
 
 from onnxjson.editing.applying import apply
 from onnxjson.editing.attributes import SetAttribute
-from onnxjson.editing.inference import Flow, TypeFlow
+from onnxjson.editing.type_correction import Flow, flow_of_types
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError
@@ -32,7 +32,7 @@ def transposed(model: Model, perm: list[int]) -> Model:
 
 def test_types_flow_until_a_node_breaks() -> None:
     model = model_of(CHAIN)
-    flow = TypeFlow(Index(model), None).to(transposed(model, [2, 1, 0]))
+    flow = flow_of_types(Index(model), transposed(model, [2, 1, 0]), None)
     found = {place: (old and format_type(old), format_type(new)) for place, (old, new) in flow.types.items()}
     assert found == {
         "/graph/node/0": ("float32[1,64,16]", "float32[64,16,1]"),
@@ -45,7 +45,7 @@ def test_an_edit_without_effect_on_types_has_no_flow() -> None:
     model = model_of(CHAIN)
     workspace = Workspace(model)
     SetAttribute(node="@/graph/node/4", attribute="axis", value=1).change(workspace)
-    assert TypeFlow(Index(model), None).to(workspace.model) == Flow()
+    assert flow_of_types(Index(model), workspace.model, None) == Flow()
 
 
 def test_a_refused_edit_names_only_the_node_that_breaks() -> None:

@@ -8,8 +8,8 @@ import pytest
 import onnxjson
 from onnxjson.merging.merge import Merged, merge, merge_uncertain
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ConflictError
 from onnxjson.storage import files
 from tests.git.test_merge_driver import NAMES, Merging
 from tests.merging.models import BASE, Change, attribute, both, metadata

@@ -14,8 +14,8 @@ from onnxjson.git.changed_models import unmerged
 from onnxjson.git.merge_driver import main
 from onnxjson.git.repository import open_revision
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ConflictError
 from onnxjson.storage import files
 from tests.cli.running import run
 from tests.git.conftest import Repository

@@ -152,5 +152,5 @@ def test_metadata_that_ends_after_its_length_is_refused(field: int, element: byt
     def within(number: int, data: bytes) -> bytes:
         return bytes([number << 3 | 2, len(data)]) + data
 
-    with pytest.raises(WireError, match="longer than the one that contains it"):
+    with pytest.raises(WireError, match="metadata_props is longer than the message that contains it"):
         parse(b"\x08\x08" + within(7, within(field, element)))

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import onnxjson.storage.saving
+from onnxjson.storage.backups import backups
 from onnxjson.storage.identity import sha256_of
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import backups
 
 KILLS = int(os.environ.get("ONNXJSON_KILLS", "150"))
 """Saves that are killed in the long part of the proof, with a backup and without; more by hand."""
@@ -24,7 +24,7 @@ SIZE = 4_000_000
 SAVER = """
 import os, pathlib, sys
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import keep_backup
+from onnxjson.storage.backups import keep_backup
 path = pathlib.Path(sys.argv[1])
 backup = keep_backup if sys.argv[2:] else None
 def write(sink):

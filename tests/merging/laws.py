@@ -8,8 +8,8 @@ from typing import Any
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, ValueInfo
-from onnxjson.model.errors import Conflict, ConflictError
 from onnxjson.model.index import Index
 from onnxjson.model.structure import check_structure
 from onnxjson.model.walking import walk

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson.merging.conflicted_files import ConflictWriter
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
-from onnxjson.model.errors import Conflict
 from tests.editing.graphs import model_of
 
 Change = Callable[[Model], Model]

@@ -4,8 +4,8 @@ import pytest
 
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ConflictError
 from onnxjson.model.structure import check_structure
 from tests.editing.graphs import model_of
 

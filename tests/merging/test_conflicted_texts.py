@@ -12,8 +12,9 @@ from onnxjson.merging import conflicted_files
 from onnxjson.merging.conflicted_files import save
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Graph, Model, Node, Tensor
-from onnxjson.model.errors import Conflict, ConflictError, DecodeError, LimitError, SelectorError
+from onnxjson.model.errors import DecodeError, LimitError, SelectorError
 from onnxjson.model.payloads import Digest
 from onnxjson.storage import files
 from tests.merging.models import BASE, attribute, both, conflicted_bytes, metadata, node, renamed, weights, without

@@ -4,8 +4,8 @@ import pytest
 
 import onnxjson
 from onnxjson.merging.merge import merge
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict
 from tests.editing.graphs import model_of
 
 

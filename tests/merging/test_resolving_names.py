@@ -10,8 +10,8 @@ from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.addresses import Choice
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model, Node
-from onnxjson.model.errors import ConflictError
 from onnxjson.model.structure import check_structure
 from onnxjson.model.walking import walk
 from tests.benchmarks.graphs import layers

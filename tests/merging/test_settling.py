@@ -9,8 +9,9 @@ import onnxjson
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.addresses import SIDES, Choice
+from onnxjson.model.conflicts import ConflictError
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ChangedUnderneathError, ConflictError, DecodeError, MissingInputError, SelectorError
+from onnxjson.model.errors import ChangedUnderneathError, DecodeError, MissingInputError, SelectorError
 from onnxjson.storage import files
 from tests.merging.models import BASE, attribute, both, metadata, node, renamed
 from tests.merging.test_conflicted_texts import MANY

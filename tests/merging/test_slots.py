@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model, Node, StringStringEntry, Tensor
-from onnxjson.model.errors import Conflict
 from onnxjson.model.structure import check_structure
 from tests.merging.models import (
     BASE,

@@ -139,20 +139,20 @@ def test_external_data_is_looked_for_beside_the_model(worker: Worker, tmp_path: 
 
 def test_shapes_are_inferred(worker: Worker) -> None:
     two = model(helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Neg", ["t"], ["y"]))
-    inferred = onnx.load_from_string(worker.infer_shapes(two))
+    inferred = onnx.load_from_string(worker.infer_types(two)[0])
     (info,) = inferred.graph.value_info
     assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [2, 3]
 
 
 def test_a_model_that_inference_does_not_take_is_an_error_of_the_worker(worker: Worker) -> None:
     with pytest.raises(WorkerError, match="rejects"):
-        worker.infer_shapes(b"\xff\xff")
+        worker.infer_types(b"\xff\xff")
 
 
 def test_a_crash_is_an_error_and_the_next_job_runs(worker: Worker) -> None:
     for _ in range(3):
         with pytest.raises(WorkerError, match="crashed on this model: signal SIGSEGV") as caught:
-            worker.infer_shapes(CRASHER)
+            worker.infer_types(CRASHER)
         assert caught.value.exit_code == 76
         assert worker.check(GOOD, full=True) == ()
 
@@ -178,7 +178,7 @@ def test_a_model_that_never_ends_is_an_error_within_the_limit(worker: Worker) ->
 
 def test_a_model_that_fills_the_memory_is_an_error() -> None:
     with Worker(Limits(memory=1 << 30)) as small, pytest.raises(WorkerError, match=r"more than 1\.0 GiB of memory"):
-        small.infer_shapes(HUNGRY)
+        small.infer_types(HUNGRY)
 
 
 def test_the_process_starts_again_after_it_was_killed() -> None:
@@ -295,7 +295,7 @@ def test_megabytes_go_through_the_pipes(worker: Worker) -> None:
     big = onnx.load_from_string(GOOD)
     big.graph.initializer.append(helper.make_tensor("w", TensorProto.UINT8, [20_000_000], bytes(20_000_000), raw=True))
     data = big.SerializeToString()
-    assert len(worker.infer_shapes(data)) >= len(data)
+    assert len(worker.inline_functions(data)) >= len(data)
 
 
 def test_without_onnx_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

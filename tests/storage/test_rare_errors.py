@@ -22,7 +22,7 @@ from onnxjson.model.errors import (
     OutputError,
     UntrustedError,
 )
-from onnxjson.storage import external, identity, saving, state
+from onnxjson.storage import backups, external, identity, locks, saving
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.saving import save_file
 
@@ -65,7 +65,7 @@ def test_a_new_file_whose_mode_cannot_be_set_is_none(tmp_path: Path, monkeypatch
 
 def test_a_process_that_may_not_be_askedis_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "kill", failing(errno.EPERM))
-    assert saving.is_running(1)
+    assert locks.is_running(1)
 
 
 def test_a_system_without_extended_attributes_or_locks_saves(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,15 +203,15 @@ def test_errors_of_resolving_have_kinds(number: int, code: int) -> None:
 
 def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "state"))
-    save_file(path, lambda sink: sink.write(b"new"), backup=state.keep_backup)
-    found = state.history(path)
+    save_file(path, lambda sink: sink.write(b"new"), backup=backups.keep_backup)
+    found = backups.history(path)
     found.kept[0].file.unlink()
     with pytest.raises(MissingInputError):
-        state.restore(found, 0)
+        backups.restore(found, 0)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", failing(errno.EIO))
         with pytest.raises((FileError, OutputError), match="cannot be read"):
-            state.keep_backup(path)
+            backups.keep_backup(path)
     assert sys.platform
     assert path.read_bytes() == b"new"
 
@@ -227,7 +227,7 @@ def test_a_descriptor_that_cannot_be_closed_breaks_nothing(path: Path, monkeypat
     monkeypatch.setattr(os, "close", close)
     save_file(path, lambda sink: sink.write(b"new"))
     with pytest.raises(FileError, match="no backup of"):
-        state.keep_backup(path)
+        backups.keep_backup(path)
     monkeypatch.undo()
     assert path.read_bytes() == b"new"
 

@@ -23,6 +23,7 @@ import onnxjson
 from onnxjson.model.errors import FileError, MissingInputError, UntrustedError
 from onnxjson.storage import files, remote, web
 from onnxjson.storage.external import Resolver
+from onnxjson.storage.store import take_entry
 from tests.cli.running import run, run_process
 
 WEIGHT_BYTES = 4 * 490_000
@@ -162,13 +163,54 @@ def test_the_text_of_a_url_is_edited_and_not_saved(
     assert run("edit", "memory://zoo/m.onnx").exit_code == 0
 
 
-def test_an_object_that_changes_while_it_is_read(memory: Any, tmp_path: Path) -> None:
+def test_an_object_that_changes_while_it_is_read(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = saved(tmp_path).read_bytes()
     memory.pipe("/m.onnx", data)
-    copy = remote.open_url("memory://m.onnx")
-    memory.pipe("/m.onnx", data[:-1])
+    real = type(memory).cat_file
+
+    def read(*arguments: Any, **words: Any) -> bytes:
+        found: bytes = real(*arguments, **words)
+        memory.pipe("/m.onnx", data[:-1])
+        return found
+
+    monkeypatch.setattr(type(memory), "cat_file", read)
     with pytest.raises(onnxjson.ChangedUnderneathError, match="try again"):
-        files.load(copy)
+        remote.open_url("memory://m.onnx")
+
+
+def test_a_model_cannot_name_what_is_kept_beside_its_file(memory: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path, external=True)
+    for each in (path, tmp_path / "m.data"):
+        memory.pipe(f"/zoo/{each.name}", each.read_bytes())
+    model = remote.open_url("memory://zoo/m.onnx")
+    folder = Path(os.fspath(model)).parent
+    assert folder.name == "files"
+    assert [each.name for each in folder.iterdir()] == ["m.onnx"]
+    remote.open_next_to(folder.parent, ["m.data"])
+    assert sorted(each.name for each in folder.parent.iterdir()) == ["files", "ranges"]
+
+
+def test_a_file_in_use_by_another_process_stays(served: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = served
+    saved(folder)
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    run_process("show", f"{url}/m.onnx", more=cache)
+    (entry,) = tmp_path.glob("cache/onnxjson/objects/*/*")
+    held = take_entry(entry)
+    assert held is not None
+    assert "read 0 of" not in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
+    os.utime(folder / "m.onnx", (1, 1))  # another version
+    run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
+    assert entry.exists()
+    os.close(held)
+    run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
+    assert not entry.exists()
+
+
+def test_a_message_names_the_url_and_not_its_local_file(memory: Any) -> None:
+    memory.pipe("/bad.onnx", b"\x08\xff\xff")
+    result = run("show", "memory://bad.onnx")
+    assert (result.exit_code, "memory://bad.onnx is not an ONNX model" in result.stderr) == (65, True), result.stderr
 
 
 def test_what_is_missing_denied_or_not_installed(memory: Any, served: tuple[str, Path]) -> None:
@@ -198,9 +240,9 @@ def test_copies_are_kept_and_their_bytes_are_limited(served: tuple[str, Path], t
     assert "read 0 of" in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
     os.utime(folder / "m.onnx", (1, 1))  # another version
     assert "read 0 of" not in run_process("show", "-v", f"{url}/m.onnx", more=cache).stderr
-    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 2
+    assert len(list((tmp_path / "cache/onnxjson/objects").iterdir())) == 2
     run_process("show", f"{url}/m.onnx", more=cache | {"ONNXJSON_CACHE_BYTES": "1"})
-    assert len(list((tmp_path / "cache/onnxjson/urls").iterdir())) == 1
+    assert len(list((tmp_path / "cache/onnxjson/objects").iterdir())) == 1
 
 
 def test_a_limit_of_the_cache_that_is_no_number(served: tuple[str, Path], tmp_path: Path) -> None:
@@ -339,4 +381,4 @@ def test_a_location_next_to_an_object_that_is_not_on_the_web(memory: Any, tmp_pa
     folder = remote.open_url("memory://zoo/m.onnx").parent
     for name in ("a?versionId=x", "a#generation"):
         with pytest.raises(UntrustedError, match=r"a \? or #"):
-            remote.file_next_to(folder, [name])
+            remote.open_next_to(folder, [name])

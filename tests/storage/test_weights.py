@@ -27,9 +27,9 @@ from onnxjson.model.errors import (
 )
 from onnxjson.model.payloads import Digest
 from onnxjson.storage import files, weights
+from onnxjson.storage.backups import history, restore
 from onnxjson.storage.pruning import prune_blobs
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import history, restore
 from onnxjson.storage.weights import missing
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.lines import Bar
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
+from onnxjson_tui.workbench.app import WorkbenchApp, workbench
 from tests.tui.screens import TERMINAL, Shown, soon_idle
 from tests.tui.sessions import opened
 
@@ -47,7 +48,7 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """A workbench on a file; leaves no error of the program itself behind."""
     with opened(path, readonly=readonly) as session, soon_idle():
-        screen = Workbench(session, terminal)
+        screen = workbench(session, terminal)
         app = WorkbenchApp(screen, terminal)
         async with app.run_test(size=size) as pilot:
             found = Bench(pilot, screen, app)

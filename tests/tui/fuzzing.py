@@ -30,8 +30,9 @@ from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
+from onnxjson_tui.workbench.app import ACTIONS, WorkbenchApp, workbench
 from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
 from tests.merging.triples import triple
@@ -42,7 +43,7 @@ KEYS: Final = 20_000
 EACH: Final = 500
 """Keys for each model."""
 
-_LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "open"})
+_LEAVES: Final = frozenset({"quit", "suspend", "open"})
 """Actions that leave the workbench, so that nothing more could be pressed; other ways there are taken rarely."""
 
 _SPECIAL: Final = (
@@ -101,7 +102,7 @@ class Fuzz:
         terminal = Terminal(self.rng.random() < 0.5, self.rng.choice(("unicode", "ascii")), "onnxjson", True)
         with opened as session:
             before = bytes_of(session.model)
-            bench = Workbench(session, terminal)
+            bench = workbench(session, terminal)
             app = WorkbenchApp(bench, terminal)
             async with app.run_test(size=self.size) as pilot:
                 await pilot.pause()

@@ -13,7 +13,8 @@ from textual.widgets import Input
 
 from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
+from onnxjson_tui.shell.workbench import Workbench
+from onnxjson_tui.workbench.app import WorkbenchApp
 
 TERMINAL = Terminal(False, "unicode", "onnxjson", True)
 ASCII = Terminal(True, "ascii", "onnxjson-ansi", False)

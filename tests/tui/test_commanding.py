@@ -38,7 +38,6 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
             ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
             ("set-attribute op:Ad x 1", 'did you mean "Add"'),
             ("set-attribute op:Add", "needs --attribute"),
-            ("mark", "needs one letter"),
             ("undo x", "undo has no arguments"),
             ("rewire % 0 x", "no node is selected"),
         ):
@@ -105,7 +104,7 @@ def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> No
 
 def test_every_short_name_is_that_of_an_action() -> None:
     known = {each.id for each in ACTIONS}
-    assert set(SHORT_NAMES.values()) <= known
+    assert {each.split()[0] for each in SHORT_NAMES.values()} <= known
 
 
 @pytest.mark.parametrize(
@@ -150,8 +149,7 @@ def offers(path: Path, line: str) -> list[str]:
         ("add-node LeakyR", "add-node LeakyRelu"),
         ("set-dim ", "set-dim N"),
         ("filter op:L", "filter op:LeakyRelu"),
-        ("cone o", "cone out"),
-        ("select-all op:L", "select-all op:LeakyRelu"),
+        ("select op:L", "select op:LeakyRelu"),
         ("edit-form set-t", "edit-form set-tensor"),
         ("run-pass onnxs", "run-pass onnxsim"),
         ("pass onnxs", "pass onnxsim"),

@@ -8,7 +8,8 @@ import pytest
 
 import onnxjson
 from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
-from onnxjson.model.errors import ChangedUnderneathError, Conflict
+from onnxjson.model.conflicts import Conflict
+from onnxjson.model.errors import ChangedUnderneathError
 from onnxjson.rendering.tables import cells, plain
 from onnxjson.storage import files
 from onnxjson_tui.rows.side_texts import ConflictRows, place_rows
@@ -48,7 +49,7 @@ def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
         assert [*resolution.choices.values()] == ["ours", "theirs"]
         await found.press("u")
         assert [*resolution.choices.values()] == ["ours"]
-        assert found.first.conflicts.cursor == 1
+        assert found.first.rows.cursor == 1
         await found.press("t", "b", "o")
         assert "no conflict is left" in found.text
         assert resolution.exit_code == 16

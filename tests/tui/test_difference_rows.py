@@ -12,8 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.difference import Compared, DifferenceRows, Shown, Side, compared, has_words
 from onnxjson_tui.rows.side_texts import element_lines, pair_lines, side_by_side_lines, text_of, unified_lines
-from onnxjson_tui.screens.comparison import write_difference
-from onnxjson_tui.screens.difference_view import details_of
+from onnxjson_tui.screens.event_details import details_of, write_difference
 from tests.tui.sessions import small
 
 EVERYTHING = Shown(opened=range(100))

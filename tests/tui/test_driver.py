@@ -46,7 +46,7 @@ def test_no_byte_beyond_ascii_reaches_a_linux_console(tmp_path: Path) -> None:
 
 def test_nothing_is_written_while_a_field_waits(tmp_path: Path) -> None:
     with Program(saved(tmp_path / "m.onnx"), more={"XDG_STATE_HOME": str(tmp_path)}) as program:
-        for keys, shown in ((b"a", b"esc cancel"), (b"\x1b", b"Relu"), (b"/", b"/")):
+        for keys, shown in ((b"a", b"Add a node"), (b"\x1b", b"Relu"), (b"/", b"/")):
             place = program.expect(b"Relu") if keys == b"a" else len(program.output)
             program.type(keys)
             program.expect(shown, place)

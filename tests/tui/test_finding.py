@@ -6,7 +6,6 @@ import onnx
 from onnx import parser
 
 from onnxjson.model.document import Model
-from onnxjson.patterns.rule_files import read_rules
 from onnxjson.rendering.tables import plain
 from onnxjson_tui.screens.form import FormScreen
 from tests.editing.graphs import model_of
@@ -70,15 +69,6 @@ def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
         await found.press("/")
         await found.type("/(/")
         assert "unterminated subpattern (character 0)" in found.footer
-
-    run_small(saved(tmp_path / "m.onnx"), flow)
-
-
-def test_star_goes_to_the_next_node_of_the_operator(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "*")
-        assert position(found) == 3
-        assert "operator Add: match 2 of 2" in found.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -166,7 +156,7 @@ def test_search_takes_a_pattern(tmp_path: Path) -> None:
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
-def test_accepted_matches_are_replaced_and_the_step_becomes_a_rule(tmp_path: Path) -> None:
+def test_accepted_matches_are_replaced(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("f")
         await found.type("Add($a, $b)")
@@ -183,16 +173,11 @@ def test_accepted_matches_are_replaced_and_the_step_becomes_a_rule(tmp_path: Pat
         graph = found.session.model.graph
         assert graph is not None
         assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Add"]
-        await found.press(":")
-        await found.type(f"export-rule {tmp_path / 'product.json'}")
-        assert "wrote" in found.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
-    (rule,) = read_rules(tmp_path / "product.json")
-    assert (rule.id, rule.pattern, rule.replacement) == ("product", "Add($a, $b)", "Mul($a, $b)")
 
 
-def test_an_edit_of_one_match_is_made_in_the_others_and_becomes_a_rule(tmp_path: Path) -> None:
+def test_an_edit_of_one_match_is_made_in_the_others(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("f")
         await found.type("Add($a, $b)")
@@ -206,12 +191,8 @@ def test_an_edit_of_one_match_is_made_in_the_others_and_becomes_a_rule(tmp_path:
         assert [node.op_type for node in graph.node] == ["Relu", "Mul", "LeakyRelu", "Mul"]
         await found.press("g", "a")
         assert "no match was edited" in found.footer
-        await found.press(":")
-        await found.type(f"export-rule {tmp_path / 'product.json'}")
 
     run_small(saved(tmp_path / "m.onnx"), flow)
-    (rule,) = read_rules(tmp_path / "product.json")
-    assert (rule.pattern, rule.replacement) == ("Add($a, $b)", "Mul($a, ?b)")
 
 
 def test_constants_of_a_pattern_are_opened_one_by_one(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Following values, going into graphs and out of them, jumps and marks, as a person does it."""
+"""Following values, going into graphs and out of them, and jumps, as a person does it."""
 
 from pathlib import Path
 
 from onnxjson_tui.session.history import Jumps
 from tests.editing.graphs import model_of
-from tests.tui.benches import WIDE, Bench, run_small
+from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
 
 BRANCHES = """g (float[4] x, bool c) => (float[4] y) {
@@ -35,7 +35,7 @@ def place(found: Bench) -> str:
 def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("3", "G", "g", "p")
-        assert "Go to the producer of" in found.text
+        assert "Go to what defines" in found.text
         await found.press("down", "enter")
         assert place(found) == "/graph/node/2"
         await found.press("g", "p")
@@ -43,14 +43,12 @@ def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
         await found.press("0", "g", "p")
         assert place(found) == "/graph/node/0"
         await found.press("g", "p")
-        assert "no node produces an input" in found.footer
-        await found.press("[")
+        assert "x is an input of the graph" in found.footer
+        await found.press("ctrl+o")
         assert place(found) == "/graph/node/1"
         await found.press("ctrl+o")
         assert place(found) == "/graph/node/2"
-        await found.press("]", "]")
-        assert place(found) == "/graph/node/0"
-        await found.press("g", "c")
+        await found.press("g", "g", "g", "c")
         assert "2 consumers" in found.text
         await found.press("escape", "2", "g", "c")
         assert place(found) == "/graph/node/3"
@@ -85,7 +83,7 @@ def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
         assert "main > b" in found.lines[0] or "else_branch" in found.lines[0]
         await found.press("g", "p")
         assert place(found) == "/graph/node/0"
-        await found.press("[", "-")
+        await found.press("ctrl+o", "-")
         assert place(found) == "/graph/node/2"
         await found.press("-")
         assert "outermost" in found.footer
@@ -112,29 +110,3 @@ def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
         assert "calls no function" in found.footer
 
     run_small(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)
-
-
-def test_marks_and_the_last_place(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", "m", "a", "G", "'", "a")
-        assert place(found) == "/graph/node/1"
-        await found.press("'", "'")
-        assert place(found) == "/graph/node/3"
-        await found.press("'", "'")
-        assert place(found) == "/graph/node/1"
-        await found.press("'", "b")
-        assert "there is no mark b; there are a" in found.footer
-
-    run_small(saved(tmp_path / "m.onnx"), flow)
-
-
-def test_cone_lists_what_a_node_depends_on(tmp_path: Path) -> None:
-    async def flow(found: Bench) -> None:
-        await found.press("j", ":")
-        await found.type("cone in")
-        assert len(found.bench.nodes.rows) == 2
-        assert "cone in of b" in found.lines[0]
-        await found.press("escape")
-        assert len(found.bench.nodes.rows) == 4
-
-    run_small(saved(tmp_path / "m.onnx"), flow, WIDE)

@@ -12,8 +12,10 @@ from onnxjson_tui.rows.graph_drawing import drawing
 from onnxjson_tui.rows.graph_parts import GraphMap, Part
 from onnxjson_tui.screens.graph_map import MapScreen
 from tests.benchmarks.tui_rows import transformer
+from tests.editing.graphs import EXPORTED, exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.screens import ASCII
+from tests.tui.sessions import saved
 
 MODELS = Path(__file__).parent.parent / "models"
 
@@ -115,8 +117,8 @@ def test_the_map_is_walked_opened_and_left() -> None:
         assert not isinstance(found.app.screen, MapScreen)
         assert found.bench.here is not None
         assert found.bench.here.node.op_type == "ReduceMean"
-        await found.press("left_square_bracket", "M", "question_mark")
-        assert "back to the box around" in found.text.lower()
+        await found.press("ctrl+o", "M", "question_mark")
+        assert "back to the box" in found.text.lower()
         await found.press("escape")
         await found.press("escape")
         assert not isinstance(found.app.screen, MapScreen)
@@ -162,3 +164,61 @@ def test_changes_colour_the_map() -> None:
         found.session.discard()
 
     run(MODELS / "encoder_ts.onnx", flow, (80, 24), terminal=ASCII)
+
+
+COUSINS = """g (float[N,4] x) => (float[N,4] y) {
+    a = Relu(x)
+    c = Neg(a)
+    d = Abs(a)
+    e = Exp(a)
+    f = Mul(c, d)
+    y = Add(f, e)
+}"""
+
+
+def test_around_a_node_is_what_it_depends_on_and_what_depends_on_it() -> None:
+    found = _map(model_of(COUSINS))
+    assert [each.first for each in found.inside(found.around(2, 1))] == [0, 2, 4]
+    assert "f32[N,4]" in _text(found, found.inside(found.around(2, 1)))
+    assert [each.first for each in found.inside(found.around(2, 9))] == [0, 2, 4, 5]
+
+
+def test_many_that_take_a_value_leave_room_for_what_makes_it() -> None:
+    takers = "\n".join(f"y{place} = Relu(b)" for place in range(100))
+    makers = "\n".join(f"a{place} = Neg(x)" for place in range(50))
+    taken = ", ".join(f"a{place}" for place in range(50))
+    text = f"g (float[N,4] x) => (float[N,4] y0) {{ {makers}\n b = Concat<axis = 0>({taken})\n {takers} }}"
+    found = _map(model_of(text))
+    labels = [each.label for each in found.inside(found.around(50, 3))]
+    assert (len(labels), "50 Concat" in labels) == (40, True)
+    assert sum("Neg" in label for label in labels) == 19
+    assert sum("Relu" in label for label in labels) == 20
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_the_surroundings_of_every_tenth_node_are_drawn(name: str) -> None:
+    for scope in Index(exported(name)).scopes:
+        found = GraphMap(scope)
+        for position in range(0, len(scope.graph.node), 10):
+            parts = found.inside(found.around(position, 4))
+            assert position in [each.first for each in parts]
+            assert len(parts) <= 40
+            assert _text(found, parts)
+
+
+def test_the_nodes_around_one_are_on_the_same_map(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("2", "M")
+        assert isinstance(found.app.screen, MapScreen)
+        assert "> around 0 Relu" in found.lines[0]
+        assert "[0 Relu]" in found.lines[-5]
+        await found.press("j", "j", "1", "a")
+        assert "> around 0 Relu > around 2 LeakyRelu" in found.lines[0]
+        assert "[0 Relu]" not in found.text
+        await found.press("backspace", "backspace")
+        assert ">" not in found.lines[0]
+        await found.press("q")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 0
+
+    run_small(saved(tmp_path / "m.onnx"), flow)

@@ -8,9 +8,14 @@ from onnxjson.model.index import Index
 from onnxjson.rendering.tables import cells, plain
 from onnxjson_tui.rows.choices import names_of
 from onnxjson_tui.widgets.actions import GROUPS, PANES, Arguments, KeyReader, all_keys, key_lines
+from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.workbench.app import ACTIONS
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
+
+
+def test_there_are_at_most_sixty_actions() -> None:
+    assert len(ACTIONS) <= 60
 
 
 def test_every_action_has_keys_or_a_name_after_the_colon() -> None:
@@ -33,7 +38,7 @@ def test_every_key_of_a_pane_means_the_action_that_the_list_says(pane: str) -> N
             if action.scope == "everywhere" and keys in own:
                 continue  # The pane means another thing by it, and its list says so first.
             reader.forget()
-            for key in [*keys.split(" "), *(["a"] if action.takes_letter else [])]:
+            for key in keys.split(" "):
                 heard = reader.feed(key, pane)  # type: ignore[arg-type]
             assert heard.action is action, (pane, keys)
 
@@ -45,15 +50,18 @@ def test_list_of_keys_fits_its_width_and_has_all(pane: str, width: int) -> None:
     assert all(cells(line) <= width for line in lines)
     for action in ACTIONS:
         if action.scope in (pane, "everywhere"):
-            assert any(all_keys(action) in line for line in lines), action.id
+            shown = all_keys(action) if action.keys else f":{action.id}"
+            assert any(shown in line for line in lines), action.id
 
 
 def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("tab", "?")
-        assert found.text.index("In the inspector") < found.text.index("Moving")
+        assert found.text.index("Every edit is a step") < found.text.index("search the nodes")
         await found.press("escape", "f1")
-        assert "The workbench" in found.text
+        assert "Every edit is a step" in found.text
+        rows = found.app.screen.query_one(LineList)
+        assert len(rows.rows) <= 2 * rows.page - 1  # the last line of a page is also the first of the next
         await found.press("escape")
         await found.press("Z")
         assert "Z does nothing here" in found.footer
@@ -105,7 +113,6 @@ def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(
 def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("ctrl+p", *"row middle")
-        assert "Scroll the row to the middle" in found.text
         assert "zz" in found.text
         await found.press("escape", "ctrl+p", *"set-att")
         assert "set-attribute" in found.text
@@ -118,9 +125,6 @@ def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
         await found.press("ctrl+p")
         await found.type("alpha 0.5")
         assert len(found.session.history) == 1
-        await found.press("ctrl+p")
-        await found.type("mark the node")
-        assert found.bench.prompt.input.value == "mark "
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
-from onnxjson_tui.workbench.app import ACTIONS, Workbench, WorkbenchApp
+from onnxjson_tui.workbench.app import ACTIONS, WorkbenchApp
 from tests.tui.benches import Bench, bench
 from tests.tui.screens import send
 from tests.tui.sessions import saved
@@ -109,7 +110,7 @@ MODELS: dict[str, Callable[[], Model]] = {
 FILES = {"no graph": "m.onnx.json", "empty": "m.onnx.json"}
 """A binary without a graph is taken for another kind of file."""
 
-SPARED = frozenset({"suspend", "quit", "save-quit", "discard-quit", "edit-text"})
+SPARED = frozenset({"suspend", "quit", "edit-text"})
 """Actions that end the program, or hand the terminal to another one."""
 
 
@@ -127,8 +128,7 @@ async def _press(found: Bench, *keys: str) -> None:
 
 
 def _keys(action: Action[Any]) -> list[str]:
-    keys = action.keys[0].split(" ")
-    return [*keys, "a"] if action.takes_letter else keys
+    return action.keys[0].split(" ")
 
 
 class _Seen:

@@ -17,10 +17,10 @@ from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.model.tensors import to_numpy
 from onnxjson.storage.external_files import externalize, internalize
-from onnxjson_tui.pages.changes import HistoryRows
+from onnxjson_tui.pages.history import HistoryRows
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.shell.dialogs import ConfirmScreen
-from onnxjson_tui.workbench.app import Workbench
+from onnxjson_tui.shell.workbench import Workbench
 from tests.editing.graphs import model_of
 from tests.running.test_loading import folded
 from tests.tui.benches import Bench, bench, run

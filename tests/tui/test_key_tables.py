@@ -5,7 +5,7 @@ from pathlib import Path
 from textual.events import Key
 
 import onnxjson_tui
-from onnxjson_tui.screens import comparison, conflicts, passes
+from onnxjson_tui.screens import comparison, conflicts
 from onnxjson_tui.shell.dialogs import pressed_key
 
 FOLDER = Path(onnxjson_tui.__file__).parent
@@ -31,7 +31,7 @@ def test_styles_are_in_the_sheet_of_the_program() -> None:
 
 
 def test_every_key_of_a_table_names_a_method_of_its_screen() -> None:
-    for screen in (comparison.ComparisonScreen, conflicts.ConflictsScreen, passes.TraceScreen):
+    for screen in (comparison.ComparisonScreen, conflicts.ConflictsScreen):
         assert screen.KEYS
         for key in screen.KEYS:
             assert not key.id.startswith("_") or callable(getattr(screen, key.id)), key

@@ -246,8 +246,7 @@ def test_a_range_that_was_kept_is_taken_up_with_its_place(path: Path, edited: Ca
         await chosen(found)
         await found.press("k")
         assert operators(found.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
-        await found.press(":")
-        await found.type("resume-draft")
+        await found.press("E")
         assert "/graph/node/1-3" in found.text
         await found.press("enter")
         assert len(seen) == 2
@@ -272,8 +271,7 @@ async def kept_text(found: Bench) -> None:
 
 
 async def taken_up(found: Bench) -> None:
-    await found.press(":")
-    await found.type("resume-draft")
+    await found.press("E")
 
 
 def test_a_kept_text_follows_its_node_to_where_it_stands_now(path: Path, edited: Callable[..., list[Tree]]) -> None:
@@ -396,7 +394,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
         await found.press("E")
         await found.press("e")
         gone = "the editor removed the text" if is_removed else "the text is empty"
-        assert f"{gone}; the model is unchanged, and :resume-draft opens your previous text" in found.footer
+        assert f"{gone}; the model is unchanged, and E opens your previous text again" in found.footer
         await taken_up(found)
         await found.press("enter", "y")
         assert '"Sin"' in turns[2]
@@ -412,6 +410,6 @@ def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, m
         await found.press("E")
         assert "the editor removed the text, so the model is unchanged" in found.footer
         await taken_up(found)
-        assert "this model has no drafts" in found.footer
+        assert "no draft:" not in found.text
 
     run(path, flow)

@@ -11,7 +11,8 @@ from onnxjson.model.errors import Finding
 from onnxjson.rendering.tables import plain
 from onnxjson_tui.screens.opening import FindingsScreen, OpeningScreen, offers, text_around
 from onnxjson_tui.session.opening import complete_path, recent_files, remember
-from onnxjson_tui.workbench.app import Workbench, WorkbenchApp, first_screen
+from onnxjson_tui.shell.workbench import Workbench
+from onnxjson_tui.workbench.app import WorkbenchApp, first_screen
 from tests.cli.running import run
 from tests.tui.screens import TERMINAL, screen_lines
 from tests.tui.sessions import saved

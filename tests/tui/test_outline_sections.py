@@ -32,11 +32,11 @@ def _model() -> Model:
     return replace(model, graph=replace(model.graph, node=nodes))
 
 
-def _sections(model: Model, *opened: str, marks: dict[str, str] | None = None) -> OutlineLines:
+def _sections(model: Model, *opened: str) -> OutlineLines:
     index = Index(model)
     scope = index.scopes[0] if index.scopes else None
     rows = [] if scope is None else Outline(scope.graph.node).rows(opened)
-    session: Any = SimpleNamespace(model=model, index=index, places=SimpleNamespace(marks=marks or {}))
+    session: Any = SimpleNamespace(model=model, index=index)
     return OutlineLines(session, scope, opened, known=(frozenset(opened), rows))
 
 
@@ -65,8 +65,8 @@ def test_sections_are_closed_at_first_but_for_the_scopes_and_empty_ones_are_not_
 
 
 def test_open_sections_show_what_is_in_them() -> None:
-    opened = ("\0scopes", "\0operators", "\0inputs", "\0outputs", "\0initializers", "\0functions", "\0marks")
-    sections = _sections(_model(), *opened, marks={"a": "/graph/node/3"})
+    opened = ("\0scopes", "\0operators", "\0inputs", "\0outputs", "\0initializers", "\0functions")
+    sections = _sections(_model(), *opened)
     assert _lines(sections) == [
         "+ scopes                         2",
         "- operators                      3",
@@ -83,8 +83,6 @@ def test_open_sections_show_what_is_in_them() -> None:
         "   shape         int64[2] 11 bytes",
         "- functions                      1",
         "   local::Block             1 node",
-        "- marks                          1",
-        "   a  3 Add /b/add",
     ]
     assert sections.around(3) == 1
     assert sections.around(1) == 1

@@ -49,7 +49,7 @@ def test_a_change_is_taken_back_from_the_saved_model_and_is_a_step(tmp_path: Pat
         await command(found, EDIT)
         await command(found, "delete-node op:Relu --bypass 0")
         before = found.session.model
-        await found.press("c", "enter")
+        await found.press("c")
         screen = await panes(found)
         count = len(rows_of(screen).starts)
         await found.pilot.press("d", "o")
@@ -100,7 +100,7 @@ def test_weights_in_a_file_of_another_folder_are_not_taken(tmp_path: Path) -> No
 def test_lines_at_the_bottom_are_broken_for_another_width(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await command(found, EDIT)
-        await found.press("c", "enter")
+        await found.press("c")
         for opened in (finished, panes):
             await opened(found)
             await settled(found)

@@ -1,11 +1,9 @@
 """What happens to journals rarely: closed ones, ones of others, steps of another version."""
 
 import errno
-import fcntl
 import json
 import os
 import random
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.model.errors import FileError
 from onnxjson.model.payloads import Data
 from onnxjson_tui.session import journal as journals
-from onnxjson_tui.session.journal import Header, Journal, Line, StepLine, begin, encoded, lock_abandoned
+from onnxjson_tui.session.journal import Header, Journal, Line, StepLine, begin, encoded
 from onnxjson_tui.session.recovery import Abandoned, _find_payloads
 from tests.editing.random_models import random_model
 from tests.tui.sessions import opened, saved
@@ -67,10 +65,10 @@ def test_a_header_that_cannot_be_written_leaves_no_journal(monkeypatch: pytest.M
     monkeypatch.setattr(os, "pwrite", failing(errno.ENOSPC))
     with pytest.raises(FileError):
         begin(HEADER)
-    assert not journals.folder_of("k").exists()
+    assert not journals.STORE.folder("k").exists()
 
 
-def test_a_thread_syncs_what_is_written_and_ends_with_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_syncs_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journals, "SYNC_SECONDS", 0.01)
     journal = begin(HEADER)
     end = time.monotonic() + 10
@@ -79,58 +77,6 @@ def test_a_thread_syncs_what_is_written_and_ends_with_the_journal(monkeypatch: p
     assert not journal._is_dirty
     journal.close()
     journal.remove()
-
-
-def test_journals_of_others_and_what_is_no_file_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "00000000000000000001-1-0000000000000000"
-    path.mkdir()
-    assert lock_abandoned(path) is None
-    path.rmdir()
-    os.mkfifo(path)
-    assert lock_abandoned(path) is None
-    path.unlink()
-    path.write_bytes(b"")
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert lock_abandoned(path) is None
-    journals._remove_abandoned(path)
-    assert path.exists()
-
-
-def test_where_there_are_no_locks_the_process_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK))
-    mine = tmp_path / f"00000000000000000001-{os.getpid()}-0000000000000000"
-    mine.write_bytes(b"")
-    assert lock_abandoned(mine) is None
-    gone = tmp_path / "00000000000000000001-4194305-0000000000000000"
-    gone.write_bytes(b"")
-    descriptor = lock_abandoned(gone)
-    assert descriptor is not None
-    os.close(descriptor)
-    monkeypatch.setattr(os, "kill", failing(errno.EPERM))
-    assert journals.is_running(gone)
-
-
-def test_a_journal_that_its_owner_removes_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "journal"
-    path.write_bytes(b"")
-    monkeypatch.setattr(journals, "_lock", lambda *_: path.unlink())
-    assert lock_abandoned(path) is None
-
-
-def test_all_journals_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(3):
-        session = opened(saved(tmp_path / f"m{number}.onnx"))
-        session.edit(edits.SetMetadata(key="k", value="v"))
-        assert session.journal_path is not None
-        root = session.journal_path.parent.parent
-        session._recorder.close()
-    assert len(list(journals._all_journals(root))) == 3
-    monkeypatch.setattr(journals, "BYTES_IN_ALL", 0)
-    (root / "file").write_bytes(b"")
-    journals._remove_excess(next(root.iterdir()))
-    assert not list(journals._all_journals(root))
-    shutil.rmtree(root)
-    assert not list(journals._all_journals(root))
 
 
 def test_an_edit_that_this_version_does_not_know_is_told_by_its_step(tmp_path: Path) -> None:

@@ -107,20 +107,17 @@ def test_an_edit_that_is_not_of_nodes_is_refused_for_a_selection(tmp_path: Path)
             session.on_selection(ALPHA)
 
 
-def test_cursor_and_marks_follow_what_they_are_at(tmp_path: Path) -> None:
+def test_cursor_and_visits_follow_what_they_are_at(tmp_path: Path) -> None:
     with opened(saved(tmp_path / "m.onnx")) as session:
         session.places.cursor = "/graph/node/2"
-        session.places.marks = {"a": "/graph/node/3", "b": "/graph/node/2"}
         session.places.jumps.leave("/graph/node/3")
         session.edit(edits.AddNode(op_type="Neg", input=("x",), output=("n",), insert=True))
         assert session.places.cursor == "/graph/node/3"
-        assert session.places.marks == {"a": "/graph/node/4", "b": "/graph/node/3"}
         assert list(session.places.jumps) == ["/graph/node/4"]
         session.edit(edits.DeleteNode(node="op:LeakyRelu", bypass=0))
         assert session.places.cursor == "/graph/node/3"  # what stood behind it
         session.undo()
         assert session.places.cursor == "/graph/node/3"
-        assert session.places.marks["b"] == "/graph/node/3"
         session.discard()
 
 

@@ -51,9 +51,10 @@ def test_an_edit_without_memory_changes_nothing_and_is_no_internal_error(
 def test_work_without_a_thread_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def flow(found: Bench) -> None:
         monkeypatch.setattr(threading.Thread, "start", failing(RuntimeError("can't start new thread")))
-        with pytest.raises(MemoryError):
-            found.bench.jobs.start("work", "working", lambda: 0, print)
+        found.bench.jobs.start("work", "working", lambda: 0, print)
+        await found.pilot.pause(0.1)
         assert not found.bench.jobs.running
+        assert "not enough memory" in found.footer
         monkeypatch.undo()
 
     run(path, flow)

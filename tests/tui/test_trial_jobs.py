@@ -27,7 +27,7 @@ from tests.tui.sessions import SMALL as SMALL_GRAPH
 MODELS: Final = Path(__file__).parent.parent / "models"
 _TWO_EDITS: Final = ":set-attribute op:Softmax axis 2⏎:delete-node /layers.2/Erf⏎"
 
-_SLOW: Final = ("enter", "f5", "f6")
+_SLOW: Final = ("enter", "f5", "c", "q")
 """Keys after which a person waits."""
 
 Done = Callable[[Bench], object]
@@ -75,16 +75,16 @@ def _same_elsewhere(found: Bench) -> bool:
 
 JOBS: Final = (
     Job("1 the third Softmax, five nodes upstream", 17, 17, "/“softmax”⏎2n gp gp1 gp1 gp1 gp", _at(247)),
-    Job("1 and back", 5, 2, "5[", _at(287), begin="/softmax⏎2ngpgp1gp1gp1gp"),
+    Job("1 and back", 5, 2, "5⟨ctrl+o⟩", _at(287), begin="/softmax⏎2ngpgp1gp1gp1gp"),
     Job("2 an attribute of one node", 4, 3, "ee“[0,2,3,1]”⏎", _count("attr:perm=[0,2,3,1]", 7), begin="/transpose⏎"),
     Job("2 the same of all", 8, 2, ":“set-attribute op:Transpose perm [0,2,3,1]”⏎", _shows("(24 places)")),
     Job("3 rename", 5, 3, "r2“scores”⏎", _count("output:scores", 1), begin="/softmax⏎"),
     Job("4 delete and reconnect", 1, 1, "D", _count("op:Softmax", 5), begin="/softmax⏎"),
-    Job("5 insert", 3, 3, "o“Relu”⏎⟨ctrl+s⟩", _count("op:Relu", 1), begin="/softmax⏎"),
+    Job("5 insert", 3, 3, "a“Relu”⏎⟨ctrl+s⟩", _count("op:Relu", 1), begin="/softmax⏎"),
     Job("6 a weight and its histogram", 2, 2, "tS", _shows("mean"), begin=":@/graph/node/46⏎"),
     Job("6 one element of it", None, 4, "tle“0.5”⏎", _shows("set-tensor", "0.5"), begin=":@/graph/node/46⏎"),
     Job("7 the batch size", 3, 3, "i3“N”⟨ctrl+s⟩", _shows("undo 1"), "mobile_ts.onnx"),
-    Job("8 difference, undo two, redo", 5, 5, "⟨f6⟩⟨f8⟩uu⟨ctrl+r⟩", _shows("undo 1/2", "redone"), begin=_TWO_EDITS),
+    Job("8 difference, undo two, redo", 5, 5, "cquu⟨ctrl+r⟩", _shows("undo 1/2", "redone"), begin=_TWO_EDITS),
     Job("9 save as", 2, 2, ":“save-as copy.onnx”⏎", _shows("read back and compared: copy.onnx")),
     Job("10 run a pass, prove it, apply it", 5, 5, "p⏎⏎pa", _shows("196 nodes", "undo 1"), "mobile_ts.onnx"),
     Job("10 compare with a file", 4, 3, "c1“other.onnx”⏎", _shows("other.onnx", "changes"), "mobile_ts.onnx"),
@@ -95,7 +95,7 @@ JOBS: Final = (
     Job("13 filter by an attribute", 2, 2, "f“attr:perm=[0,2,1,3]”⏎", _shows("18 nodes of filter")),
     Job("14 by output", 2, 2, "/“Erf_output_0”⏎", _at(129)),
     Job("14 by output, in the palette", None, 2, "⟨ctrl+p⟩“Erf_output_0”⏎", _at(129)),
-    Job("15 drawing of the neighbours", 2, 2, "gv", _shows("[101 Softmax]"), begin="/softmax⏎"),
+    Job("15 drawing of the neighbours", 2, 2, "3M", _shows("[101 Softmax]"), begin="/softmax⏎"),
     Job("15 drawing of the whole graph", None, 1, "M", _shows("map of main_graph")),
     Job("16 into a body and back", 4, 3, "gs -", _shows("1 Loop /Loop", "main graph"), "branches_ts.onnx", "G"),
     Job("17 leave", 1, 1, "q", lambda found: not found.app.is_running or not found.bench.is_attached),

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 from onnxjson.codecs.reading.tree import UNREADABLE, Key, Tree
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.errors import Conflict, Severity
+from onnxjson.model.errors import Severity
 from onnxjson.model.payloads import Data, Payload
 
 

@@ -14,7 +14,7 @@ from onnxjson.codecs.reading import strings
 from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.tree import UNREADABLE, Tree
 from onnxjson.codecs.wire_format import NotCanonicalError
-from onnxjson.codecs.wire_generic import check_varints
+from onnxjson.codecs.wire_reading import check_varints
 from onnxjson.model import document as d
 from onnxjson.model import elements
 from onnxjson.model.display import visible

@@ -21,8 +21,9 @@ from onnxjson.codecs.reading.named_values import ELEMENT_KINDS, FULL, TAGS
 from onnxjson.codecs.reading.scan import Scan, scan
 from onnxjson.codecs.reading.tokens import Mistake
 from onnxjson.codecs.reading.tree import UNREADABLE, Key, Lines, Span, Tree, find, inside_string, skim
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, DecodeError, Finding, Severity
+from onnxjson.model.errors import DecodeError, Finding, Severity
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS
 from onnxjson.model.payloads import Payload
 

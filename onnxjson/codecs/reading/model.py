@@ -18,8 +18,9 @@ from onnxjson.codecs.reading.tensors import read_tensor, read_type
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import visible
-from onnxjson.model.errors import AddressError, Conflict
+from onnxjson.model.errors import AddressError
 from onnxjson.model.messages import FIELDS, Field, Kind
 from onnxjson.model.operators import attribute_types, operator_table, plain_domain
 

@@ -14,8 +14,9 @@ import msgspec
 
 from onnxjson.codecs.canonical_values import is_utf8, owner_name
 from onnxjson.codecs.reading import exact_reader, fast
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, DecodeError, Finding
+from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.model.payloads import Payload
 
 _FROM: Final = 1 << 18

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.rewiring import check_node
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.type_relations import refine_type, with_shape
@@ -24,6 +23,7 @@ from onnxjson.model.errors import EditError, EncodeError, Finding, ParameterErro
 from onnxjson.model.index import Index
 from onnxjson.model.operators import Signature, all_operators
 from onnxjson.model.types import TypeSyntaxError, format_type, innermost, parse_type
+from onnxjson.running.inferred_types import inferred_scopes
 from onnxjson.storage.constant_reading import Kind, from_json, parse_json
 
 LEFT_OUT: Final = "-"
@@ -154,10 +154,10 @@ def _typed(model: d.Model, signature: Signature, expected: Sequence[InputSpec]) 
     assert model.graph is not None
     node = model.graph.node[0]
     try:
-        after = inferred_types(model, None)
+        after, _ = inferred_scopes(model, None, worker())
     except WorkerError as error:
         raise EditError(f"the model would not be valid: {error}") from error
-    types = dict(Index(after).scopes[0].types)
+    types = dict(after["/graph"].types)
     if not all(_has_rank(types.get(name)) for name in node.output if name):
         types |= _types_of_later_versions(model, signature)
     bound = _Bound(signature, model)
@@ -193,10 +193,10 @@ def _types_of_later_versions(model: d.Model, signature: Signature) -> dict[str, 
             continue
         later = replace(model, opset_import=(d.OperatorSetId(domain=domain, version=version),))
         try:
-            after = inferred_types(later, None)
+            after, _ = inferred_scopes(later, None, worker())
         except WorkerError:
             continue
-        types = Index(after).scopes[0].types
+        types = after["/graph"].types
         if all(_has_rank(types.get(name)) for name in outputs):
             return {name: types[name] for name in outputs}
     return {}

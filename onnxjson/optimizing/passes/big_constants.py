@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
-from onnxjson.editing.initializers import input_for
 from onnxjson.model.constants import constant_values
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import (
@@ -49,6 +48,7 @@ from onnxjson.model.scopes import find_scopes
 from onnxjson.model.tensors import is_external, with_storage
 from onnxjson.model.walking import replace_records, stored_bytes, tensors_of, walk
 from onnxjson.optimizing.passes.declaration import WRITTEN, Pass
+from onnxjson.running.light_model import input_for, with_inputs
 from onnxjson.storage.external_files import APART, external_paths, in_own_file, internalize
 from onnxjson.storage.weights import require_whole
 
@@ -236,12 +236,7 @@ class Substituted:
         if self._subject.constants == "files":
             hidden &= _foldable(model) | (_comparable(graph) if self._is_referenced else set())
         self._inputs = {each.name or "": each for each in graph.initializer if each.name in hidden}
-        stated = {value.name for value in graph.input}
-        graph = replace(
-            graph,
-            initializer=tuple([each for each in graph.initializer if each.name not in hidden]),
-            input=(*graph.input, *[_input(each) for name, each in self._inputs.items() if name not in stated]),
-        )
+        graph = with_inputs(graph, lambda tensor: tensor.name in hidden, _input)
         left = [tensor for tensor in tensors_of(graph) if _is_big(tensor)]
         wrong = [tensor for tensor in left if self._subject.constants == "inputs" or not is_external(tensor)]
         if wrong:

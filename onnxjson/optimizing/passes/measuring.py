@@ -17,7 +17,7 @@ from onnxjson.codecs import serde
 from onnxjson.editing.parameters import Role
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
+from onnxjson.model.errors import FeedError, Finding, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes.declaration import Pass, graphs, proto_of, refill, remark, subgraphs, with_texts
 from onnxjson.running.engines import OpenModel, open_model
@@ -236,12 +236,12 @@ def rounded(model: bytes) -> bytes:
 class _InThisProcess(Worker):
     """Infers shapes in this process, which is guarded already."""
 
-    def infer_shapes(self, model: bytes) -> bytes:
-        """See `Worker.infer_shapes`."""
+    def infer_types(self, model: bytes) -> tuple[bytes, tuple[Finding, ...]]:
+        """See `Worker.infer_types`."""
         from onnx import shape_inference
 
         try:
-            return bytes(shape_inference.infer_shapes(proto_of(model)).SerializeToString())
+            return bytes(shape_inference.infer_shapes(proto_of(model)).SerializeToString()), ()
         except Exception as error:
             raise WorkerError(one_line(error)) from error
 

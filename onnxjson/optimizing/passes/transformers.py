@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.initializers import input_for
 from onnxjson.editing.parameters import Role
 from onnxjson.model.display import listed, visible
 from onnxjson.model.errors import EditError
 from onnxjson.optimizing.passes.declaration import Changed, PartStage, Pass, proto_of, remark, require_new
 from onnxjson.optimizing.passes.onnxruntime import Level, Sessions
+from onnxjson.running.light_model import input_for
 from onnxjson.storage.external_files import NewFile
 
 if TYPE_CHECKING:

@@ -72,7 +72,6 @@ def crashers(count: int, first: int = 0) -> Iterator[Outcome]:
             data = crasher(seed)
             analyses: tuple[Callable[[], object], ...] = (
                 lambda data=data: worker.check(data, full=True),  # type: ignore[misc]
-                lambda data=data: worker.infer_shapes(data),  # type: ignore[misc]
                 lambda data=data: worker.infer_types(data),  # type: ignore[misc]
                 lambda data=data: worker.inline_functions(data),  # type: ignore[misc]
                 lambda data=data: worker.convert_version(data, 22),  # type: ignore[misc]
@@ -90,5 +89,5 @@ def crashers(count: int, first: int = 0) -> Iterator[Outcome]:
                 if time.monotonic() - one > WALL + 2:
                     problem = "it takes longer than its limit"
             if not seed % 20:
-                worker.infer_shapes(good)
+                worker.infer_types(good)
             yield Outcome(f"model {seed}{', ' * bool(notes)}{len(notes) or ''}", problem, time.monotonic() - begin)

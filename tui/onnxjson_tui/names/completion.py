@@ -72,7 +72,7 @@ def command_offers(
         return [typed.head + word + " " for word in _beginning(sorted(dict.fromkeys(known)), typed.last)]
     if typed.words[0] in NAMES:
         return [typed.with_last(word) for word in islice(_edit_words(session, here, typed), MOST)]
-    name = names.get(typed.words[0], typed.words[0])
+    name = names.get(typed.words[0], typed.words[0]).partition(" ")[0]
     action = next((each for each in actions if each.id == name), None)
     return [] if action is None else _argument_offers(session, action.argument, typed, line)
 
@@ -97,8 +97,6 @@ def _argument_words(kind: str, last: str) -> list[str]:
     match kind:
         case "PATH":
             return complete_path(last)[:MOST]
-        case "DIR":
-            return [path for path in complete_path(last) if path.endswith("/")][:MOST]
         case "EDIT":
             return _beginning(list(NAMES), last)
         case "PASS":

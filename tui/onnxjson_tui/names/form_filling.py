@@ -5,10 +5,10 @@ from math import prod
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
-from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
-from onnxjson.editing.inference import Flow
+from onnxjson.editing.declaration import Edit, name_of, paragraphs
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.spelling import build, in_form_order, json_or_text, parse_value, spell_value
+from onnxjson.editing.type_correction import Flow
 from onnxjson.editing.values import ValueMistakeError, attribute_values, record_value, write_value
 from onnxjson.model.constants import Constant, find_constant
 from onnxjson.model.display import counted, visible
@@ -45,16 +45,9 @@ class Filling:
         self.name = name_of(edit)
         self.title = self.name.replace("-", " ").capitalize()
         self.help = paragraphs(edit)
-        self.fields = tuple(in_form_order(edit))  # the parameters in the order of the form
+        # `expect` and `if-any` are for scripts: a form shows what it would change.
+        self.fields = tuple([field for field in in_form_order(edit) if not field.is_common])
         self.texts: dict[str, str] = {field.name: "" for field in self.fields} | dict(texts or {})
-
-    @classmethod
-    def of(cls, edit: Edit) -> "Filling":
-        """Return the form of an existing edit, filled in."""
-        filling = cls(type(edit))
-        shapes = {field.name: field.shape for field in filling.fields}
-        filling.texts |= {name: _text_of(shapes[name], value) for name, value in non_default_parameters(edit).items()}
-        return filling
 
     def has_lines(self, field: Parameter) -> bool:
         """Whether a field may have several lines."""
@@ -73,7 +66,7 @@ class Filling:
         """Return the default of an empty field, or ""."""
         if field.required or field.default is None or field.default in ((), {}, ""):
             return ""
-        return _text_of(field.shape, field.default).replace("\n", ", ")
+        return text_of(field.shape, field.default).replace("\n", ", ")
 
     def may_be_empty(self, field: Parameter) -> bool:
         """Whether an empty string is a valid value of a required field."""
@@ -137,7 +130,7 @@ def _texts(parameter: Parameter, text: str) -> list[str] | None:
     return [""] if text.strip() == EMPTY and shape.form == "text" else [text if shape.form == "text" else text.strip()]
 
 
-def _text_of(shape: Shape, value: object) -> str:
+def text_of(shape: Shape, value: object) -> str:
     """Return a value as the text of a field."""
     if shape.form == "flag":
         return YES if value else NO

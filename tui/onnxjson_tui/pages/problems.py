@@ -14,8 +14,8 @@ from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortene
 from onnxjson.rendering.values import weights
 from onnxjson.running.checking import onnx_findings
 from onnxjson.running.worker import Worker
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows, Tone
 
@@ -38,20 +38,19 @@ class _Found(NamedTuple):
     revision: int
 
 
-class ProblemsPage(Page[Bench]):
+class ProblemsPage(Page[Workbench]):
     """Lists errors first; findings of an older revision are marked."""
 
     name = "problems"
     title = "Problems"
-    hints = (("enter", "go there"), ("C", "run onnx"), ("w", "errors only"), ("space", "unabridged"))
+    hints = (("enter", "go there"), ("C", "run onnx"), ("space", "unabridged"))
 
-    def __init__(self, bench: Bench, drawer: Drawer) -> None:
+    def __init__(self, bench: Workbench, drawer: Drawer) -> None:
         super().__init__(bench, drawer)
         session = bench.session
         self._found: dict[Origin, _Found] = {}
         if session.findings:
             self._found["reader"] = _Found(session.findings, session.revision)
-        self._hides_warnings = False
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
@@ -112,13 +111,7 @@ class ProblemsPage(Page[Bench]):
 
     # Requests
 
-    def turn_warnings(self) -> None:
-        """Hide warnings, or show them again."""
-        self._hides_warnings = not self._hides_warnings
-        self._list()
-        self.redraw(0)
-
-    def read_row(self) -> None:
+    def more(self) -> None:
         """Show the finding under the cursor unabridged."""
         number = self.bench.drawer.lines.cursor
         if number >= len(self._listed):
@@ -227,16 +220,11 @@ class ProblemsPage(Page[Bench]):
         return sorted(unique.values(), key=lambda each: (each[0].severity != "error", each[1]))
 
     def _list(self) -> None:
-        found = self._everything()
-        self._listed = [each for each in found if not self._hides_warnings or each[0].severity == "error"]
+        self._listed = self._everything()
 
     def _state(self) -> list[Line]:
         lines: list[Line] = []
-        found = self._everything()
-        hidden = len(found) - len(self._listed)
-        revision = self.bench.session.revision
-        if hidden:
-            lines.append((Span(f" {counted(hidden, 'warning')} hidden; w shows them", "quiet"),))
+        found, revision = self._listed, self.bench.session.revision
         if "structure" not in self._found:
             lines.append((Span(" checking the structure ...", "quiet"),))
         elif not found:

@@ -28,7 +28,7 @@ from onnxjson_tui.rows.tensor import (
     side_by_side,
     title_line,
 )
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
@@ -43,12 +43,12 @@ class _DroppedError(Exception):
     """The statistics were cancelled."""
 
 
-class TensorPage(Page[Bench]):
+class TensorPage(Page[Workbench]):
     """Shows one tensor."""
 
     name = "tensor"
     title = "Tensor"
-    hints = (("e", "edit"), ("r", "edit row"), ("S", "statistics"), ("s", "slice"), ("h l", "cells"))
+    hints = (("e", "edit"), ("S", "statistics"), ("s", "slice"), ("h l", "cells"))
 
     ref: TensorRef | None = None
     _gone = ""
@@ -174,7 +174,7 @@ class TensorPage(Page[Bench]):
 
     # Requests
 
-    def count(self) -> None:
+    def more(self) -> None:
         """Compute statistics of all elements in a thread."""
         grid = self._grid
         if grid is None or self.bench.jobs.is_running(_COUNTING):
@@ -240,10 +240,10 @@ class TensorPage(Page[Bench]):
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
         self.redraw()
 
-    def place(self, count: int | None) -> tuple[SetTensor, str, Kind]:
+    def place(self, count: int) -> tuple[SetTensor, str, Kind]:
         """Return the edit of the elements at the cursor, without values, then their values as JSON, and their type.
 
-        They are `count` elements of the row of the cursor, or with None the whole row.
+        They are `count` elements of the row of the cursor, or as many as there are.
 
         Raises:
             EditError: there are no values that can be edited there.
@@ -254,15 +254,13 @@ class TensorPage(Page[Bench]):
         row = self.drawer.lines.cursor - len(self.head(self.width))
         if not 0 <= row < grid.rows:
             raise EditError("move to a value first, with j and l")
-        column, length = (0, grid.columns) if count is None else (self.cell, min(count, grid.columns - self.cell))
+        length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
-            raise EditError(
-                f"the row has {length:,} elements; 8e edits 8 of them, :set-tensor --at --file reads an array"
-            )
+            raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")
         words = "" if ref.scope is None else model_value_selector(self.bench.session.index, ref.scope, ref.name)
-        values = grid.exact(row, column, length)
-        text = values[0] if len(values) == 1 and count is not None else f"[{', '.join(values)}]"
-        at = grid.index(row, column, length if len(values) > 1 else 1) or None
+        values = grid.exact(row, self.cell, length)
+        text = values[0] if len(values) == 1 else f"[{', '.join(values)}]"
+        at = grid.index(row, self.cell, length if len(values) > 1 else 1) or None
         kind = Kind(grid.tensor.data_type or 0, (length,) if length > 1 else ())
         return SetTensor(tensor=words or f"@{ref.address}", at=at, value=0), text, kind
 
@@ -293,7 +291,7 @@ class TensorPage(Page[Bench]):
         if self.bench.jobs.is_running(_COUNTING):
             return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
-            return [(Span(" e edit   r edit the row   S statistics and histogram   s slice", "quiet"),)]
+            return [(Span(" e edit   4e edit four   S statistics and histogram   s slice", "quiet"),)]
         found, spread_found = self._statistics
         if isinstance(found, StringStatistics):
             return side_by_side(string_rows(found), (), width)

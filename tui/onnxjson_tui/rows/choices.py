@@ -103,15 +103,15 @@ class Wanted(NamedTuple):
     """A search."""
 
     text: str
-    kind: Literal["text", "pattern", "operator", "match"]
-    """A substring of the shown text of a node, a regular expression, an operator, or a pattern of operators."""
+    kind: Literal["text", "pattern", "match"]
+    """A substring of the shown text of a node, a regular expression, or a pattern of operators."""
     mistake: str = ""  # why a text that looks like a pattern of operators is not valid
 
     @property
     def shown(self) -> str:
         """The search as shown in messages."""
         text = visible(self.text, 60)
-        return f"/{text}/" if self.kind == "pattern" else f"operator {text}" if self.kind == "operator" else text
+        return f"/{text}/" if self.kind == "pattern" else text
 
 
 def wanted(typed: str) -> Wanted:
@@ -157,17 +157,11 @@ class NodeText:
             SelectorError: the pattern is invalid.
             LimitError: the pattern takes too many steps.
         """
-        if what.kind == "operator":
-            return [number for number in range(len(self)) if self.operator(number) == what.text]
         is_plain = what.text == what.text.lower()
         if what.kind == "pattern":
             fits = regular_expression(what.text, ignore_case=is_plain and not what.text.startswith("(?i)")).is_in
             return [number for number, line in enumerate(self._lines) if fits(line)]
         return [number for number, line in enumerate(self._lines) if what.text in (line.lower() if is_plain else line)]
-
-    def operator(self, number: int) -> str:
-        """Return the operator at a place, as a search finds it."""
-        return self._lines[number].partition(" ")[0]
 
 
 class Found(NamedTuple):

@@ -11,12 +11,11 @@ from onnxjson.diffing.events import Effect, Event, Kind
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError
-from onnxjson.optimizing.trace_records import Size
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Report, operator_counts, report
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Report, report
 from onnxjson.rendering.diff_text import addresses_of, detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, padded, shortened, shortened_name, size
 from onnxjson.rendering.trace_text import nodes_change
-from onnxjson.storage.remote import is_url
+from onnxjson.storage.urls import is_url
 from onnxjson_tui.rows.beside_nodes import Glyphs
 from onnxjson_tui.session.opening import Unreadable, open_model
 from onnxjson_tui.session.session import Session
@@ -109,19 +108,6 @@ def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) 
         base, target, shown.events, shown.nodes, shown.matched, shown.operators, shown.parameters, shown.bytes,
         shown.equal, problems, tuple(notes), found, shown,
     )  # fmt: skip
-
-
-def of_sizes(
-    base: Side, target: Side, sizes: tuple[Size, Size], events: Sequence[Event], incomplete: Sequence[str] = ()
-) -> Compared:
-    """Return everything that is shown of given events, such as those of a trace."""
-    before, after = sizes
-    counts = [Count(each, getattr(before, each), getattr(after, each)) for each in ("nodes", "parameters", "bytes")]
-    operators = operator_counts(Counter(before.operators), Counter(after.operators))
-    is_equal = not events and not incomplete
-    return Compared(
-        base, target, tuple(events), counts[0], None, operators, counts[1], counts[2], is_equal, tuple(incomplete)
-    )
 
 
 # Rows

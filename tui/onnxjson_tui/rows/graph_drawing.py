@@ -10,7 +10,7 @@ Where two lines cross, the vertical one is drawn, so that they do not look conne
        [5 Add]
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -21,8 +21,7 @@ from onnxjson_tui.rows.beside_nodes import Glyphs
 
 LONGEST: Final = 8  # maximum layers that a line crosses; longer lines are replaced by counts at both ends
 _COLUMN: Final = 6.0  # units of the layout in a column
-WIDE: Final = 4  # columns between two boxes of a layer
-NARROW: Final = 2  # columns between two boxes in narrow drawings, where more lines need a detour
+_BETWEEN: Final = 4  # columns between two boxes of a layer
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
@@ -32,7 +31,6 @@ class Box(NamedTuple):
     """Content of a box."""
 
     label: str  # visible
-    more: int = 0  # number of connected boxes that are not drawn
     below: tuple[str, ...] = ()  # text beside the line that leaves it downwards, visible: the first that fits
 
 
@@ -56,33 +54,12 @@ class Place(NamedTuple):
         return self.x + self.width // 2
 
 
-class Extent(NamedTuple):
-    """A part of a drawing; right and bottom are exclusive."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-
 class Drawing(NamedTuple):
     """Lines of characters, one a column (wide characters have an empty one after them), and the places of the boxes."""
 
     rows: tuple[tuple[str, ...], ...]
     places: tuple[Place, ...]
     width: int
-    cut: int  # number of lines that are too long to be drawn
-    more: tuple[int, ...]  # number of connections of each box that are not drawn
-
-    def extent(self, boxes: Iterable[int]) -> Extent:
-        """Return the smallest part that contains some boxes, at least one."""
-        found = [self.places[box] for box in boxes]
-        return Extent(
-            min([place.x for place in found]),
-            min([place.y for place in found]),
-            max([place.x + place.width for place in found]),
-            max([place.y + 1 for place in found]),
-        )
 
     def text(self) -> list[str]:
         """Return the lines without trailing spaces."""
@@ -146,31 +123,29 @@ def drawing(
     boxes: Sequence[Box],
     edges: Sequence[Edge],
     glyphs: Glyphs = "unicode",
-    *,
-    between: int = WIDE,
 ) -> Drawing:
-    """Draw a graph of up to some dozens of boxes, those of a layer `between` columns apart."""
-    more = [box.more for box in boxes]
-    kept, cut = _short_edges(_texts(boxes, more), edges, between)
+    """Draw a graph of up to some dozens of boxes."""
+    more = [0] * len(boxes)
+    kept, cut = _short_edges(_texts(boxes, more), edges)
     for edge in cut:
         more[edge.start] += 1
         more[edge.end] += 1
-    return _Canvas(_texts(boxes, more), kept, glyphs, between, [box.below for box in boxes]).drawn(len(cut), more)
+    return _Canvas(_texts(boxes, more), kept, glyphs, [box.below for box in boxes]).drawn()
 
 
 def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
     return [box.label + (f"+{count}" if count else "") for box, count in zip(boxes, more, strict=True)]
 
 
-def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int) -> layered_layout.Layout:
-    more = between * _COLUMN - BETWEEN_BOXES
+def _layout(texts: Sequence[str], edges: Sequence[Edge]) -> layered_layout.Layout:
+    more = _BETWEEN * _COLUMN - BETWEEN_BOXES
     shapes = [layered_layout.Box(cells(text) * _COLUMN + more, _COLUMN) for text in texts]
     return lay_out(shapes, [(edge.start, edge.end) for edge in edges])
 
 
-def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> tuple[list[Edge], list[Edge]]:
+def _short_edges(texts: Sequence[str], edges: Sequence[Edge]) -> tuple[list[Edge], list[Edge]]:
     """Return the edges to draw, and those that cross too many layers or stay in one layer."""
-    centres = _layout(texts, edges, between).centres
+    centres = _layout(texts, edges).centres
     kept: list[Edge] = []
     cut: list[Edge] = []
     for edge in edges:
@@ -187,13 +162,12 @@ class _Canvas:
         texts: Sequence[str],
         edges: Sequence[Edge],
         glyphs: Glyphs,
-        between: int,
         below: Sequence[tuple[str, ...]],
     ) -> None:
         self._texts = texts
         self._below = below
         self._glyphs = glyphs
-        layout = _layout(texts, edges, between)
+        layout = _layout(texts, edges)
         levels = sorted({point.y for point in layout.centres})
         self._level = {y: number for number, y in enumerate(levels)}
         self._layers = [self._level[point.y] for point in layout.centres]
@@ -251,7 +225,7 @@ class _Canvas:
         columns = (column for distance in count() for column in (wanted + distance, wanted - distance))
         return next(column for column in columns if column >= 0 and column not in taken)
 
-    def drawn(self, cut: int, more: Sequence[int]) -> Drawing:
+    def drawn(self) -> Drawing:
         """Draw everything."""
         width = 1 + max(
             [self._x[box] + cells(text) for box, text in enumerate(self._texts)]
@@ -275,7 +249,7 @@ class _Canvas:
         # Rounding can leave empty columns on the left.
         margin = min([next((place for place, text in enumerate(row) if text != " "), width) for row in rows], default=0)
         places = [place._replace(x=place.x - margin) for place in places]
-        return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut, tuple(more))
+        return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin)
 
     def _described(self, rows: list[list[str]], layer: int) -> list[list[str]]:
         """Write what leaves the boxes of a layer beside their lines, in a row of its own where lines turn aside."""

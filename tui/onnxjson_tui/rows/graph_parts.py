@@ -1,4 +1,4 @@
-"""What drawings show of a graph: the map of its scopes, or the nodes around one node.
+"""What the map of a graph shows: its scopes, or the nodes around one node.
 
 The map has scopes as boxes, repeated ones once, down to nodes, and the values between them. The scopes are those of the
 outline. A level is the content of one box; what is largest in the graph is already open in the first one. Where a level
@@ -12,12 +12,11 @@ from itertools import groupby
 from math import prod
 from typing import Final, NamedTuple
 
-from onnxjson.model.constants import is_constant_node
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Type
 from onnxjson.model.dtypes import BITS
-from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import Style, cells, shortened, size
 from onnxjson_tui.rows.beside_nodes import Figures
@@ -97,6 +96,31 @@ class GraphMap:
         if len(part.scopes) > 1:
             return self._folded([self._scope(self._outline.item([each])) for each in part.scopes])
         return self._folded(self._below(part.scopes[0])) if part.scopes else ()
+
+    def around(self, position: int, hops: int) -> Part:
+        """Return a box of the nodes that a node depends on and that depend on it within some steps, the nearest first.
+
+        Nodes that only share a producer or a consumer with it are left out.
+        """
+        found, ways = {position: None}, (self._producers, self._consumers)
+        ends = [[position], [position]]
+        for _ in range(hops):
+            for way, neighbours in enumerate(ways):
+                room = (_MOST - len(found)) // (2 - way)
+                near = dict.fromkeys([each for end in ends[way] for each in neighbours(end)])
+                ends[way] = [each for each in near if each not in found][:room]
+                found |= dict.fromkeys(ends[way])
+        nodes = tuple(map(self._node, sorted(found)))
+        return Part(f"around {self._node(position).label}", len(nodes), position, nodes=tuple(found), inner=nodes)
+
+    def _producers(self, position: int) -> list[int]:
+        producers = self.scope.producers
+        names = [each for each in consumed_names(self.scope.graph.node[position]) if each not in self._constants]
+        return [producers[each][0] for each in names if each in producers]
+
+    def _consumers(self, position: int) -> list[int]:
+        outputs = self.scope.graph.node[position].output
+        return [place for name in outputs for place, _ in self.scope.uses(name) if name and place is not None]
 
     def path(self, part: Part) -> str:
         """Return the path of the scope of a box, visible; "" for a node."""
@@ -240,111 +264,3 @@ def _run(parts: Sequence[Part]) -> Part:
     names = [part.label.removeprefix(f"{len(part.scopes)}x ") for part in (parts[0], parts[-1])]
     count = sum([part.size for part in parts])
     return Part(shortened(" .. ".join(names), _LABEL), count, parts[0].first, scopes, nodes, tuple(parts))
-
-
-MOST: Final = 64  # boxes of a drawing
-HOPS: Final = 3  # steps at first
-
-MOST_HOPS: Final = 32
-
-_SHORT_LABEL: Final = 24  # columns of a name around a node
-
-Key = int | str  # a node by its position, or an input or output of the graph by its name
-
-
-class Surroundings(NamedTuple):
-    """The part of a graph that is drawn."""
-
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
-    positions: tuple[int | None, ...]  # position of the node of each box; None for inputs and outputs of the graph
-    near: tuple[int, ...]  # the boxes of the node itself and of its direct neighbours
-    left_out: int  # number of nodes within these steps that do not fit
-
-
-def surroundings(ref: NodeRef, hops: int) -> Surroundings:
-    """Return the nodes that a node depends on and that depend on it within `hops` steps, as far as there is room.
-
-    Nodes that only share a producer or a consumer with it are left out, and so are constants. Connections that are not
-    drawn are counted next to the box.
-    """
-    scope = ref.scope
-    kept: dict[Key, None] = {ref.position: None}
-    producers: list[Key] = [ref.position]
-    consumers: list[Key] = [ref.position]
-    left_out = 0
-    for _ in range(hops):
-        room = MOST - len(kept)
-        producers = _unknown(
-            [producer for key in producers for producer, consumer in _joined(scope, key) if consumer == key], kept
-        )
-        consumers = _unknown(
-            [consumer for key in consumers for producer, consumer in _joined(scope, key) if producer == key], kept
-        )
-        # If not all fit, each direction gets half of the room, and what the other direction does not need.
-        upwards = max(room // 2, room - len(consumers))
-        left_out += max(len(producers) - upwards, 0)
-        producers = producers[:upwards]
-        kept |= dict.fromkeys(producers)
-        consumers = _unknown(consumers, kept)
-        left_out += max(len(consumers) - (MOST - len(kept)), 0)
-        consumers = consumers[: MOST - len(kept)]
-        kept |= dict.fromkeys(consumers)
-        if not producers and not consumers:
-            break
-    # Inputs come before all nodes, outputs after them.
-    last = len(scope.graph.node)
-    keys = sorted(kept, key=lambda key: key if isinstance(key, int) else -1 if key in scope.inputs else last)
-    return _drawn(scope, ref.position, keys, left_out)
-
-
-def _unknown(found: Sequence[Key], kept: dict[Key, None]) -> list[Key]:
-    return [key for key in dict.fromkeys(found) if key not in kept]
-
-
-def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroundings:
-    places = {key: place for place, key in enumerate(keys)}
-    edges: dict[tuple[int, int], None] = {}
-    hidden = [0] * len(keys)
-    for key in keys:
-        for before, after in _joined(scope, key):
-            if before in places and after in places:
-                edges[places[before], places[after]] = None
-            else:
-                hidden[places[key]] += 1
-    boxes = [Box(_label(scope, key), more) for key, more in zip(keys, hidden, strict=True)]
-    positions = tuple([key if isinstance(key, int) else None for key in keys])
-    middle = places[centre]
-    near = {middle, *[place for ends in edges if middle in ends for place in ends]}
-    return Surroundings(tuple(boxes), tuple([Edge(*ends) for ends in edges]), positions, tuple(sorted(near)), left_out)
-
-
-def _label(scope: Scope, key: Key) -> str:
-    if isinstance(key, str):
-        return f"({shortened(visible(key, 200), _SHORT_LABEL)})"
-    node = scope.graph.node[key]
-    return f"[{key} {shortened(visible(operator_name(node.domain, node.op_type), 200), _SHORT_LABEL)}]"
-
-
-def _joined(scope: Scope, key: Key) -> list[tuple[Key, Key]]:
-    """Return the connections of a node as pairs of producer and consumer, without loops."""
-    found: dict[tuple[Key, Key], None] = {}
-    if isinstance(key, str):
-        for consumer, _ in scope.uses(key) if key in scope.inputs else ():
-            if consumer is not None:
-                found[key, consumer] = None
-        if key in scope.producers and key not in scope.inputs:
-            found[scope.producers[key][0], key] = None
-        return list(found)
-    node = scope.graph.node[key]
-    for name in node.input:
-        if name in scope.initializers or name in scope.sparse_initializers:
-            continue
-        if name in scope.inputs:
-            found[name, key] = None
-        elif name in scope.producers and not is_constant_node(scope.graph.node[scope.producers[name][0]]):
-            found[scope.producers[name][0], key] = None
-    for name in node.output:
-        for consumer, _ in scope.uses(name):
-            found[key, consumer if consumer is not None else name] = None
-    return [pair for pair in found if pair[0] != pair[1]]

@@ -1,4 +1,4 @@
-"""Sections of the outline: scopes, operators, inputs, outputs, initializers, functions, graphs, marks.
+"""Sections of the outline: scopes, operators, inputs, outputs, initializers, functions, graphs.
 
 A section is a heading with rows that are computed when they become visible: a model may have 10,000 initializers.
 """
@@ -22,7 +22,7 @@ from onnxjson.rendering.values import tensor_type_text
 from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
 from onnxjson_tui.session.session import Session
 
-Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph", "mark"]
+Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph"]
 
 _NAME: Final = 300  # maximum characters of a name
 _MANY: Final = 20_000  # number of nodes from which operators are counted only in an open section
@@ -93,7 +93,6 @@ class OutlineLines:
         self.known = known
         self._ascii_only = ascii_only
         self._model, self._index, self._scope = session.model, session.index, scope
-        self._marks = sorted(session.places.marks.items())
         self._sections = [each for each in self._found() if each.length]
         lengths = [1 + (each.length if self.is_open(each) else 0) for each in self._sections]
         self._starts = list(accumulate(lengths, initial=0))
@@ -143,7 +142,6 @@ class OutlineLines:
             found.append(Section("initializers", count, self._initializer))
         found.append(Section("functions", len(self._model.functions), self._function))
         found.append(Section("graphs", len(self._graphs), self._graph))
-        found.append(Section("marks", len(self._marks), self._mark))
         return found
 
     def _scope_row(self, number: int) -> Row:
@@ -226,10 +224,6 @@ class OutlineLines:
         scope = self._graphs[number]
         return Row("graph", graph_name(scope), counted(len(scope.graph.node), "node"), address=scope.address)
 
-    def _mark(self, number: int) -> Row:
-        letter, address = self._marks[number]
-        return Row("mark", f"{visible(letter)}  {marked_node(self._index, address)}", address=address)
-
 
 def initializer_row(tensor: Tensor | SparseTensor, address: str) -> Row:
     """Return the row of an initializer: name, type, stored bytes."""
@@ -252,16 +246,6 @@ def graph_name(scope: Scope) -> str:
     node = scope.owner.node
     name = visible(node.name or str(scope.owner.position), 200)
     return f"{visible(node.op_type or '?', 60)} {name}.{visible(attribute)}"
-
-
-def marked_node(index: Index, address: str) -> str:
-    """Describe the element at a marked address, without control characters."""
-    owner, _, position = address.rpartition("/node/")
-    scope = index.scope(owner)
-    if scope is None or not position.isdigit() or int(position) >= len(scope.graph.node):
-        return visible(address, 200)
-    node = scope.graph.node[int(position)]
-    return f"{position} {visible(node.op_type or '?', 60)} {visible(node.name or '', 200)}".rstrip()
 
 
 def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:

@@ -15,9 +15,9 @@ from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.diffing.taking import Taking
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import SIDES, Choice
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Node
-from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, Scope
 from onnxjson.rendering.diff_report import EFFECTS
 from onnxjson.rendering.diff_text import place_of
@@ -47,17 +47,13 @@ class Panes(NamedTuple):
 
     found: Diff
     rows: Sequence[PaneRow]
-    nodes: Sequence[tuple[NodeRows, NodeRows]]
+    nodes: Sequence[Sequence[NodeRows | None]]  # by pair of graphs and side
     gap: str
 
     @classmethod
     def of(cls, found: Diff, glyphs: Glyphs) -> "Panes":
         """Align both models, and measure their nodes; big models take a second."""
-        nodes = []
-        for pair in found.alignment.graphs:
-            sides = [NodeRows(each, range(len(each.graph.node)), glyphs=glyphs) for each in (pair.base, pair.target)]
-            assert all([each.widths for each in sides])
-            nodes.append((sides[0], sides[1]))
+        nodes = [[_measured(each, glyphs) for each in (pair.base, pair.target)] for pair in found.alignment.graphs]
         return cls(found, _rows(found), nodes, GAPS[glyphs])
 
 
@@ -126,26 +122,51 @@ def folded_rows(rows: Sequence[PaneRow], differs: Callable[[PaneRow], bool]) -> 
         start = number + 1
 
 
-class PaneRows:
-    """The rows of both models, each pane in half of the width."""
+class SideRows:
+    """The rows of several models, each in a column of its own."""
+
+    def __init__(
+        self,
+        rows: Sequence[PaneRow],
+        nodes: Sequence[Sequence[NodeRows | None]],
+        gap: str,
+        differs: Callable[[PaneRow], bool] | None,
+    ) -> None:
+        """Show all rows, or with `differs` each long run of rows that do not as one; `nodes` are by graph and side."""
+        self.rows = list(rows if differs is None else folded_rows(rows, differs))
+        self._nodes, self._gap = nodes, gap
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _node(self, row: PaneRow, side: int, width: int, style: Style) -> Line:
+        """Return a node in its column, in the colours of lists or in one style; a gap where a model has none."""
+        rows, position = self._nodes[row.graph][side], row.nodes[side]
+        if rows is None or position < 0:
+            return (Span(self._gap * width, "quiet"),)
+        columns = rows.columns(width)
+        name = rows.short_name(position, columns.name) if columns.name else ""
+        spans = (Span(f"{position:>{columns.digits}} "), *node_spans(rows.row(position), name, columns))
+        return spans if style == "plain" else tuple([Span(span.text, style) for span in spans])
+
+
+class PaneRows(SideRows):
+    """The rows of both models of a diff, each pane in half of the width."""
 
     def __init__(self, panes: Panes, *, folded: bool = True, quiet: bool = True) -> None:
         """Show all rows, or long runs without changes as one; `quiet` counts changes that change no result."""
-        self.diff, rows, self._nodes, self._gap = panes
+        self.diff, rows, nodes, gap = panes
         events = self.diff.events
         loud = {number for number, event in enumerate(events) if quiet or EFFECTS[event.kind] != "quiet"}
         if not quiet:
             rows = [row for row in rows if row.graph >= 0 or _is_changed(row, loud)]
-        self.rows = list(folded_rows(rows, lambda row: _is_changed(row, loud))) if folded else rows
+        super().__init__(rows, nodes, gap, (lambda row: _is_changed(row, loud)) if folded else None)
         self.starts = [
             number
             for number, row in enumerate(self.rows)
             if _is_changed(row, loud) and (not number or self.rows[number - 1].places != row.places)
         ]
         """The first rows of changes, ascending."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def addresses(self, row: PaneRow) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the addresses of what a row shows of each model."""
@@ -184,19 +205,7 @@ class PaneRows:
             event, member = self.members(row)[0]
             texts = [padded(text, half) for text in _texts(event, member, half)]
             return Span(texts[0], style), middle, Span(texts[1], style)
-        sides = zip(self._nodes[row.graph], row.nodes, strict=True)
-        left, right = [node_cell(rows, position, half, style, self._gap) for rows, position in sides]
-        return (*left, middle, *right)
-
-
-def node_cell(rows: NodeRows, position: int, width: int, style: Style, gap: str) -> Line:
-    """Return a node in one column, in the colours of lists or in one style; a gap where a model has no such node."""
-    if position < 0:
-        return (Span(gap * width, "quiet"),)
-    columns = rows.columns(width)
-    name = rows.short_name(position, columns.name) if columns.name else ""
-    spans = (Span(f"{position:>{columns.digits}} "), *node_spans(rows.row(position), name, columns))
-    return spans if style == "plain" else tuple([Span(span.text, style) for span in spans])
+        return (*self._node(row, 0, half, style), middle, *self._node(row, 1, half, style))
 
 
 def _texts(event: Event, member: Member, width: int) -> tuple[str, str]:
@@ -341,22 +350,18 @@ def column_width(width: int) -> int:
     return max((width - 4) // 3, 1)
 
 
-class MergeRows:
+class MergeRows(SideRows):
     """The rows of a merge, a third of the width for each side."""
 
     def __init__(self, panes: MergePanes, resolution: ResolutionSession, *, folded: bool = True) -> None:
         """Show all rows, or fold each long run without conflicts into one."""
-        rows, self._nodes, self._gap = panes
+        super().__init__(*panes, (lambda row: bool(row.places) or NOTHING in row.nodes) if folded else None)
         self._resolution = resolution
-        self.rows = list(folded_rows(rows, lambda row: bool(row.places) or NOTHING in row.nodes) if folded else rows)
         self._first: dict[int, int] = {}
         for number, row in enumerate(self.rows):
             for conflict, _ in row.places:
                 self._first.setdefault(conflict, number)
         self.order = [*self._first]
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def conflict_at(self, row: int) -> int | None:
         """Return the number of the conflict of a row; the first one that is open if there are several."""
@@ -384,11 +389,8 @@ class MergeRows:
                 open_style: Style = "plain" if side == "base" else "changed"
                 style = open_style if choice is None else "good" if choice == side else "quiet"
             spans += [Span("|", "quiet")] if at else []
-            rows = self._nodes[row.graph][at] if row.nodes else None
-            if rows is not None:
-                spans += node_cell(rows, row.nodes[at], column, style, self._gap)
-            elif row.nodes:
-                spans.append(Span(self._gap * column, "quiet"))
+            if row.nodes:
+                spans += self._node(row, at, column, style)
             else:
                 spans.append(Span(self._text(row.places[0], side, column), style))
         return tuple(spans)

@@ -7,12 +7,12 @@ from typing import Final, Literal, NamedTuple
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.tensor_text import Weights
 from onnxjson.diffing.line_changes import changes
+from onnxjson.merging.conflict_text import subjects
 from onnxjson.merging.conflicted_files import ConflictSlot, ResolutionSession, ShownConflict
 from onnxjson.model.addresses import SIDES, Choice, resolve
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.model.errors import AddressError
-from onnxjson.rendering.conflict_text import subjects
 from onnxjson.rendering.tables import Line, Span, Style, cells, clipped, fitting, padded, shortened
 
 _MOST_LINES: Final = 2_000  # maximum lines of one side that are compared

@@ -1,10 +1,8 @@
 """The conflicts of a merge: above, a list or the models side by side; below, the sides of one conflict."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
-
-from textual import getters
-from textual.app import ComposeResult
 
 from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.model.addresses import Choice
@@ -13,27 +11,26 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.tables import Line, Span, cells, shortened
 from onnxjson_tui.rows.panes import MergePanes, MergeRows, column_width
 from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
-from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, KeyedScreen, screen_key
+from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, OTHER_LIST, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Arguments
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.lines import TextRows
 
 
-class ConflictsScreen(KeyedScreen[None]):
+class ConflictsScreen(RowsScreen[None]):
     """Resolves conflicts; leaving it ends the program."""
 
-    AUTO_FOCUS = "#conflicts"
     KEYS = (
         screen_key(("b",), "choose the base; also 1", lambda screen, _: screen.choose_side("base"), "base"),
         screen_key(("o",), "choose ours; also 2", lambda screen, _: screen.choose_side("ours"), "ours"),
         screen_key(("t",), "choose theirs; also 3", lambda screen, _: screen.choose_side("theirs"), "theirs"),
         screen_key(("u",), "undo the last choice", "_undo", "undo"),
         screen_key(("x", "delete"), "undo the choice for this conflict", "_forget"),
-        screen_key(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
-        screen_key(("N", "[ c", "{"), "previous unresolved conflict", lambda screen, _: screen.to_open(-1)),
+        screen_key(("n",), "next unresolved conflict", lambda screen, _: screen.to_change(1), "next"),
+        screen_key(("N",), "previous unresolved conflict", lambda screen, _: screen.to_change(-1)),
         screen_key(("v",), "show the base and both sides next to each other, or the list", "_turn", "side by side"),
-        screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False)),
-        screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
+        *CHANGE_KEYS,
         OTHER_LIST,
         screen_key(("w", "ctrl+s"), "save", "_save", "save"),
         *FIRST_AND_LAST,
@@ -49,43 +46,42 @@ class ConflictsScreen(KeyedScreen[None]):
         self._list = ConflictRows(resolution)
         self._panes: MergePanes | None = None
 
-    def body(self) -> ComposeResult:
-        """The conflicts, then the three sides."""
-        yield LineList(self._list, id="conflicts")
-        yield LineList(id="sides", has_cursor=False)
-
     def on_mount(self) -> None:
         """Show the first conflict."""
+        self.rows.show(self._list)
         self._show(self._list)
         self.call_after_refresh(self.show_details)
 
-    conflicts = getters.query_one("#conflicts", LineList)  # the list of conflicts
-    sides = getters.query_one("#sides", LineList)  # the three sides of the conflict under the cursor
+    @property
+    def found(self) -> ConflictRows | MergeRows:
+        """The list of conflicts, or the rows of the models."""
+        rows = self.rows.rows
+        assert isinstance(rows, ConflictRows | MergeRows)
+        return rows
 
     @property
-    def rows(self) -> ConflictRows | MergeRows:
-        """The list of conflicts, or the rows of the models."""
-        found = self.conflicts.rows
-        assert isinstance(found, (ConflictRows, MergeRows))
-        return found
+    def starts(self) -> Sequence[int]:
+        """The rows of unresolved conflicts."""
+        conflicts, choices = self.resolution.conflicts, self.resolution.choices
+        return sorted({self.found.row_of(each) for each in self.found.order if conflicts[each].id not in choices})
 
     @property
     def here(self) -> ShownConflict | None:
         """The conflict under the cursor."""
-        number = self.rows.conflict_at(self.conflicts.cursor)
+        number = self.found.conflict_at(self.rows.cursor)
         return None if number is None else self.resolution.conflicts[number]
 
     def _show(self, rows: ConflictRows | MergeRows) -> None:
         """Replace the upper rows; the cursor stays on the same conflict."""
-        here = self.rows.conflict_at(self.conflicts.cursor)
+        here = self.found.conflict_at(self.rows.cursor)
         part = 2 if isinstance(rows, ConflictRows) else 3
-        self.conflicts.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
-        self.conflicts.show(rows, rows.row_of(here if here is not None else next(iter(rows.order), 0)))
+        self.rows.styles.height = min(len(rows), max(self.app.size.height * part // 5, 3)) + 1
+        self.rows.show(rows, rows.row_of(here if here is not None else next(iter(rows.order), 0)))
         self.draw_bars()
         self.show_details()
 
     def _turn(self, arguments: Arguments) -> None:
-        if isinstance(self.rows, MergeRows):
+        if isinstance(self.rows.rows, MergeRows):
             self._show(self._list)
         elif self._panes is not None:
             self.fold(folded=True)
@@ -110,16 +106,11 @@ class ConflictsScreen(KeyedScreen[None]):
         here = self.here
         if not self.is_mounted:
             return
-        width = max(self.sides.size.width - 1, 20)
+        width = max(self.about.size.width - 1, 20)
         if here is None:
-            self.sides.show(TextRows([(Span("no conflict in this row; n goes to the next one", "quiet"),)]), 0)
+            self.about.show(TextRows([(Span("no conflict in this row; n goes to the next one", "quiet"),)]), 0)
         else:
-            self.sides.show(TextRows(place_rows(here, self.resolution.choices.get(here.id), width)), 0)
-
-    def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Show the sides of another conflict."""
-        if event.lines is self.conflicts:
-            self.show_details()
+            self.about.show(TextRows(place_rows(here, self.resolution.choices.get(here.id), width)), 0)
 
     def title_line(self) -> tuple[Line, str]:
         """Return the file, and the number of unresolved conflicts."""
@@ -127,7 +118,7 @@ class ConflictsScreen(KeyedScreen[None]):
         left = resolution.remaining
         text = f"{counted(left, 'conflict')} of {len(resolution.conflicts):,} left" if left else "no conflict is left"
         path, changed = visible(str(resolution.path), 1000), Span(" *" if resolution.is_changed else "", "changed")
-        if isinstance(self.rows, MergeRows):
+        if isinstance(self.rows.rows, MergeRows):
             column = column_width(self.size.width - 1)
             ours = Span(f"{'ours':<{column}} ", "title")
             name = shortened(f"base of {path}", column - len(changed.text))
@@ -157,8 +148,8 @@ class ConflictsScreen(KeyedScreen[None]):
         self._drawn()
         self.say(f"{choice} for {conflict_title(here)}", "good")
         now = self.here  # another conflict of the same row
-        if now is None or now.id in self.resolution.choices:
-            self.to_open()
+        if self.starts and (now is None or now.id in self.resolution.choices):
+            self.to_change(1)
 
     def _undo(self, arguments: Arguments) -> None:
         if not self._order:
@@ -180,25 +171,21 @@ class ConflictsScreen(KeyedScreen[None]):
         self._order.remove(key)
         number = next(number for number, each in enumerate(self.resolution.conflicts) if each.id == key)
         self._drawn()
-        self.conflicts.move_to(self.rows.row_of(number))
+        self.rows.move_to(self.found.row_of(number))
         self.say(f"{conflict_title(self.resolution.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:
-        self.conflicts.refresh()
+        self.rows.refresh()
         self.show_details()
 
-    def to_open(self, step: int = 1) -> None:
+    def to_change(self, count: int) -> None:
         """Move the cursor to the next unresolved conflict, or the previous one, wrapping around at the end."""
-        rows, choices, here = self.rows, self.resolution.choices, self.conflicts.cursor
-        found = [rows.row_of(number) for number in rows.order if self.resolution.conflicts[number].id not in choices]
-        ahead = [row for row in found[::step] if (row - here) * step > 0]
-        if found:
-            self.conflicts.move_to((ahead or found[::step])[0])
-
-    def _next_conflict(self, arguments: Arguments) -> None:
-        if not self.resolution.remaining:
+        starts, here = self.starts, self.rows.cursor
+        if not starts:
             self.say("no conflict is left; w saves", "good")
-        self.to_open()
+            return
+        ahead = [row for row in starts[::count] if (row - here) * count > 0]
+        self.rows.move_to((ahead or starts[::count])[0])
 
     async def _save(self, arguments: Arguments) -> None:
         if self.resolution.remaining:

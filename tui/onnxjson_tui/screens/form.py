@@ -20,9 +20,9 @@ from onnxjson_tui.names.form_filling import SLOW, Also, Feedback, Filling, edits
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.fields import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 
@@ -47,7 +47,7 @@ class FormScreen(Dialog[Preview | None]):
     LIST = "#form-state"
 
     def __init__(
-        self, bench: Bench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
+        self, bench: Workbench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
     ) -> None:
         """Prepare the form; `focus` is the field that gets the focus, `also` makes other edits of the same step."""
         super().__init__()
@@ -95,14 +95,14 @@ class FormScreen(Dialog[Preview | None]):
         for field in self._filling.fields:
             sign = "* " if field.required else "  "
             self.query_one(f"#label-{field.name}", Bar).show(
-                (Span(sign, "changed"), Span(shortened(field.label, 12), "quiet" if field.is_common else "plain"))
+                (Span(sign, "changed"), Span(shortened(field.label, 12), "plain"))
             )
         for lines in self.query(LineList):
             lines.can_focus = False
         self._bench.nodes.centre(0)  # The form covers the rows below.
         self._typed = self._texts()
         missing = [field.name for field in self._filling.missing()]
-        wanted = self._first or (missing[0] if missing else self._filling.fields[0].name)
+        wanted = self._first or next(iter([*missing, *[field.name for field in self._filling.fields]]), "")
         self._focus(wanted)
         self._rest()
 

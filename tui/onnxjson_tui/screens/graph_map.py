@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,12 +14,13 @@ from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.rows.beside_nodes import Figures, columns, minimap, place_line
 from onnxjson_tui.rows.graph_drawing import Drawing, drawing
 from onnxjson_tui.rows.graph_parts import GraphMap, Level, Part
-from onnxjson_tui.screens.neighbourhood import DrawingView
 from onnxjson_tui.shell.keyed import HELP, KeyedScreen, screen_key
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.actions import Arguments
+from onnxjson_tui.widgets.drawing_view import DrawingView
 from onnxjson_tui.widgets.lines import Bar
 
+_HOPS: Final = 3  # steps around a node without a count
 TypeOf = Callable[[str], Type | None]
 
 
@@ -45,6 +46,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         screen_key(("j", "down"), "box below", lambda screen, _: screen.move(0, 1)),
         screen_key(("k", "up"), "box above", lambda screen, _: screen.move(0, -1)),
         screen_key(("c",), "colour by the next number: changes, MACs, time, difference", "_recolour", "colour"),
+        screen_key(("a",), "the nodes around a node; 2a those within two steps", "_around", "around"),
         screen_key(("n",), "next box with a number, the largest first", "_next", "largest"),
         screen_key(("g",), "go to the first node of the box in the list", "_go", "list"),
         screen_key(("q", "escape", "ctrl+c"), "close the map", "_close", "close"),
@@ -57,13 +59,14 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         terminal: Terminal,
         known: Callable[[], dict[str, Figures]],
         more: Callable[[], tuple[dict[str, Figures], TypeOf]] | None,
+        hops: int | None = None,
     ) -> None:
-        """Draw the graph of a node; `more` finds further numbers and types than the `known`, after the first drawing.
+        """Draw the graph of a node, or with `hops` the nodes within so many steps.
 
-        Both run in a thread.
+        `more` finds further numbers and types than the `known`, after the first drawing. Both run in a thread.
         """
         super().__init__(terminal, self.KEYS)
-        self._here, self._known, self._more = here, known, more
+        self._here, self._known, self._more, self._hops = here, known, more, hops
         self._figures: dict[str, Figures] = {}
         self._title = ""
         self._map: GraphMap | None = None
@@ -79,7 +82,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def on_mount(self) -> None:
         """Draw the first level."""
         self.drawing.focus()
-        self._draw((), self._here.position)
+        self._draw((), self._here.position, hops=self._hops)
 
     @property
     def drawing(self) -> DrawingView:
@@ -95,19 +98,20 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             spans.append(Span(f"  {len(self._drawn.level.parts):,} boxes", "quiet"))
         return tuple(spans), f"colour: {self._title}" if self._title else ""
 
-    def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1) -> None:
-        """Draw the content of the last box of a path, with the box of a node chosen."""
+    def _draw(self, path: tuple[Part, ...], position: int, chosen: int = -1, *, hops: int | None = None) -> None:
+        """Draw the content of the last box of a path, or with `hops` what is around a node; its box is chosen."""
         shown, width, glyphs = self._figures.get(self._title), self.size.width, self.terminal.glyphs
         scope, known, known_figures = self._here.scope, self._map, self._known
 
         def work() -> tuple[GraphMap, _Drawn, dict[str, Figures]]:
             found, others = known or GraphMap(scope), {} if known else known_figures()
             figures = others.get(next(iter(others), ""), shown)
-            level = found.level(found.inside(path[-1]) if path else found.whole(), figures)
+            boxes = path if hops is None else (*path, found.around(position, hops))
+            level = found.level(found.inside(boxes[-1]) if boxes else found.whole(), figures)
             drawn = drawing(level.boxes, level.edges, glyphs)
             nodes = minimap(figures or Figures("", array("d", [0.0]) * len(level.owner)), width, glyphs)
             box = chosen if chosen >= 0 else max(level.owner[position], 0)
-            drawn_level = _Drawn(path, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
+            drawn_level = _Drawn(boxes, level, drawn, nodes, columns(level.owner, len(level.parts), width), box)
             return found, drawn_level, others
 
         self.jobs.start("map", "drawing the map", work, self._show, holds_keys=True)
@@ -120,7 +124,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
             self.jobs.start("more", "computing costs and types", self._more, self._take)
             self._more = None
         drawn = self._drawn
-        self.drawing.show(drawn.drawing, drawn.chosen, [drawn.chosen], drawn.level.styles)
+        self.drawing.show(drawn.drawing, drawn.chosen, drawn.level.styles)
         upper, lower = drawn.minimap
         self.query_one("#minimap", Bar).show(upper, below=[lower])
         self._say()
@@ -181,6 +185,11 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
         else:
             self.dismiss((NodeRef(self._here.scope, part.first), "inside"))
 
+    def _around(self, arguments: Arguments) -> None:
+        part = self._part
+        if part is not None and self._drawn is not None:
+            self._draw(self._drawn.path, part.first, hops=arguments.number or _HOPS)
+
     def _leave(self, arguments: Arguments) -> None:
         owner = self._here.scope.owner
         if owner is not None and self._drawn is not None and not self._drawn.path:
@@ -198,7 +207,7 @@ class MapScreen(KeyedScreen[tuple[NodeRef, str] | None]):
     def _recolour(self, arguments: Arguments) -> None:
         titles = list(self._figures)
         if self._drawn is None or not titles:
-            self.say("there are no numbers yet: gm in the list of nodes computes costs, gn runs the model")
+            self.say("there are no numbers yet: gn in the list of nodes computes costs or runs the model")
             return
         self._title = titles[(titles.index(self._title) + 1) % len(titles)]
         self._draw(self._drawn.path, 0, self.drawing.chosen)

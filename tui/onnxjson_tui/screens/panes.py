@@ -1,6 +1,5 @@
 """Two models side by side, as vimdiff shows two files: rows of nodes that correspond, and changes that are taken."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
@@ -18,7 +17,7 @@ from onnxjson.rendering.tables import Line, Span, cells, clipped, shortened_name
 from onnxjson_tui.rows.difference import Compared, Side
 from onnxjson_tui.rows.panes import PaneRow, PaneRows, Panes
 from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of
-from onnxjson_tui.screens.difference_view import RowsScreen
+from onnxjson_tui.screens.rows_screen import CHANGE_KEYS, RowsScreen
 from onnxjson_tui.session.history import Changed, Preview
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, screen_key
@@ -46,14 +45,11 @@ class PanesScreen(RowsScreen[Result]):
         screen_key(
             ("d p",), "put the change into the other", lambda screen, _: screen.change(1 - screen.active), "put"
         ),
-        screen_key(("] c", "}"), "next change", lambda screen, given: screen.to_change(given.number or 1), "next"),
-        screen_key(("[ c", "{"), "previous change", lambda screen, given: screen.to_change(-(given.number or 1))),
+        *CHANGE_KEYS,
         screen_key(("tab", "h", "l", "left", "right"), "the other model", "_turn", "other side"),
         screen_key(("u",), "undo the last step", lambda screen, _: screen.repeat("undone"), "undo"),
         screen_key(("ctrl+r", "U"), "redo a step", lambda screen, _: screen.repeat("redone")),
         screen_key(("ctrl+s",), "save the changed models", "_save", "save"),
-        screen_key(("z R", "+"), "show equal rows", lambda screen, _: screen.fold(folded=False), "equal rows"),
-        screen_key(("z M", "_"), "fold equal rows", lambda screen, _: screen.fold(folded=True)),
         screen_key(
             (".",),
             "hide what changes no result, or show it",
@@ -178,17 +174,6 @@ class PanesScreen(RowsScreen[Result]):
 
         # The digest of a tensor of gigabytes takes seconds.
         self.jobs.start("text", "reading both sides", read, show)
-
-    def to_change(self, count: int) -> None:
-        """Move the cursor by a number of changes, up for a negative count."""
-        found, here = self.panes, self.rows.cursor
-        if found is None:
-            return
-        at = (bisect_right(found.starts, here) - 1 if count > 0 else bisect_left(found.starts, here)) + count
-        if 0 <= at < len(found.starts):
-            self.rows.move_to(found.starts[at])
-        else:
-            self.say("that was the last change" if count > 0 else "that was the first change")
 
     def _turn(self, arguments: Arguments) -> None:
         self.active = 1 - self.active

@@ -10,16 +10,15 @@ from onnxjson.editing.script import Script
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import EncodeError, OnnxJsonError
 from onnxjson.patching.patch import Patch
-from onnxjson.patterns.rule_files import Rule, read_rules, rule_bytes
 from onnxjson.rendering.tables import Line, Span, size, wrapped
 from onnxjson.storage.files import Format, format_for
-from onnxjson.storage.saving import require_savable, save_file
+from onnxjson.storage.saving import require_savable
 from onnxjson_tui.session.history import SaveAnswer
 from onnxjson_tui.session.opening import complete_path, expanded
 from onnxjson_tui.session.recovery import Abandoned
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, TextScreen, preview_lines
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.lines import Tone
 
 _WIDTH: Final = 66  # columns of the text of a question
@@ -37,14 +36,14 @@ def paragraphs(text: str) -> list[str]:
 
 
 async def ask_path(
-    bench: Bench, mark: str, text: str, endings: Sequence[str] = (".json",), *, given: str = ""
+    bench: Workbench, mark: str, text: str, endings: Sequence[str] = (".json",), *, given: str = ""
 ) -> Path | None:
     """Ask for a path, completed by tab, unless it is given; return None if the user cancels."""
     typed = given or await bench.ask(f"{mark}: ", text=text, complete=lambda typed: complete_path(typed, endings))
     return expanded(typed.strip()) if typed and typed.strip() else None
 
 
-async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = False) -> bool:
+async def save(bench: Workbench, path: Path | None = None, *, overwrite: bool = False) -> bool:
     """Save with all necessary questions and report the result; return whether the model was saved."""
     session = bench.session
     if path is None and session.opened.path is None:
@@ -91,7 +90,7 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
                 return False
 
 
-def _report_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
+def _report_saved(bench: Workbench, answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
     form = bench.session.opened.format
     # The form is named if the extension does not determine it.
@@ -104,7 +103,7 @@ def _report_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
         page.model_changed()
 
 
-async def _after_error(bench: Bench, error: OnnxJsonError, path: Path | None) -> Path | None:
+async def _after_error(bench: Workbench, error: OnnxJsonError, path: Path | None) -> Path | None:
     lines = paragraphs(error_text(error))
     if isinstance(error, EncodeError):
         lines += [each for finding in error.findings[:20] for each in paragraphs(str(finding))]
@@ -159,7 +158,7 @@ def save_question(answer: SaveAnswer) -> ConfirmScreen:
     return ConfirmScreen(title, answers, lines=[*paragraphs(text), *lines])
 
 
-async def _merge(bench: Bench) -> bool:
+async def _merge(bench: Workbench) -> bool:
     session = bench.session
     answer = await bench.jobs.awaited("save", "merging", session.merge_with_disk)
     lines: list[Line] = []
@@ -192,7 +191,7 @@ async def _merge(bench: Bench) -> bool:
     return await save(bench) if wanted == "save" else False
 
 
-async def report_no_script(bench: Bench, left_out: Sequence[str]) -> None:
+async def report_no_script(bench: Workbench, left_out: Sequence[str]) -> None:
     """Report that there is nothing to export, and why."""
     text = "no script was written: no step can be expressed as edits"
     await bench.confirm(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
@@ -203,13 +202,13 @@ def _reasons(left_out: Sequence[str]) -> list[str]:
     return [part for each in left_out for part in paragraphs(f"- {each}")]
 
 
-async def _may_write(bench: Bench, path: Path, what: str) -> bool:
+async def _may_write(bench: Workbench, path: Path) -> bool:
     """Ask before a file is replaced; report why nothing is written."""
     if path.is_dir():
         bench.say(f"{path} is a folder; name a file", "bad")
         return False
     if path.name.endswith((".onnx", ".onnx.json")):
-        bench.say(f"{path} is a name for models; use .json, such as {what}.json", "bad")
+        bench.say(f"{path} is a name for models; use .json, such as edits.json", "bad")
         return False
     try:
         require_savable(path)
@@ -222,26 +221,15 @@ async def _may_write(bench: Bench, path: Path, what: str) -> bool:
     return True
 
 
-async def write_rule(bench: Bench, path: Path, rule: Rule) -> None:
-    """Write a rule."""
-    if await _may_write(bench, path, "rule"):
-        try:
-            save_file(path, lambda sink: sink.write(rule_bytes(rule)), verify=read_rules)
-        except (OnnxJsonError, OSError) as error:
-            bench.say(f"nothing was written: {error_text(error)}", "bad")
-            return
-        bench.say(f"wrote {visible(str(path), None)}; onnxjson find --rules uses it")
-
-
 async def write_changes(
-    bench: Bench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
+    bench: Workbench, path: Path, changes: Sequence[Script | Patch], left_out: Sequence[str] = ()
 ) -> None:
     """Write changes, several of them to numbered files, and report the steps that they lack."""
     paths = [path]
     if len(changes) > 1:
         paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(changes) + 1)]
     for place in paths:
-        if not await _may_write(bench, place, "edits"):
+        if not await _may_write(bench, place):
             return
 
     def write() -> None:
@@ -267,7 +255,7 @@ async def write_changes(
     bench.say(f"{path}: {what}{left}; onnxjson apply {path.name} MODEL repeats it", tone)
 
 
-async def offer_recovery(bench: Bench) -> None:
+async def offer_recovery(bench: Workbench) -> None:
     """Ask what to do with the journals of sessions on this model that ended without saving, newest first."""
     session = bench.session
     journals, session.abandoned = session.abandoned, ()
@@ -289,7 +277,7 @@ async def offer_recovery(bench: Bench) -> None:
             raise
 
 
-async def _ask_about_journal(bench: Bench, journal: Abandoned, others: int) -> str:
+async def _ask_about_journal(bench: Workbench, journal: Abandoned, others: int) -> str:
     reason = bench.session.why_not(journal)
     while True:
         answer = await bench.app.push_screen_wait(recovery_question(journal, reason, others))
@@ -314,7 +302,7 @@ async def _ask_about_journal(bench: Bench, journal: Abandoned, others: int) -> s
         return answer
 
 
-async def _recover(bench: Bench, journal: Abandoned) -> None:
+async def _recover(bench: Workbench, journal: Abandoned) -> None:
     session = bench.session
     replay = await bench.jobs.awaited("recovery", "repeating the edits", lambda: session.recover(journal))
     bench.build(0)
@@ -324,7 +312,7 @@ async def _recover(bench: Bench, journal: Abandoned) -> None:
     bench.say(f"{message}; {replay.trouble}" if replay.trouble else message, "bad" if replay.trouble else "good")
 
 
-async def _show(bench: Bench, journal: Abandoned) -> None:
+async def _show(bench: Workbench, journal: Abandoned) -> None:
     def found() -> list[Line]:
         preview, trouble = bench.session.preview_recovery(journal)
         lines = preview_lines(preview, "file", "recovered", bench.size.width - 8)
@@ -334,7 +322,7 @@ async def _show(bench: Bench, journal: Abandoned) -> None:
     await bench.app.push_screen_wait(TextScreen("What recovering would change", lines))
 
 
-async def _export(bench: Bench, journal: Abandoned) -> None:
+async def _export(bench: Workbench, journal: Abandoned) -> None:
     script, left_out = journal.script()
     if not script.edits:
         await report_no_script(bench, left_out)

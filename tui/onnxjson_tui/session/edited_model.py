@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from onnxjson.editing.applying import Change, Result, apply_changes, run
 from onnxjson.editing.declaration import Edit, name_of
-from onnxjson.editing.inference import Flow, TypeFlow
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.pinned_addresses import PINNED, digest
 from onnxjson.editing.script import Script
-from onnxjson.editing.type_correction import correct_types
+from onnxjson.editing.type_correction import Flow, correct_types, flow_of_types
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.document import Model
 from onnxjson.model.errors import (
@@ -42,7 +41,7 @@ READ_ONLY: Final = "the model is open read-only; start without --readonly to cha
 
 
 class EditedModel:
-    """A model with its history, selection, marks and journal; `Session` opens, saves and recovers it."""
+    """A model with its history, selection and journal; `Session` opens, saves and recovers it."""
 
     def __init__(self, opened: Opened, *, readonly: bool = False) -> None:
         """Begin with an opened model; with `readonly`, every change is refused."""
@@ -51,13 +50,11 @@ class EditedModel:
         self._model = opened.model
         self._index: Index | None = None
         self._former_index: Index | None = None  # index of the previous model, whose results the next index reuses
-        self._flow: TypeFlow | None = None  # predicts types of the current model, or of one before
         self.history = History()
         self.places = Places()
         self.revision = 0  # increases with every change of the model; results about other revisions are stale
         self.figures: Mapping[str, Mapping[str, float | str]] = {}
         """Numbers of nodes by address, for each column of the list; {} if the model changed since."""
-        self.first_different: str | None = None  # address of the first node that differs from the compared model
         self.edits_folder = Path()  # folder of files that edits refer to
         self._saved_model = opened.model
         self.to_saved = Patch()  # from the model to the saved one
@@ -163,9 +160,7 @@ class EditedModel:
         workspace = Workspace(self._model)
         workspace.model_folder = self.opened.folder
         apply_changes(workspace, edits, self.edits_folder)
-        if self._flow is None or self._flow.model is not self._model:
-            self._flow = TypeFlow(self.index, self.opened.folder)
-        return self._flow.to(workspace.model)
+        return flow_of_types(self.index, workspace.model, self.opened.folder)
 
     def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
         """Preview another model as a change: from an editor, a pass or a merge; `edits` have the same effect, if given.

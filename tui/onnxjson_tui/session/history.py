@@ -1,4 +1,4 @@
-"""What a session remembers: steps to undo and redo, and the selection, marks and visited places, which follow changes.
+"""What a session remembers: steps to undo and redo, and the selection and visited places, which follow changes.
 
 Here are also the results of its operations: previews, saves, merges, exports.
 """
@@ -24,8 +24,8 @@ from onnxjson_tui.session.opening import Opened
 
 if TYPE_CHECKING:
     from onnxjson.diffing.difference import Diff
+    from onnxjson.model.conflicts import Conflict
     from onnxjson.model.document import Model
-    from onnxjson.model.errors import Conflict
 
 
 @dataclass(eq=False)
@@ -196,8 +196,7 @@ class Places:
     def __init__(self) -> None:
         self.cursor: str | None = None  # the element under the cursor
         self.selected: dict[str, None] = {}  # the selected nodes, in the order of their selection
-        self.marks: dict[str, str] = {}  # marked addresses by letter
-        self.jumps = Jumps()  # the visited places
+        self.jumps = Jumps()
         self.flagged: dict[str, str] = {}  # the severity of the findings at each node, as of the last check
         self.flow: dict[str, tuple[str, bool]] = {}
         """How an edit that is being typed changes the types of nodes, and whether it breaks them."""
@@ -216,10 +215,10 @@ class Places:
     def follow(self, patch: Patch) -> "Lost":
         """Update every place after a change; return the removed places, so that undo can restore them.
 
-        A cursor, mark or visit whose node was removed moves to its neighbour; a removed node is no longer
+        A cursor or visit whose node was removed moves to its neighbour; a removed node is no longer
         selected.
         """
-        lost = Lost(self.cursor, {}, {})
+        lost = Lost(self.cursor, {})
         places = list(self.selected)
         self.selected = {}
         for address in places:
@@ -228,11 +227,6 @@ class Places:
                 lost.selected[address] = None
             else:
                 self.selected[after] = None
-        for letter, address in list(self.marks.items()):
-            after = place_after(patch, address)
-            if after is None:
-                lost.marks[letter] = address
-            self.marks[letter] = after or nearest(patch, address)
         if self.cursor is not None:
             self.cursor = nearest(patch, self.cursor)
         self.jumps.follow(patch)
@@ -243,7 +237,6 @@ class Places:
         if lost.cursor is not None:
             self.cursor = lost.cursor
         self.selected |= lost.selected
-        self.marks |= lost.marks
 
 
 class Lost(NamedTuple):
@@ -251,49 +244,26 @@ class Lost(NamedTuple):
 
     cursor: str | None
     selected: dict[str, None]
-    marks: dict[str, str]
 
 
 class Jumps:
-    """Jump list that works like the history of a browser."""
+    """The places that the user left, the newest last."""
 
     def __init__(self) -> None:
         self._places: list[str] = []
-        self._here = 0
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 
     def leave(self, address: str) -> None:
         """Record a jump away from `address`."""
-        del self._places[self._here :]
-        if not self._places or self._places[-1] != address:
+        if self._places[-1:] != [address]:
             self._places.append(address)
         del self._places[:-MOST_VISITS]
-        self._here = len(self._places)
 
-    @property
-    def last(self) -> str | None:
-        """The previous place; None at the first one."""
-        return self._places[self._here - 1] if self._here else None
-
-    def back(self, address: str) -> str | None:
-        """Go back from the current `address`; return the previous place, or None at the first one."""
-        if self._here == 0:
-            return None
-        if self._here == len(self._places):
-            self._places.append(address)
-        else:
-            self._places[self._here] = address
-        self._here -= 1
-        return self._places[self._here]
-
-    def forward(self) -> str | None:
-        """Go forward again; return the next place, or None at the last one."""
-        if self._here + 1 >= len(self._places):
-            return None
-        self._here += 1
-        return self._places[self._here]
+    def back(self) -> str | None:
+        """Go back; return the last place, or None if there is none."""
+        return self._places.pop() if self._places else None
 
     def follow(self, patch: Patch) -> None:
         """Update every place to its address, or that of its neighbour, after a change."""

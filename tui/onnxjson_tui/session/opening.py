@@ -16,9 +16,10 @@ from onnxjson.model.errors import DecodeError, Finding, LimitError, MissingInput
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
 from onnxjson.storage.identity import Identity, open_source
-from onnxjson.storage.remote import is_url, path_of
+from onnxjson.storage.remote import path_of
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import state_folder
+from onnxjson.storage.store import user_folder
+from onnxjson.storage.urls import is_url
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -115,14 +116,14 @@ def remember(path: Path) -> None:
         paths = [wanted, *[each for each in _remembered() if each != wanted]][:KEPT]
         # ASCII with lone surrogates preserves names that are not UTF-8.
         data = json.dumps([str(each) for each in paths], indent=0).encode("ascii")
-        folder = state_folder()
+        folder = user_folder("state")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         save_file(folder / "recent.json", lambda output: output.write(data), mode=0o600, fsync=False)
 
 
 def _remembered() -> list[Path]:
     try:
-        with (state_folder() / "recent.json").open("rb") as file:
+        with (user_folder("state") / "recent.json").open("rb") as file:
             found = json.loads(file.read(_LONGEST))
     except (OSError, ValueError, RecursionError, OnnxJsonError):
         return []

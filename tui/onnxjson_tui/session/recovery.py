@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,20 +21,12 @@ from onnxjson.model.payloads import Data, Digest
 from onnxjson.patching.patch import Patch
 from onnxjson.patching.patch_text import parse_patch
 from onnxjson.storage.identity import Identity
+from onnxjson.storage.store import discard, take_entry
 from onnxjson_tui.session.history import Step
-from onnxjson_tui.session.journal import (
-    FORMAT,
-    PATIENCE_SECONDS,
-    Header,
-    Journal,
-    Line,
-    StepLine,
-    decoded,
-    folder_of,
-    in_folder,
-    is_running,
-    lock_abandoned,
-)
+from onnxjson_tui.session.journal import FORMAT, STORE, Header, Journal, Line, StepLine, decoded
+
+PATIENCE_SECONDS: Final = 0.25
+"""Seconds to wait for the lock of a journal, which a child of a killed session may hold for a moment."""
 
 _NOT_KNOWN = Header(format="", version="", key="", name="", size=0, mtime_ns=0, started=0)
 
@@ -205,11 +197,8 @@ class Abandoned:
 
     def discard(self) -> None:
         """Remove the journal."""
-        with suppress(OSError):
-            self.path.unlink()
-        self.release()
-        with suppress(OSError):
-            self.path.parent.rmdir()
+        descriptor, self._descriptor = self._descriptor, -1
+        discard(self.path, descriptor)
 
     def release(self) -> None:
         """Release the lock and keep the journal."""
@@ -221,14 +210,12 @@ class Abandoned:
 def abandoned(key: str) -> tuple[Abandoned, ...]:
     """Lock and return the journals of ended sessions on a model that have steps, newest first."""
     found: list[Abandoned] = []
-    for path in in_folder(folder_of(key)):
-        descriptor = lock_abandoned(path, PATIENCE_SECONDS)
+    for path in STORE.entries(key):
+        descriptor = take_entry(path, PATIENCE_SECONDS, os.O_RDWR)
         if descriptor is None:
             continue
         journal = Abandoned(path, descriptor)
-        if journal.is_empty and is_running(path):
-            journal.release()  # It was just created and is not locked yet.
-        elif journal.steps or journal.damage or (journal.header.format != FORMAT and not journal.is_empty):
+        if journal.steps or journal.damage or (journal.header.format != FORMAT and not journal.is_empty):
             found.append(journal)
         else:
             journal.discard()

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen, ScreenResultType
-from textual.widget import Widget
 from textual.widgets import Input
 
 from onnxjson.model.display import visible
@@ -60,9 +59,6 @@ class AnsweringScreen(Screen[ScreenResultType]):
             self.call_later(self._answer, result)
             return AwaitComplete()
         self.is_answered = True
-        # Textual caches styles of the last 1,024 widgets, and with them every line that those widgets have drawn.
-        for widget in (self, *self.walk_children(Widget)):
-            widget._styles_cache.clear()
         return super().dismiss(result)
 
     def _answer(self, result: ScreenResultType | None) -> None:
@@ -294,13 +290,11 @@ class ConfirmScreen(Dialog[str]):
 class TextScreen(Dialog[None]):
     """A text to read and to search: help, documentation, a drawing."""
 
-    frame = "dialog tall wide"
-
-    def __init__(self, title: str, lines: "Sequence[Line] | Sequence[str]", *, hint: str = "") -> None:
+    def __init__(self, title: str, lines: "Sequence[Line] | Sequence[str]", *, is_full: bool = False) -> None:
         super().__init__()
+        self.frame = "dialog all" if is_full else "dialog tall wide"
         self._title = visible(title, 500)
         self._lines: list[Line] = [(Span(each),) if isinstance(each, str) else each for each in lines]
-        self._hint = hint or "esc close   arrows scroll"
 
     def body(self) -> ComposeResult:
         """The text."""
@@ -310,7 +304,7 @@ class TextScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Focus the text."""
         self.show_title(self._title)
-        self.show_hint(Span(f"/ search   {self._hint}", "quiet"))
+        self.show_hint(Span("/ search   esc close   arrows scroll", "quiet"))
         self.query_one(Input).display = False
         self.query_one(LineList).focus()
 

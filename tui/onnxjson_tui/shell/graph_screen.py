@@ -190,7 +190,6 @@ class GraphScreen(KeyedScreen[int]):
         elif not found:
             self.remove_class("full")
         self.session.figures = found
-        self.session.first_different = self.session.first_different if found else None
         self.query_one(_Heads).display = bool(found)
         self.query_one(_Heads).refresh()
         self.nodes.refresh()

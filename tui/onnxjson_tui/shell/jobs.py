@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from onnxjson.model.display import visible
@@ -11,6 +13,7 @@ from onnxjson.model.errors import OnnxJsonError, is_out_of_memory
 
 if TYPE_CHECKING:
     from textual.screen import Screen
+    from textual.worker import Worker
 
 _T = TypeVar("_T")
 
@@ -38,6 +41,7 @@ class Job:
         self.is_dropped = False
         """Whether it is cancelled, so that the result is ignored. Long work may check this and stop."""
         self.dropped: Callable[[], object] | None = None  # called when the job is cancelled
+        self.worker: Worker[None] | None = None
 
     @property
     def seconds(self) -> float:
@@ -67,7 +71,7 @@ class Jobs:
         """Start without jobs.
 
         `failed` gets the error of a job that has no handler of its own; `looked` is called when a job starts and ends,
-        and every half second in between. Results that arrive after the screen was removed are ignored.
+        and every half second in between. Jobs end with the screen.
         """
         self._screen = screen
         self._app = screen.app
@@ -107,30 +111,32 @@ class Jobs:
         """
         self.drop(group)
         job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)
-
-        def answer(outcome: Callable[[], object]) -> None:
-            if self._jobs.get(group) is job:
-                del self._jobs[group]
-                self._ended(job)
-            if not job.is_dropped:
-                outcome()
-
-        def run() -> None:
-            try:
-                result = work()
-            except BaseException as error:
-                raised = error
-                self._post(answer, lambda: (failed or self._failed)(raised))
-            else:
-                self._post(answer, lambda: done(result))
-
-        try:
-            threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
-        except RuntimeError as error:  # the system starts no more threads
-            del self._jobs[group]
-            raise MemoryError from error
+        # A worker ends with its screen.
+        job.worker = self._screen.run_worker(
+            partial(self._answer, job, work, done, failed or self._failed), group="jobs", exit_on_error=False
+        )
         self._tick(job)
         return job
+
+    async def _answer(
+        self, job: Job, work: Callable[[], _T], done: Callable[[_T], object], failed: Callable[[BaseException], None]
+    ) -> None:
+        outcome: Callable[[], object]
+        try:
+            outcome = partial(done, await _in_thread(work, f"onnxjson-{job.group}"))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            outcome = partial(failed, error)
+        if self._jobs.get(job.group) is job:
+            del self._jobs[job.group]
+            self._ended(job)
+        if job.is_dropped or getattr(self._screen, "is_answered", False):
+            return  # The screen is about to close.
+        try:
+            outcome()
+        except Exception as error:
+            self._failed(error)
 
     async def awaited(self, group: str, label: str, work: Callable[[], _T], *, holds_keys: bool = True) -> _T:
         """Run work in a thread and return its result; it cannot be cancelled. Raises what `work` raises."""
@@ -171,6 +177,8 @@ class Jobs:
         job = self._jobs.pop(group, None)
         if job is not None:
             job.is_dropped = True
+            if job.worker is not None:
+                job.worker.cancel()
             if job.dropped is not None:
                 job.dropped()
             self._look()
@@ -203,23 +211,33 @@ class Jobs:
             self._timer = None
         self._looked()
 
-    def _post(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
-        loop = getattr(self._app, "_loop", None)
-        if loop is None or loop.is_closed():
-            return
-        try:
-            loop.call_soon_threadsafe(self._answered, answer, outcome)
-        except RuntimeError:
-            return  # The program ended meanwhile.
 
-    def _answered(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
-        if not self._app._running or self._screen._pruning or getattr(self._screen, "is_answered", False):
-            return  # It is about to end: its widgets are removed.
-        with self._app._context():
-            try:
-                answer(outcome)
-            except Exception as error:
-                self._failed(error)
+async def _in_thread(work: Callable[[], _T], name: str) -> _T:
+    """Run work in a thread that does not keep the program alive, unlike those of `asyncio.to_thread`.
+
+    Raises:
+        MemoryError: the system starts no more threads.
+    """
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[_T] = loop.create_future()
+
+    def answer(outcome: Callable[[], None]) -> None:
+        if not answered.done():
+            outcome()
+
+    def run() -> None:
+        try:
+            outcome = partial(answered.set_result, work())
+        except BaseException as error:
+            outcome = partial(answered.set_exception, error)
+        with suppress(RuntimeError):  # the program ended meanwhile
+            loop.call_soon_threadsafe(answer, outcome)
+
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError as error:
+        raise MemoryError from error
+    return await answered
 
 
 def is_own_error(error: BaseException) -> bool:

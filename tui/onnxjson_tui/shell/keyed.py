@@ -51,10 +51,8 @@ def _motion(name: str, title: str, keys: tuple[str, ...], rows: Callable[[LineLi
 MOTIONS: Final[tuple[Action[Any], ...]] = (
     _motion("down", "next row", ("j", "down"), lambda lines: 1),
     _motion("up", "previous row", ("k", "up"), lambda lines: -1),
-    _motion("page-down", "page down", ("pagedown", "ctrl+f"), lambda lines: lines.page),
-    _motion("page-up", "page up", ("pageup", "ctrl+b"), lambda lines: -lines.page),
-    _motion("half-page-down", "half a page down", ("ctrl+d",), lambda lines: max(lines.page // 2, 1)),
-    _motion("half-page-up", "half a page up", ("ctrl+u",), lambda lines: -max(lines.page // 2, 1)),
+    _motion("page-down", "page down", ("pagedown", "ctrl+d", "ctrl+f"), lambda lines: lines.page),
+    _motion("page-up", "page up", ("pageup", "ctrl+u", "ctrl+b"), lambda lines: -lines.page),
     Action("centre", "scroll the row to the middle", ("z z",), lambda screen, _: screen.lines.centre(0.5), "Move"),
 )
 """Movements in a list, the same on all screens."""
@@ -258,8 +256,8 @@ class KeyedScreen(AnsweringScreen[_T]):
 
     def show_keys(self) -> None:
         """List the keys."""
-        width = max(self.size.width * 9 // 10 - 6, 30)
-        self.app.push_screen(TextScreen("Keys", key_lines(self.actions, self.pane, width)))
+        width = max(self.size.width - 5, 30)
+        self.app.push_screen(TextScreen("Keys", key_lines(self.actions, self.pane, width), is_full=True))
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw the bars for another width."""

@@ -3,7 +3,7 @@
 Here is also what screens use of the program: internal errors, opening another model.
 
 Textual queues up to thirty frames for a slow connection; after a key was held down, they are still drawn long after it
-was released. With a queue of one frame the program waits for the connection and then draws the current state.
+was released. Without a queue the program waits for the connection and then draws the current state.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import sys
 import unicodedata
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
@@ -24,10 +25,11 @@ from onnxjson_tui.shell.jobs import error_text, is_own_error
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.dom import DOMNode
     from textual.driver import Driver
     from textual.events import Event
-    from textual.message_pump import MessagePump
     from textual.screen import Screen
+    from textual.worker import Worker
 
 
 Choice = Literal["auto", "on", "off"]
@@ -119,26 +121,21 @@ def plain(data: str) -> str:
 
 
 def driver_class(glyphs: Glyphs = "unicode") -> "type[Driver] | None":
-    """Return Textual's driver with a queue of one frame; None on Windows, where Textual chooses."""
+    """Return Textual's driver without a queue of frames; None on Windows, where Textual chooses."""
     if sys.platform == "win32":
         return None
     from textual.drivers.linux_driver import LinuxDriver
 
-    class OneFrameDriver(LinuxDriver):
-        """Textual's driver, with a queue of one frame."""
+    class DirectDriver(LinuxDriver):
+        """Textual's driver, which waits until the terminal has taken a frame."""
 
         def write(self, data: str) -> None:
             """Write output, converted to ASCII if needed."""
-            super().write(plain(data) if glyphs == "ascii" else data)
+            with suppress(OSError):  # the terminal is gone, and a signal ends the program
+                sys.__stderr__.write(plain(data) if glyphs == "ascii" else data)  # type: ignore[union-attr]
+                sys.__stderr__.flush()  # type: ignore[union-attr]
 
-        def start_application_mode(self) -> None:
-            """Start to use the terminal."""
-            super().start_application_mode()  # type: ignore[no-untyped-call]
-            if self._writer_thread is not None:
-                # queue.Queue checks maxsize on every put.
-                self._writer_thread._queue.maxsize = 1
-
-    return OneFrameDriver
+    return DirectDriver
 
 
 _LONGEST: Final = 0.5  # maximum seconds that the next key waits for a busy widget
@@ -168,13 +165,13 @@ class KeyOrder:
         self._deliver = deliver
         self._is_held = is_held
         self._waiting: deque[Event] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._worker: Worker[None] | None = None
 
     def put(self, event: "Event") -> None:
         """Add a key or a pasted text."""
         self._waiting.append(event)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="keys")
+        if self.is_idle:
+            self._worker = self._app.run_worker(self._run, group="keys")
 
     def drop(self) -> None:
         """Discard the waiting keys, because the question or screen for which they were typed will not appear."""
@@ -182,21 +179,15 @@ class KeyOrder:
 
     async def _run(self) -> None:
         while self._waiting:
-            try:
-                await self._wait_for_release()
-                if not self._waiting:
-                    return
-                event = self._waiting.popleft()
-                await self._deliver(event)
+            await self._wait_for_release()
+            if self._waiting:
+                await self._deliver(self._waiting.popleft())
                 await self._wait_for_effects()
-            except Exception as error:
-                self._app._handle_exception(error)
-                return
 
     @property
     def is_idle(self) -> bool:
         """Whether every key was handled."""
-        return self._task is None or self._task.done()
+        return self._worker is None or self._worker.is_finished
 
     async def _wait_for_release(self) -> None:
         """Wait until no running work may ask a question, or the question is on the screen."""
@@ -226,17 +217,17 @@ class KeyOrder:
         if self._app.screen is not screen or self._app.focused is not focused:
             await self._wait_for_handlers(self._app.focused or self._app.screen)
 
-    async def _wait_for_handlers(self, target: "MessagePump") -> None:
-        node: MessagePump | None = target
+    async def _wait_for_handlers(self, target: "DOMNode") -> None:
+        node: DOMNode | None = target
         while node is not None:
-            parent = node._parent
+            parent = node.parent
             done = asyncio.Event()
             if node.is_running and node.call_later(done.set):
                 await _wait(done, node)
             node = parent
 
 
-async def _wait(done: asyncio.Event, node: "MessagePump") -> None:
+async def _wait(done: asyncio.Event, node: "DOMNode") -> None:
     """Wait until the event is set, or the widget was removed and will never set it."""
     waited = 0.0
     while waited < _LONGEST and node.is_running and not done.is_set():

@@ -9,14 +9,13 @@ from onnxjson.rendering.tables import Line, Span, cells, padded
 Pane = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
 """The pane that must have the focus for the keys of an action to work."""
 
-Group = Literal["Move", "Panes", "Find", "Graph", "Edit", "See", "Keep", "Help"]
+Group = Literal["Move", "Find", "Graph", "Edit", "See", "Keep"]
 
 
 class Arguments(NamedTuple):
     """What was typed before and after the keys or the name of an action."""
 
     number: int | None = None  # the count before the keys, such as 25 in ``25j``
-    letter: str = ""  # the letter after the keys, for actions that expect one, such as ``a`` in ``ma``
     text: str = ""  # the argument after the name on the command line, such as a path in ``:open model.onnx``
 
 
@@ -36,13 +35,12 @@ class Action(NamedTuple, Generic[_Bench]):
     group: Group
     scope: Pane = "everywhere"
     changes: bool = False  # whether it changes the model or a file; a read-only session refuses such actions
-    takes_letter: bool = False  # whether a letter follows the keys
     footer: str = ""  # label in the footer; "" if the footer does not show the action
     help: str = ""  # details for the key list, after the title
     argument: str = ""
     """Kind of `Arguments.text`; "" for an action without an argument.
 
-    ``PATH``, ``DIR``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
+    ``PATH``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
     ``|``, and an optional argument is in brackets: ``[PATH]``, ``in|out``. Tab completes it where possible.
     """
 
@@ -81,7 +79,6 @@ class KeyReader:
                         raise ValueError(f"{parts[:length]} is also the beginning of other keys")
         self._pressed: tuple[str, ...] = ()
         self._digits = ""
-        self._waiting: Action[Any] | None = None
 
     @property
     def pending(self) -> str:
@@ -90,17 +87,13 @@ class KeyReader:
 
     def forget(self) -> None:
         """Discard an incomplete key sequence."""
-        self._pressed, self._digits, self._waiting = (), "", None
+        self._pressed, self._digits = (), ""
 
     def feed(self, key: str, scope: Pane) -> KeyResult:
         """Handle a key: a printable character, or the name of another key, such as ``ctrl+s`` or ``pagedown``.
 
         Keys of the pane that has the focus take precedence over global ones.
         """
-        if self._waiting is not None:
-            action, arguments = self._waiting, Arguments(self._count, key)
-            self.forget()
-            return KeyResult("action", action, arguments) if len(key) == 1 else KeyResult("nothing")
         if not self._pressed and key.isascii() and key.isdigit():
             if len(self._digits) < _MOST_DIGITS:
                 self._digits += key
@@ -115,8 +108,6 @@ class KeyReader:
 
     def following(self, scope: Pane) -> list[tuple[str, Action[Any]]]:
         """Return the keys that can follow those that were pressed, as the screen shows them, and their actions."""
-        if self._waiting is not None:
-            return [("a-z", self._waiting)]
         length = len(self._pressed)
         found: dict[str, Action[Any]] = {}
         for (place, keys), action in self._actions.items():
@@ -124,41 +115,33 @@ class KeyReader:
                 found.setdefault(shown_keys(" ".join(keys[length:])), action)
         return list(found.items())
 
-    @property
-    def _count(self) -> int | None:
-        return int(self._digits) if self._digits else None
-
     def _complete(self, action: Action[Any] | None, pressed: tuple[str, ...]) -> KeyResult:
-        if action is None or action.takes_letter:
-            self._waiting, self._pressed = action, pressed
+        if action is None:
+            self._pressed = pressed
             return KeyResult("more")
-        arguments = Arguments(self._count)
+        arguments = Arguments(int(self._digits) if self._digits else None)
         self.forget()
         return KeyResult("action", action, arguments)
 
 
 GROUPS: Final[dict[Group, str]] = {
     "Move": "Moving",
-    "Panes": "Panes",
-    "Find": "Finding",
+    "Find": "Panes and finding",
     "Graph": "Following the graph",
     "Edit": "Editing",
     "See": "Inspecting and comparing",
-    "Keep": "Saving and leaving",
-    "Help": "Help",
+    "Keep": "Saving, leaving, help",
 }
 """Groups of actions in the order of the key list, and their headings."""
 
 PANES: Final[dict[Pane, str]] = {
-    "nodes": "In the list of nodes",
-    "outline": "In the outline",
-    "inspector": "In the inspector",
     "drawer": "In the drawer",
 }
 
 _NAMES: Final = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "delete": "del"}
 
-_COLUMN: Final = 18  # width of the column of keys in the key list
+_COLUMN: Final = 11  # width of the column of keys in the key list
+_TWO_COLUMNS: Final = 66  # width from which the key list has two columns
 
 
 def shown_keys(keys: str) -> str:
@@ -168,16 +151,12 @@ def shown_keys(keys: str) -> str:
 
 def all_keys(action: Action[Any]) -> str:
     """Return all keys of an action, or its command line if it has no keys."""
-    letter = "{a-z}" if action.takes_letter else ""
-    if action.keys:
-        return "  ".join([shown_keys(keys) + letter for keys in action.keys])
-    return command_of(action)
+    return "  ".join(map(shown_keys, action.keys)) or command_of(action)
 
 
 def command_of(action: Action[Any]) -> str:
     """Return the command line of an action, such as ``:open PATH``."""
-    more = action.argument or ("a-z" if action.takes_letter else "")
-    return f":{action.id}" + (f" {more}" if more else "")
+    return f":{action.id}" + (f" {action.argument}" if action.argument else "")
 
 
 def sections(actions: Sequence[Action[Any]], pane: Pane) -> Iterator[tuple[str, list[Action[Any]]]]:
@@ -192,29 +171,28 @@ def sections(actions: Sequence[Action[Any]], pane: Pane) -> Iterator[tuple[str, 
 
 
 def key_lines(actions: Sequence[Action[Any]], pane: Pane, width: int) -> list[Line]:
-    """Return the keys that work in a pane, as lines of at most `width` columns."""
+    """Return the keys that work in a pane, as lines of at most `width` columns, in two columns if there is room."""
+    columns = 2 if width >= _TWO_COLUMNS else 1
     lines: list[Line] = []
     for title, found in sections(actions, pane):
-        if lines:
-            lines.append(())
         lines.append((Span(title, "title"),))
-        for action in found:
-            lines += _entry(action, width)
+        entries = [_entry(each, width // columns) for each in found]
+        for start in range(0, len(entries), columns):
+            beside = entries[start : start + columns]
+            for row in range(max(map(len, beside))):
+                parts = [each[row] if row < len(each) else ("", "") for each in beside]
+                lines.append(tuple([span for keys, text in parts for span in (Span(keys, "changed"), Span(text))]))
     return lines
 
 
-def _entry(action: Action[Any], width: int) -> Iterator[Line]:
-    room = max(width - _COLUMN - 2, 20)
-    keys = all_keys(action)
-    texts = textwrap.wrap(sentence(action.title), room)
-    if cells(keys) > _COLUMN - 1:
-        yield (Span(f"  {keys}", "changed"),)
-        keys = ""
-    for text in texts:
-        yield (Span("  " + padded(keys, _COLUMN), "changed"), Span(text))
-        keys = ""
-    for text in textwrap.wrap(action.help, room):
-        yield (Span(" " * (_COLUMN + 2)), Span(text, "quiet"))
+def _entry(action: Action[Any], width: int) -> list[tuple[str, str]]:
+    """Return the keys of an action and its title, in lines of a column."""
+    keys = "  ".join(map(shown_keys, action.keys)) or f":{action.id}"
+    column = max(_COLUMN, cells(keys) + 2)
+    texts = textwrap.wrap(action.title, max(width - column - 2, 8))
+    return [
+        (padded(f" {keys if not row else ''}", column), padded(text, width - column)) for row, text in enumerate(texts)
+    ]
 
 
 def sentence(title: str) -> str:

@@ -48,6 +48,10 @@ class StyledWidget(Widget):
         self._span_styles.clear()
         super().notify_style_update()
 
+    def on_unmount(self) -> None:
+        """Forget the drawn lines, since Textual keeps the last 1,024 widgets for their styles."""
+        self.refresh()
+
     def span_style(self, name: str) -> RichStyle:
         """Return the style of spans, such as "plain"; "cursor" is that of a line with the cursor."""
         if name not in self._span_styles:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -11,16 +10,16 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
-from onnxjson.storage.remote import is_url
-from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
+from onnxjson.storage.urls import is_url
+from onnxjson_tui.pages.history import HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.terminal import ANSI, DARK, LIGHT, KeyOrder, Terminal, detect, driver_class, opened
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action
 from onnxjson_tui.workbench import (
     editing,
@@ -33,6 +32,7 @@ from onnxjson_tui.workbench import (
     inspector,
     measuring,
     moving,
+    pane_keys,
     persistence,
 )
 
@@ -88,15 +88,9 @@ _THEMES = (
 )
 
 
-class Workbench(Bench):
-    """The workbench with all actions and pages."""
-
-    def __init__(self, session: Session, terminal: Terminal) -> None:
-        super().__init__(session, terminal, ACTIONS, (ProblemsPage, ChangesPage, TensorPage, HistoryPage))
-
-    def started(self) -> None:
-        """Offer to recover what earlier sessions did not save."""
-        self.begin(offer_recovery(self))
+def workbench(session: Session, terminal: Terminal) -> Workbench:
+    """Return the workbench with all actions and pages; it offers what earlier sessions did not save."""
+    return Workbench(session, terminal, ACTIONS, (ProblemsPage, TensorPage, HistoryPage), offer_recovery)
 
 
 class WorkbenchApp(App[int], inherit_bindings=False):
@@ -149,8 +143,8 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         return screen
 
     def _fatal_error(self) -> None:
-        """Exit without the traceback of Textual: `run_program` raises the error."""
-        self._close_messages_no_wait()
+        """Exit without the traceback of Textual, which shows all variables: `run_program` raises the error."""
+        self.exit(return_code=1)
 
     async def on_mount(self) -> None:
         """Show the first screen."""
@@ -171,10 +165,6 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
         from onnxjson_tui.screens.comparison import comparison_of_files
 
         return comparison_of_files(models[0], models[1], terminal), None
-    if (Path(models[0]) / "trace.json").is_file():
-        from onnxjson_tui.screens.passes import TraceScreen
-
-        return TraceScreen(models[0], terminal), None
     readonly = readonly or is_url(models[0])
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
 
@@ -185,19 +175,19 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
         from onnxjson_tui.screens.opening import FindingsScreen
 
         return FindingsScreen(found, terminal, readonly=readonly), None
-    return Workbench(found, terminal), found
+    return workbench(found, terminal), found
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
+    *pane_keys.ACTIONS[:2],
     *moving.ACTIONS,
-    *inspector.ACTIONS,
     *finding.ACTIONS,
     *graph.ACTIONS,
     *forms_and_commands.COMMAND,
     *forms_and_commands.ACTIONS,
     *editing.ACTIONS,
-    *forms_and_commands.INSERTIONS,
-    *inspector.INTERFACE,
+    *pane_keys.ACTIONS[2:],
+    *inspector.ACTIONS,
     *moving.SELECTING,
     *editor.ACTIONS,
     *measuring.ACTIONS,

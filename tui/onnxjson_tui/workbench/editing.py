@@ -23,13 +23,13 @@ from onnxjson_tui.names.editable_names import (
 from onnxjson_tui.names.offers import LEFT_OUT, slot_choices, value_choices
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.widgets.fields import Complete
 
 
 async def ask(
-    bench: Bench,
+    bench: Workbench,
     mark: str,
     *,
     text: str = "",
@@ -67,7 +67,7 @@ async def ask(
 
 
 async def ask_text(
-    bench: Bench, mark: str, old: str, *, hint: str = "", mistake: Callable[[str], str] = lambda text: ""
+    bench: Workbench, mark: str, old: str, *, hint: str = "", mistake: Callable[[str], str] = lambda text: ""
 ) -> str | None:
     """Ask for a text of the model, as JSON if it has invisible characters; return None if it stays the same."""
     shown = typed(old) if old else ""
@@ -82,7 +82,7 @@ _ENOUGH: Final = 10  # queries after which an index builds a table
 _MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
 
 
-def require_here(bench: Bench) -> NodeRef:
+def require_here(bench: Workbench) -> NodeRef:
     """Return the node under the cursor.
 
     Raises:
@@ -94,7 +94,7 @@ def require_here(bench: Bench) -> NodeRef:
     return ref
 
 
-async def ready(bench: Bench) -> None:
+async def ready(bench: Workbench) -> None:
     """Build the tables of names of a big model in a thread, so that later queries are fast."""
     if bench.is_big:
         index = bench.session.index
@@ -110,12 +110,12 @@ def learn(index: Index) -> None:
         scope.defines("")
 
 
-async def make(bench: Bench, *edits: Edit) -> bool:
+async def make(bench: Workbench, *edits: Edit) -> bool:
     """Make edits as one step, with a preview if they change several places; return whether they were made."""
     return await previewed(bench, lambda: bench.session.preview(*edits))
 
 
-async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
+async def previewed(bench: Workbench, find: Callable[[], Preview]) -> bool:
     """Compute a change and make it, with a preview if it changes several places; return whether it was made."""
     preview = await bench.jobs.run("edit", "computing the changes", find)
     is_several = preview.matches > 1 and bool(preview.patch)
@@ -127,7 +127,7 @@ async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
 # Names
 
 
-async def _rename(bench: Bench, arguments: Arguments) -> None:
+async def _rename(bench: Workbench, arguments: Arguments) -> None:
     ref = require_here(bench)
     await ready(bench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
@@ -143,7 +143,7 @@ async def _rename(bench: Bench, arguments: Arguments) -> None:
         await ask_value_name(bench, ref.scope, ref.node.output[int(chosen)])
 
 
-async def rename_this(bench: Bench, ref: NodeRef) -> None:
+async def rename_this(bench: Workbench, ref: NodeRef) -> None:
     """Ask for the name of a node."""
     session, old = bench.session, ref.node.name or ""
     same = sum([each.scope is ref.scope for each in session.index.nodes_with("name", old)]) if old else 0
@@ -156,7 +156,7 @@ async def rename_this(bench: Bench, ref: NodeRef) -> None:
         await make(bench, rename_node(session.index, ref, name) if old else SetName(node=words, name=name))
 
 
-async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "value") -> None:
+async def ask_value_name(bench: Workbench, scope: Scope, old: str, kind: str = "value") -> None:
     """Ask for the name of a value that a graph defines."""
     index = bench.session.index
     name = await ask_text(
@@ -173,7 +173,7 @@ async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "valu
 # Inputs
 
 
-async def _rewire(bench: Bench, arguments: Arguments) -> None:
+async def _rewire(bench: Workbench, arguments: Arguments) -> None:
     ref = require_here(bench)
     model = bench.session.model
     await ready(bench)
@@ -193,7 +193,7 @@ async def _rewire(bench: Bench, arguments: Arguments) -> None:
     await rewire_input(bench, ref, slot)
 
 
-async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
+async def rewire_input(bench: Workbench, ref: NodeRef, slot: int) -> None:
     """Ask for the value that an input consumes."""
     session = bench.session
     model = session.model
@@ -208,7 +208,8 @@ async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
 # Deleting
 
 
-async def _delete(bench: Bench, arguments: Arguments) -> None:
+async def delete(bench: Workbench, arguments: Arguments) -> None:
+    """Delete the selected nodes, or the one under the cursor; ask what replaces its outputs if they are consumed."""
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -218,10 +219,10 @@ async def _delete(bench: Bench, arguments: Arguments) -> None:
     if not uses:
         await make(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
         return
-    await _choose_bypass(bench, ref, uses, may_leave_out=True)
+    await _choose_bypass(bench, ref, uses)
 
 
-async def _delete_and_bridge(bench: Bench, arguments: Arguments) -> None:
+async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -232,15 +233,15 @@ async def _delete_and_bridge(bench: Bench, arguments: Arguments) -> None:
         await previewed(bench, lambda: session.preview(edit))
     except EditError:
         # The replacement is ambiguous or impossible.
-        await _choose_bypass(bench, ref, uses_outside(bench, ref), may_leave_out=False)
+        await _choose_bypass(bench, ref, uses_outside(bench, ref))
 
 
-async def _delete_selection(bench: Bench) -> None:
+async def _delete_selection(bench: Workbench) -> None:
     session = bench.session
     await previewed(bench, lambda: session.preview(*session.on_selection(DeleteNode(node="x"))))
 
 
-def uses_outside(bench: Bench, ref: NodeRef) -> list[Use]:
+def uses_outside(bench: Workbench, ref: NodeRef) -> list[Use]:
     """Return the uses of the outputs of a node, except those inside its subgraphs."""
     found: list[Use] = []
     for name in ref.node.output:
@@ -258,21 +259,20 @@ def use_text(use: Use) -> str:
     return f"{use.position} {visible(node.op_type or '?', 40)} input {use.slot}"
 
 
-async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_leave_out: bool) -> None:
+async def _choose_bypass(bench: Workbench, ref: NodeRef, uses: list[Use]) -> None:
     session, words = bench.session, node_selector(bench.session.index, ref)
     ways: dict[str, tuple[tuple[Edit, ...], str, str]] = {}
     for slot, name in enumerate(ref.node.input[:_MOST_BYPASSES]):
         if name:
             label = f"input {slot}  {visible(name, 200)}"
             ways[str(slot)] = (DeleteNode(node=words, bypass=slot),), label, "replaces the output"
-    if may_leave_out:
-        edits = [
-            Rewire(node=node_selector(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
-            for use in uses
-            if use.position is not None
-        ]
-        effect = f"{counted(len(uses), 'input')} left out"
-        ways["none"] = (*edits, DeleteNode(node=words)), "no replacement", effect
+    edits = [
+        Rewire(node=node_selector(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
+        for use in uses
+        if use.position is not None
+    ]
+    effect = f"{counted(len(uses), 'input')} left out"
+    ways["none"] = (*edits, DeleteNode(node=words)), "no replacement", effect
 
     def look() -> tuple[list[Choice], dict[str, Preview]]:
         choices, previews = [], {}
@@ -296,11 +296,12 @@ async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_lea
 
 
 ACTIONS: Final = (
-    Action("edit-name", "rename the node or one of its outputs", ("r",), _rename, "Edit", changes=True),
-    Action(
-        "edit-input", "connect an input to another value; 1w is input 1", ("w",), _rewire, "Edit",
-        changes=True, footer="rewire",
-    ),
-    Action("remove", "delete the node, or the selected ones", ("d",), _delete, "Edit", changes=True, footer="delete"),
     Action("bridge", "delete and reconnect", ("D",), _delete_and_bridge, "Edit", changes=True),
+    Action(
+        "edit-name", "rename", ("r",), _rename, "Edit", changes=True, help="The node, or one of its outputs.",
+    ),
+    Action(
+        "edit-input", "connect an input", ("w",), _rewire, "Edit", changes=True, footer="rewire",
+        help="To another value; 1w is input 1.",
+    ),
 )  # fmt: skip

@@ -12,9 +12,9 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.shell import terminal
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.terminal import program
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 if TYPE_CHECKING:
@@ -28,15 +28,28 @@ _STYLES: Final[dict[str, Style]] = {"removed": "removed", "added": "added", "hun
 _WIDTH: Final = 66
 
 
-async def _edit_text(bench: Bench, arguments: Arguments) -> None:
+async def _edit_text(bench: Workbench, arguments: Arguments) -> None:
+    from onnxjson.editing.drafts import unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 
     session = bench.session
+    path = _named_after(session)
+    kept = await bench.jobs.awaited(
+        "draft", "looking for drafts", lambda: [_choice(each) for each in unsaved_drafts(path)]
+    )
+    if kept:
+        new = Choice("", "no draft: the nodes as they are")
+        chosen = await bench.choose("Edit as text", [*kept[::-1], new], is_wide=True)
+        if chosen is None:
+            return
+        if chosen:
+            await _resume(bench, chosen)
+            return
     addresses = list(session.places.selected) or ([bench.here.address] if bench.here is not None else [])
     if not addresses:
         bench.say("there is no node here to edit")
         return
-    editing = ModelEditing(session.model, _named_after(session))
+    editing = ModelEditing(session.model, path)
     # A digest of the whole model would tell whether the file changed before a kept draft is opened again, but is slow.
     draft = await bench.jobs.awaited(
         "draft", "writing the text", lambda: editing.new_draft(addresses, knows_model=False)
@@ -44,21 +57,12 @@ async def _edit_text(bench: Bench, arguments: Arguments) -> None:
     await _EditorLoop(bench, editing, draft).run()
 
 
-async def _resume_draft(bench: Bench, arguments: Arguments) -> None:
-    from onnxjson.editing.drafts import open_draft, unsaved_drafts
+async def _resume(bench: Workbench, name: str) -> None:
+    """Open a draft again."""
+    from onnxjson.editing.drafts import open_draft
     from onnxjson.editing.round_trip import ModelEditing
 
-    path = _named_after(bench.session)
-    kept = await bench.jobs.awaited(
-        "draft", "looking for texts", lambda: [_choice(each) for each in unsaved_drafts(path)]
-    )
-    if not kept:
-        bench.say("this model has no drafts")
-        return
-    name = await bench.choose("Open a draft", kept[::-1])
-    if name is None:
-        return
-    draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, path)
+    draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, _named_after(bench.session))
     try:
         await bench.jobs.awaited("draft", "looking for its nodes", lambda: editing.find_places(draft))
     except AddressError as error:
@@ -86,7 +90,7 @@ def _named_after(session: "Session") -> Path:
 class _EditorLoop:
     """Opens one text in the editor until it is applied, dropped or kept."""
 
-    def __init__(self, bench: Bench, editing: "ModelEditing", draft: "Draft") -> None:
+    def __init__(self, bench: Workbench, editing: "ModelEditing", draft: "Draft") -> None:
         self._bench = bench
         self._editing = editing
         self._draft = draft
@@ -140,7 +144,7 @@ class _EditorLoop:
             bench.say(f"{reason}, so the model is unchanged", "changed")
         else:
             draft.restore(before)
-            bench.say(f"{reason}; the model is unchanged, and :resume-draft opens your previous text", "changed")
+            bench.say(f"{reason}; the model is unchanged, and E opens your previous text again", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
         found = error.findings
@@ -199,7 +203,7 @@ class _EditorLoop:
             self._draft.remove()
             self._bench.say(reason, "changed")
         else:
-            self._bench.say(f"{reason}; it is kept as a draft, :resume-draft opens it again", "changed")
+            self._bench.say(f"{reason}; it is kept as a draft, E opens it again", "changed")
 
     def _changes(self, read: "Handout") -> tuple[Preview, list[Line]]:
         """Return the preview of a text, and its diff in canonical form, which ignores line breaks."""
@@ -246,9 +250,8 @@ def _plain(text: str) -> list[Line]:
 
 ACTIONS: Final = (
     Action(
-        "edit-text", "edit the node, or the selected ones, as text in $EDITOR", ("E",), _edit_text, "Edit",
-        changes=True, footer="$EDITOR",
-        help="Consecutive nodes are one list, replaced as a whole; weights are shown as digests.",
+        "edit-text", "edit as text in $EDITOR", ("E",), _edit_text, "Edit", changes=True, footer="$EDITOR",
+        help="The node, or the selected ones; consecutive ones are one list, replaced as a whole. Weights are shown as "
+        "digests. If there are drafts, it offers them.",
     ),
-    Action("resume-draft", "open a draft in $EDITOR again", (), _resume_draft, "Edit", changes=True),
 )  # fmt: skip

@@ -13,19 +13,19 @@ from onnxjson.patterns.generalising import constants_of, generalise, pattern_of
 from onnxjson.patterns.selector_terms import parse
 from onnxjson.patterns.selectors import select_nodes
 from onnxjson_tui.names.completion import selector_offers
-from onnxjson_tui.rows.choices import PATTERN, Choice, Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.choices import PATTERN, Choice, Direction, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
 from onnxjson_tui.session.history import Preview
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 
 class _Search:
     """A search while the user types: the cursor goes to the first match after its old row."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Workbench) -> None:
         self._bench = bench
         self._origin = bench.nodes.cursor
         self._top = bench.nodes.scroll_offset.y
@@ -74,7 +74,7 @@ class _Search:
         _go_on(bench, self._origin - 1, 1, 1)
 
 
-def _search(bench: Bench, arguments: Arguments) -> None:
+def _search(bench: Workbench, arguments: Arguments) -> None:
     looking = _Search(bench)
     if bench.scope is None:
         bench.say("there are no nodes")
@@ -84,18 +84,7 @@ def _search(bench: Bench, arguments: Arguments) -> None:
         bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def _same_operator(bench: Bench, arguments: Arguments) -> None:
-    number = bench.nodes.cursor
-
-    def look(text: NodeText) -> None:
-        if number < len(text):
-            bench.finder.wanted = Wanted(text.operator(number), "operator")
-            _go_on(bench, number, arguments.number or 1, 1)
-
-    bench.finder.with_text(look)
-
-
-def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
+def _go_on(bench: Workbench, number: int, count: int, direction: Direction) -> None:
     what = bench.finder.wanted
     if what is None:
         bench.say("there is no search yet; / starts one")
@@ -175,7 +164,7 @@ def pattern_in(selector: str) -> str:
 class _Filter:
     """A filter while the user types: the list follows as soon as the text is a selector."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Workbench) -> None:
         self._bench = bench
         self._before = (bench.filter, bench.chosen, bench.finder.selector)
         self._cursor = None if bench.here is None else bench.here.position
@@ -245,7 +234,7 @@ class _Filter:
         filter_by(bench, typed, self)
 
 
-def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
+def _filter_nodes(bench: Workbench, arguments: Arguments) -> None:
     if arguments.text:
         filter_by(bench, arguments.text)
     elif bench.scope is None:
@@ -254,7 +243,7 @@ def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
         _Filter(bench).ask()
 
 
-def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None:
+def filter_by(bench: Workbench, selector: str, asked: _Filter | None = None) -> None:
     """List the nodes that a selector finds, in another graph if this one has none; ask again if it finds none."""
     scope, typed = bench.scope, selector.strip()
     if scope is None or not typed:
@@ -286,7 +275,7 @@ def filter_by(bench: Bench, selector: str, asked: _Filter | None = None) -> None
     bench.compute("filter", "filtering", find, found, failed)
 
 
-async def _find_alike(bench: Bench, arguments: Arguments) -> None:
+async def _find_alike(bench: Workbench, arguments: Arguments) -> None:
     """Ask for a filter that begins as the pattern of the selected nodes, or of the node under the cursor."""
     session = bench.session
     selected = [select_nodes(session.model, session.index, f"@{each}")[0] for each in session.places.selected]
@@ -312,7 +301,7 @@ async def _find_alike(bench: Bench, arguments: Arguments) -> None:
     _Filter(bench).ask(f"match:'{pattern}'")
 
 
-async def _change_alike(bench: Bench, arguments: Arguments) -> None:
+async def _change_alike(bench: Workbench, arguments: Arguments) -> None:
     """Change other matches of the last pattern as the one that was edited: the selected ones, or all of them."""
     session, searched = bench.session, bench.finder.searched
     if searched is None:
@@ -335,14 +324,14 @@ async def _change_alike(bench: Bench, arguments: Arguments) -> None:
         bench.finder.searched = session.model, searched[1]
 
 
-def clear_filter(bench: Bench) -> None:
+def clear_filter(bench: Workbench) -> None:
     """List all nodes again."""
     bench.finder.selector = ""
     if bench.filter:
         bench.show_only("", None)
 
 
-def _give_up(bench: Bench, arguments: Arguments) -> None:
+def _give_up(bench: Workbench, arguments: Arguments) -> None:
     jobs = [job for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
     if jobs:
         for job in jobs:
@@ -350,6 +339,8 @@ def _give_up(bench: Bench, arguments: Arguments) -> None:
         bench.say(f"cancelled: {', '.join([visible(job.label) for job in jobs])}")
     elif bench.pane != "nodes":
         bench.focus_pane("nodes")
+    elif bench.drawer.is_open:
+        bench.drawer.close()
     elif bench.session.places.selected:
         bench.session.places.select(())
         bench.nodes.refresh()
@@ -359,11 +350,12 @@ def _give_up(bench: Bench, arguments: Arguments) -> None:
         bench.say("all nodes")
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "search", "search in operators, names and outputs", ("/",), _search, "Find", footer="search", argument="[TEXT]",
-        help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression; "
-        "Softmax(MatMul) is a pattern of operators. enter stays at the match, esc goes back.",
+        "search", "search the nodes", ("/",), _search, "Find", footer="search", argument="[TEXT]",
+        help="In operators, names and outputs. Lower-case letters also find capitals. Between slashes, as in "
+        "/conv.*bias/, it is a regular expression; Softmax(MatMul) is a pattern of operators. enter stays there, esc "
+        "goes back.",
     ),
     Action(
         "next-match", "next match", ("n",),
@@ -373,24 +365,23 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "previous-match", "previous match", ("N",),
         lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, -1), "Find",
     ),
-    Action("same-operator", "next node of the same operator", ("*",), _same_operator, "Find"),
     Action(
-        "filter", "filter the list of nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
+        "filter", "filter the nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
         help="By a selector, such as op:Conv dtype:float16 name:*attn*, or by a pattern, such as Softmax(MatMul). "
         "A single word is searched in names. tab completes.",
     ),
     Action(
-        "find-alike", "filter by the pattern of the selected nodes", ("g f",), _find_alike, "Find",
-        help="The pattern has the operators, attributes and small constants of the selection. Then edit one match, and "
+        "find-alike", "nodes like the selected", ("g f",), _find_alike, "Find",
+        help="A filter with the operators, attributes and small constants of the selection. Then edit one match, and "
         "change-alike changes the others; or v selects some, and replace-pattern changes them.",
     ),
     Action(
-        "change-alike", "change the other matches as the edited one", ("g a",), _change_alike, "Find", changes=True,
+        "change-alike", "change the others alike", ("g a",), _change_alike, "Find", changes=True,
         help="After f or g f has listed the matches of a pattern, and one of them was edited in any way: shows the "
-        "change of all selected matches, or of all others, and makes it. export-rule saves it as a rule.",
+        "change of all selected matches, or of all others, and makes it.",
     ),
     Action(
-        "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",
-        help="One of these at a time, in this order.",
+        "escape", "cancel, leave, clear", ("escape",), _give_up, "Find",
+        help="One at a time: cancels work, goes back to the nodes, closes the drawer, clears selection and filter.",
     ),
 )  # fmt: skip

@@ -34,7 +34,7 @@ from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import ready, require_here
 from onnxjson_tui.workbench.finding import pattern_in
@@ -62,14 +62,32 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def _edit_form(bench: Bench, arguments: Arguments) -> None:
-    name = arguments.text.split()[0] if arguments.text else await bench.choose("Edits", edit_choices(), is_wide=True)
-    if name is not None:
+_AFTER: Final = "after "  # start of the key of an operator that is inserted
+_BEFORE: Final = "before"
+
+
+async def _add(bench: Workbench, arguments: Arguments) -> None:
+    """Ask for an edit, or for an operator to insert after the node under the cursor."""
+    name: str | None = arguments.text.partition(" ")[0]
+    if not name:
+        choices, here = edit_choices(), bench.here
+        if here is not None:
+            choices.insert(0, Choice(_BEFORE, "insert before", "a node before an input of this one"))
+            choices += [
+                Choice(_AFTER + each.key, each.label, f"insert after {here.position}  {each.detail}")
+                for each in await _operators(bench)
+            ]
+        name = await bench.choose("Add a node, or edit", choices, is_wide=True)
+    if name == _BEFORE:
+        await _insert_before(bench)
+    elif name is not None and name.startswith(_AFTER):
+        await _insert_after(bench, name.removeprefix(_AFTER))
+    elif name is not None:
         await fill_in(bench, name)
 
 
 async def fill_in(
-    bench: Bench,
+    bench: Workbench,
     name: str,
     texts: Mapping[str, str] | None = None,
     *,
@@ -96,7 +114,7 @@ async def fill_in(
     return preview
 
 
-async def _insert_after(bench: Bench, arguments: Arguments) -> None:
+async def _insert_after(bench: Workbench, operator: str) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -105,29 +123,28 @@ async def _insert_after(bench: Bench, arguments: Arguments) -> None:
         return
     choices = [Choice(name, visible(name, 300)) for name in outputs]
     value = outputs[0] if len(outputs) == 1 else await bench.choose("After which output", choices)
-    operator = await _operator(bench) if value is not None else None
-    if value is None or operator is None:
+    if value is None:
         return
     is_taken = bool(bench.session.index.consumers(ref.scope, value))
     texts = _texts(bench, ref, value, operator) | {"insert": "yes" if is_taken else ""}
     await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def _insert_before(bench: Bench, arguments: Arguments) -> None:
+async def _insert_before(bench: Workbench) -> None:
     ref = require_here(bench)
     await ready(bench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
     if not used:
         bench.say("the node has no inputs", "changed")
         return
-    slot = arguments.number if arguments.number in used else used[0]
-    if arguments.number not in used and len(used) > 1:
+    slot = used[0]
+    if len(used) > 1:
         choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
         chosen = await bench.choose("Before which input", choices)
         if chosen is None:
             return
         slot = int(chosen)
-    operator = await _operator(bench)
+    operator = await bench.choose("Which operator", await _operators(bench))
     if operator is None:
         return
     words = node_selector(bench.session.index, ref)
@@ -144,16 +161,15 @@ async def _insert_before(bench: Bench, arguments: Arguments) -> None:
     await fill_in(bench, "add-node", texts, focus="input", also=connect, title=title)
 
 
-async def _operator(bench: Bench) -> str | None:
-    """Ask for an operator of the model's opset that has inputs."""
+async def _operators(bench: Workbench) -> Searchable:
+    """Return the operators of the model's opset that have inputs."""
     offers = Offers(bench.session, bench.here)
-    choices = await bench.jobs.run(
+    return await bench.jobs.run(
         "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
     )
-    return await bench.choose("Which operator", choices)
 
 
-def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
+def _texts(bench: Workbench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
     index = bench.session.index
     found = operator_signature("", operator, opset_of(bench.session.model, ref))
@@ -177,46 +193,37 @@ def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, s
 
 ACTIONS: Final = (
     Action(
-        "edits", "choose an edit and fill in its form", ("a",), _edit_form, "Edit", changes=True, footer="all edits"
-    ),
-    Action(
-        "edit-form", "open the form of an edit, such as :edit-form set-tensor", (), _edit_form, "Edit",
-        changes=True, argument="EDIT",
+        "edits", "add, and all other edits", ("a",), _add, "Edit", changes=True, footer="add", argument="[EDIT]",
+        help="An operator inserts a node after this one; an edit shows its form, as :edits set-tensor does.",
     ),
 )  # fmt: skip
-
-INSERTIONS: Final = (
-    Action(
-        "insert-after", "insert a node after this one", ("o",), _insert_after, "Edit", changes=True, footer="insert"
-    ),
-    Action("insert-before", "insert a node before an input", ("O",), _insert_before, "Edit", changes=True),
-)
-"""Separate from the other actions, because of the order of the keys in the footer."""
 
 
 # The line after ``:``
 
 SHORT_NAMES: Final = {
     "w": "save",
-    "wq": "save-quit",
-    "x": "save-quit",
+    "save-as": "save",
+    "wq": "quit save",
+    "x": "quit save",
     "q": "quit",
-    "q!": "discard-quit",
+    "q!": "quit discard",
     "e": "open",
+    "edit-form": "edits",
     "diff": "compare",
     "pass": "run-pass",
-    "help": "manual",
-    "h": "manual",
+    "costs": "numbers costs",
+    "help": "keys",
+    "h": "keys",
 }
 """Aliases of actions, known from editors and from the command line of onnxjson."""
-
 HERE: Final = "."  # in an edit, the node under the cursor or its output
 SELECTED: Final = "%"  # in an edit, each selected node
 
 MARK: Final = ":"
 
 
-def ask(bench: Bench, text: str = "") -> None:
+def ask(bench: Workbench, text: str = "") -> None:
     """Ask for a command, with an initial text."""
     pane = bench.pane
 
@@ -242,13 +249,13 @@ def ask(bench: Bench, text: str = "") -> None:
     bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
 
 
-def action_of(bench: Bench, word: str) -> Action[Bench] | None:
+def action_of(bench: Workbench, word: str) -> Action[Workbench] | None:
     """Return the action of a name or alias."""
-    name = SHORT_NAMES.get(word, word)
+    name = SHORT_NAMES.get(word, word).partition(" ")[0]
     return next((each for each in bench.actions if each.id == name), None)
 
 
-def run_line(bench: Bench, line: str) -> None:
+def run_line(bench: Workbench, line: str) -> None:
     """Run a line; if it is invalid, ask again with the same line and show the error."""
 
     def again(error: BaseException) -> None:
@@ -261,7 +268,7 @@ def run_line(bench: Bench, line: str) -> None:
         again(error)
 
 
-def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
+def _run(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     if word in NAMES:
@@ -280,16 +287,13 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
             known = [*NAMES, *SHORT_NAMES, *[each.id for each in bench.actions]]
             near = suggest(word, known) or "? lists the keys, tab completes"
             raise ParameterError(f"unknown command {visible(word, 40)}; {near}")
-        bench.do(action, _given(action, word, rest))
+        more = SHORT_NAMES.get(word, word).partition(" ")[2]
+        bench.do(action, _given(action, word, f"{more} {rest}".strip()))
 
 
-def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
+def _given(action: Action[Workbench], word: str, rest: str) -> Arguments:
     if action.argument:
-        return Arguments(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
-    if action.takes_letter:
-        if len(rest) != 1:
-            raise ParameterError(f"{word} needs one letter, such as {word} a")
-        return Arguments(letter=rest)
+        return Arguments(text=_unquoted(rest) if "PATH" in argument_kinds(action.argument) else rest)
     if rest.isascii() and rest.isdigit() and len(rest) <= 9:
         return Arguments(number=int(rest))
     if rest:
@@ -306,7 +310,7 @@ def _unquoted(text: str) -> str:
     return words[0] if len(words) == 1 else text
 
 
-def _go_to_node(bench: Bench, position: int) -> None:
+def _go_to_node(bench: Workbench, position: int) -> None:
     scope = bench.scope
     if scope is None:
         bench.say("there are no nodes")
@@ -316,7 +320,7 @@ def _go_to_node(bench: Bench, position: int) -> None:
         bench.go(f"{scope.address}/node/{position}")
 
 
-def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
+def _edit(bench: Workbench, line: str, again: Callable[[BaseException], None]) -> None:
     edit = here_filled_in(bench, parse_line(line))
     session = bench.session
     field = next(
@@ -337,7 +341,7 @@ def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> No
     bench.preview(lambda: session.preview(*changes()), lambda preview: bench.begin(look_first(preview)), again)
 
 
-def here_filled_in(bench: Bench, edit: Edit) -> Edit:
+def here_filled_in(bench: Workbench, edit: Edit) -> Edit:
     """Replace each ``.`` in an edit by the node under the cursor, or by its output if a tensor is expected.
 
     Raises:
@@ -355,7 +359,7 @@ def here_filled_in(bench: Bench, edit: Edit) -> Edit:
     return msgspec.structs.replace(edit, **found) if found else edit
 
 
-def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
+def _rename_here(bench: Workbench, edit: Rename, name: str) -> Rename:
     here, index = require_here(bench), bench.session.index
     if edit.kind == "node":
         if not here.node.name:
@@ -369,7 +373,7 @@ def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
     return found if edit.within is None else msgspec.structs.replace(found, within=edit.within)
 
 
-def _here(bench: Bench, is_tensor: bool) -> str:
+def _here(bench: Workbench, is_tensor: bool) -> str:
     here = require_here(bench)
     if not is_tensor:
         return bench.session.selector_of(here)
@@ -387,7 +391,7 @@ def _is_tensor(parameter: Parameter) -> bool:
     return parameter.role in ("tensor", "tensors", "constant")
 
 
-COMMAND: Final[tuple[Action[Bench], ...]] = (
+COMMAND: Final[tuple[Action[Workbench], ...]] = (
     Action(
         "command", "type a command", (":",), lambda bench, arguments: ask(bench, arguments.text), "Find",
         footer="command",

@@ -1,8 +1,8 @@
-"""Follow values, enter and leave graphs, go back and forward, set marks."""
+"""Follow values, enter and leave graphs, go back, go from change to change."""
 
+from bisect import bisect_left, bisect_right
 from typing import Final
 
-from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key, operator_key, operator_name
@@ -11,7 +11,7 @@ from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import require_here
 
@@ -20,27 +20,7 @@ _LONGEST: Final = 300
 _MOST_CHOICES: Final = 20_000  # places that are listed in a dialog
 
 
-async def producer(bench: Bench, arguments: Arguments) -> None:
-    """Go to the producer of an input: the input of the count, the only one, or the one that the user chooses."""
-    here, index = require_here(bench), bench.session.index
-    producers = _producers(index, here)
-    slot = _wanted_slot(bench, arguments, "input")
-    if slot is None:
-        reached = {each: ref for each, ref in producers.items() if ref is not None}
-        if not reached:
-            bench.say("no node produces an input of this one; gd shows what defines them")
-            return
-        slot = next(iter(reached)) if len(set(reached.values())) == 1 else None
-    choices = [_input(here, each, ref, refused="no node produces it") for each, ref in producers.items()]
-    slot = await _ask_slot(bench, here, slot, "Go to the producer of", choices)
-    found = None if slot is None else producers[slot]
-    if found is not None:
-        bench.go(found.address)
-    elif slot is not None:
-        bench.say(f"in[{slot}] is {_origin(index, here, slot)}; gd shows it")
-
-
-async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
+async def _ask_slot(bench: Workbench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
     """Return a slot, which the user chooses if it is None; report one that the node does not have."""
     if slot is None:
         chosen = await bench.choose(title, choices)
@@ -51,7 +31,7 @@ async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, c
     return None
 
 
-async def consumers(bench: Bench, arguments: Arguments) -> None:
+async def consumers(bench: Workbench, arguments: Arguments) -> None:
     """Go to a consumer of an output; ask which one if there are several."""
     here = require_here(bench)
     wanted = _wanted_slot(bench, Arguments(), "output")
@@ -83,27 +63,27 @@ async def consumers(bench: Bench, arguments: Arguments) -> None:
             bench.go(chosen)
 
 
-async def _definition(bench: Bench, arguments: Arguments) -> None:
+async def definition(bench: Workbench, arguments: Arguments) -> None:
+    """Go to what defines an input: the input of the count, the only one from a node, or the one that is chosen."""
     here, index = require_here(bench), bench.session.index
     producers = _producers(index, here)
     if not producers:
         bench.say("this node has no inputs")
         return
     slot = _wanted_slot(bench, arguments, "input")
-    if slot is None and len(producers) == 1:
-        slot = next(iter(producers))
-    choices = [_input(here, each, ref, detail=_origin(index, here, each)) for each, ref in producers.items()]
-    slot = await _ask_slot(bench, here, slot, "Show what defines", choices)
     if slot is None:
-        return
-    found = producers[slot]
+        reached = {ref: each for each, ref in producers.items() if ref is not None or len(producers) == 1}
+        slot = next(iter(reached.values())) if len(reached) == 1 else None
+    choices = [_input(here, each, ref, _origin(index, here, each)) for each, ref in producers.items()]
+    slot = await _ask_slot(bench, here, slot, "Go to what defines", choices)
+    found = None if slot is None else producers[slot]
     if found is not None:
         bench.go(found.address)
-    else:
+    elif slot is not None:
         show_value(bench, here.scope, here.node.input[slot])
 
 
-def show_value(bench: Bench, scope: Scope, name: str) -> None:
+def show_value(bench: Workbench, scope: Scope, name: str) -> None:
     """Show a value that no node produces: a constant on the tensor page, an input as a message."""
     defining_scope = Index.defining_scope(scope, name)
     if defining_scope is None:
@@ -116,22 +96,31 @@ def show_value(bench: Bench, scope: Scope, name: str) -> None:
     bench.say(f"{visible(name, _LONGEST)} is {_kind(defining_scope, name)} with {counted(uses, 'consumer')}")
 
 
-async def enter(bench: Bench, arguments: Arguments) -> None:
-    """Enter a graph of the node, or the function that it calls."""
-    inner = await inner_graph(bench, require_here(bench), arguments.number)
+async def enter(bench: Workbench, arguments: Arguments) -> None:
+    """Enter a graph of the node, or the function that it calls; without one, go to the inspector."""
+    here = require_here(bench)
+    if not _inner_graphs(bench, here):
+        bench.show_details()
+        bench.focus_pane("inspector")
+        return
+    inner = await inner_graph(bench, here, arguments.number)
     if inner is not None:
         bench.go(inner.address)
 
 
-async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) -> Scope | None:
-    """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
+def _inner_graphs(bench: Workbench, here: NodeRef) -> list[Scope]:
     inner = [child for child in here.scope.children if child.owner == here]
     key = operator_key(here.node)
     for position, function in enumerate(bench.session.model.functions):
         if function_key(function) == key:
             inner += [each for each in bench.session.index.scopes if each.address == f"/functions/{position}"]
+    return inner
+
+
+async def inner_graph(bench: Workbench, here: NodeRef, number: int | None = None) -> Scope | None:
+    """Return a graph of a node, or the function that it calls, by number or by a choice; None if there is none."""
+    inner = _inner_graphs(bench, here)
     if not inner:
-        bench.say("this node has no graphs and calls no function")
         return None
     if number is not None and 0 < number <= len(inner):
         return inner[number - 1]
@@ -139,7 +128,7 @@ async def inner_graph(bench: Bench, here: NodeRef, number: int | None = None) ->
     return next((each for each in inner if each.address == chosen), None)
 
 
-async def _leave(bench: Bench, arguments: Arguments) -> None:
+async def _leave(bench: Workbench, arguments: Arguments) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -166,7 +155,7 @@ async def _leave(bench: Bench, arguments: Arguments) -> None:
         bench.go(chosen)
 
 
-def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
+def _calls(bench: Workbench, scope: Scope) -> list[NodeRef]:
     functions = bench.session.model.functions
     position = scope.address.rpartition("/")[2]
     if scope.kind != "function" or not position.isdigit():
@@ -176,80 +165,40 @@ def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
     return [ref for ref in found if operator_key(ref.node) == key][:_MOST_CHOICES]
 
 
-def _jump(bench: Bench, arguments: Arguments, *, is_back: bool) -> None:
-    jumps = bench.session.places.jumps
+def _back(bench: Workbench, arguments: Arguments) -> None:
     place = None
     for _ in range(arguments.number or 1):
-        following = jumps.back(_place(bench)) if is_back else jumps.forward()
-        if following is None:
+        earlier = bench.session.places.jumps.back()
+        if earlier is None:
             break
-        place = following
+        place = earlier
         bench.go(place, remember=False)
     if place is None:
-        bench.say("there is no earlier place" if is_back else "there is no later place")
+        bench.say("there is no earlier place")
     elif bench.pane != "nodes":
         bench.focus_pane("nodes")
 
 
-def _place(bench: Bench) -> str:
-    here = bench.here
-    return here.address if here is not None else bench.scope.address if bench.scope is not None else ""
-
-
-def mark(bench: Bench, arguments: Arguments) -> None:
-    """Mark the node with a letter."""
-    if bench.here is None or not arguments.letter.isalpha():
-        bench.say("a mark is a letter for a node", "bad")
+def _next_change(bench: Workbench, count: int) -> None:
+    """Move the cursor by a number of changed nodes, backwards for a negative count."""
+    here, scope = bench.here, bench.scope
+    saved = bench.saved_nodes(scope)
+    places = [] if saved is None else saved.marked()
+    if not places or scope is None or here is None:
+        more = "; c shows all changes" if bench.session.is_changed else ""
+        bench.say(f"no node of this graph changed since the last save{more}")
         return
-    bench.session.places.marks[arguments.letter] = bench.here.address
-    bench.draw_outline()
-    bench.say(f"mark {arguments.letter} set; '{arguments.letter} goes back to it")
-
-
-def _to_mark(bench: Bench, arguments: Arguments) -> None:
-    places = bench.session.places
-    if arguments.letter == "'":
-        last = places.jumps.last
-        if last is None:
-            bench.say("there is no earlier place")
-        else:
-            bench.go(last)
-        return
-    address = places.marks.get(arguments.letter)
-    if address is None:
-        known = " ".join(sorted(places.marks))
-        bench.say(f"there is no mark {visible(arguments.letter)}" + (f"; there are {known}" if known else ""), "bad")
-    else:
-        bench.go(address)
-
-
-def _show_dependencies(bench: Bench, arguments: Arguments) -> None:
-    here, way = require_here(bench), arguments.text.strip()
-    if way not in ("in", "out"):
-        bench.say(":cone in lists what this node depends on, :cone out what depends on it", "bad" if way else "plain")
-        return
-    index = bench.session.index
-    name = visible(here.node.name or next((each for each in here.node.output if each), "") or here.address, 40)
-    words = f"cone {way} of {name}"
-
-    def show(positions: list[int]) -> None:
-        if here.scope is bench.scope:
-            bench.finder.selector = ""
-            bench.show_only(words, positions)
-            bench.say(f"{counted(len(positions), 'node')}; esc shows all again")
-
-    def find() -> list[int]:
-        if way == "out":
-            return sorted(index.descendants(here.scope, here.position))
-        return sorted({here.position, *index.ancestors(here.scope, consumed_names(here.node))})
-
-    bench.compute("filter", "following values", find, show)
+    at = (bisect_right(places, here.position) - 1 if count > 0 else bisect_left(places, here.position)) + count
+    number = at % len(places)
+    bench.go(f"{scope.address}/node/{places[number]}")
+    around = "" if 0 <= at < len(places) else ", wrapped around"
+    bench.say(f"change {number + 1:,} of {len(places):,}{around}")
 
 
 # Words for places
 
 
-def _wanted_slot(bench: Bench, arguments: Arguments, kind: str) -> int | None:
+def _wanted_slot(bench: Workbench, arguments: Arguments, kind: str) -> int | None:
     """Return the slot of the count, or that under the cursor of the inspector."""
     if arguments.number is not None:
         return arguments.number
@@ -280,10 +229,10 @@ def _kind(defining_scope: Scope, name: str) -> str:
     return f"{words}, {visible(format_type(found) or '?', _LONGEST)}" if found is not None else words
 
 
-def _input(here: NodeRef, slot: int, found: NodeRef | None, *, detail: str = "", refused: str = "") -> Choice:
-    """Return an input as a choice, with its producer; without one, with other details or why it is refused."""
+def _input(here: NodeRef, slot: int, found: NodeRef | None, origin: str) -> Choice:
+    """Return an input as a choice, with its producer or another origin."""
     label = f"in[{slot}] {visible(here.node.input[slot], _LONGEST)}"
-    return Choice(str(slot), label, detail, refused) if found is None else Choice(str(slot), label, _called(found))
+    return Choice(str(slot), label, origin if found is None else _called(found))
 
 
 def _called(ref: NodeRef) -> str:
@@ -298,34 +247,20 @@ def _graph(scope: Scope) -> Choice:
     return Choice(scope.address, label, counted(len(scope.graph.node), "node"))
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "producer", "go to the producer of an input", ("g p",), producer, "Graph",
-        help="2gp goes to the producer of in[2].",
+        "definition", "to what defines an input", ("g d", "g p"), definition, "Graph",
+        help="A node, a constant or an input of the graph; 2gd goes to that of in[2].",
+    ),
+    Action("consumers", "to a consumer", ("g c",), consumers, "Graph", help="2gc goes to the second one."),
+    Action("leave-graph", "out of the graph", ("-",), _leave, "Graph", help="To the node that contains or calls it."),
+    Action("back", "back to the last place", ("ctrl+o",), _back, "Graph"),
+    Action(
+        "next-change", "next change", ("}",), lambda bench, given: _next_change(bench, given.number or 1), "See",
+        help="The next node that changed since the last save.",
     ),
     Action(
-        "consumers", "go to a consumer of an output", ("g c",), consumers, "Graph",
-        help="2gc goes to the second one.",
-    ),
-    Action(
-        "definition", "show the definition of an input: node, constant, graph input", ("g d",), _definition, "Graph",
-        help="2gd shows the definition of in[2].",
-    ),
-    Action("enter-graph", "enter a graph of the node, or the function that it calls", ("g s",), enter, "Graph"),
-    Action("leave-graph", "leave the graph for the node that contains it", ("-",), _leave, "Graph"),
-    Action(
-        "back", "back to the previous place", ("ctrl+o", "["),
-        lambda bench, arguments: _jump(bench, arguments, is_back=True), "Graph",
-    ),
-    Action(
-        "forward", "forward again", ("]",), lambda bench, arguments: _jump(bench, arguments, is_back=False), "Graph"
-    ),
-    Action("mark", "mark the node with a letter", ("m",), mark, "Graph", takes_letter=True),
-    Action(
-        "to-mark", "go to a mark; '' goes to the last place", ("'",), _to_mark, "Graph", takes_letter=True
-    ),
-    Action(
-        "cone", "list what the node depends on (in), or what depends on it (out)", (), _show_dependencies, "Graph",
-        argument="in|out",
+        "previous-change", "previous change", ("{",),
+        lambda bench, given: _next_change(bench, -(given.number or 1)), "See",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Find an action by its name, and read about the program: palette, list of keys, manual, messages."""
+"""Find an action by its name, and read about the program: palette, list of keys, messages."""
 
 import re
 import textwrap
@@ -11,11 +11,11 @@ from onnxjson.model.display import visible
 from onnxjson.rendering.tables import Line, Span
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import MOST, Choice, ChoiceRows, Searchable, names_of
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, all_keys, key_lines, sentence
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.workbench.forms_and_commands import MARK, ask, run_line
+from onnxjson_tui.workbench.forms_and_commands import MARK, run_line
 
 
 class PaletteScreen(PickerScreen):
@@ -23,7 +23,7 @@ class PaletteScreen(PickerScreen):
 
     IS_TALL = True
 
-    def __init__(self, bench: Bench, commands: Sequence[Choice]) -> None:
+    def __init__(self, bench: Workbench, commands: Sequence[Choice]) -> None:
         super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
         self._bench = bench
         self._names: Searchable | None = None
@@ -64,7 +64,7 @@ class PaletteScreen(PickerScreen):
 _MOST_RECENT: Final = 20  # earlier commands that are offered
 
 
-async def _open_palette(bench: Bench, arguments: Arguments) -> None:
+async def _open_palette(bench: Workbench, arguments: Arguments) -> None:
     chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
     if chosen is not None:
         _run(bench, chosen)
@@ -72,20 +72,16 @@ async def _open_palette(bench: Bench, arguments: Arguments) -> None:
 
 _ALSO: Final = {
     "tensor": "histogram statistics distribution values weight mean min max nan",
-    "statistics": "histogram distribution quantiles mean min max nan",
+    "more": "histogram distribution quantiles mean min max nan",
     "run-pass": "optimize optimise simplify fold fuse quantize optimizer",
     "check": "validate verify lint errors",
     "problems": "errors warnings findings lint validate",
-    "changes": "diff unsaved modified",
-    "compare": "diff versus other model",
+    "compare": "diff versus other model changes unsaved modified",
     "history": "log steps commands journal",
     "undo": "revert back",
     "redo": "again",
-    "map": "graph overview minimap zoom scopes layers netron picture",
-    "numbers": "run profile time nan min max statistics execute benchmark error",
-    "first-difference": "error divergence locate bisect",
-    "costs": "flops macs operations expensive",
-    "neighbourhood": "graph picture draw view netron",
+    "map": "graph overview minimap zoom scopes layers netron picture neighbours around",
+    "numbers": "run profile time nan min max statistics execute benchmark error divergence bisect flops macs costs",
     "interface": "inputs outputs ports signature batch",
     "find-alike": "similar same pattern",
     "documentation": "docs operator help schema",
@@ -106,7 +102,7 @@ _ALSO: Final = {
 """Other words for actions and edits."""
 
 
-def commands(bench: Bench) -> list[Choice]:
+def commands(bench: Workbench) -> list[Choice]:
     """Return actions, those used most first and movements last, then edits and earlier commands, as choices."""
     readonly = bench.session.readonly
     refused = "the model is open read-only"
@@ -130,7 +126,7 @@ def commands(bench: Bench) -> list[Choice]:
     return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
 
 
-def _run(bench: Bench, chosen: str) -> None:
+def _run(bench: Workbench, chosen: str) -> None:
     kind, _, what = chosen.partition(" ")
     if kind == "go":
         if bench.go(what):
@@ -140,76 +136,37 @@ def _run(bench: Bench, chosen: str) -> None:
     elif kind == "line":
         run_line(bench, what)
     elif kind == "edit":
-        run_line(bench, f"edit-form {what}")
+        run_line(bench, f"edits {what}")
     else:
-        action = next(each for each in bench.actions if each.id == what)
-        if action.takes_letter:
-            ask(bench, f"{action.id} ")
-        else:
-            bench.do(action)
+        bench.do(next(each for each in bench.actions if each.id == what))
 
 
 _WIDEST: Final = 110
 _BORDER: Final = 5  # columns of a text screen around the text
 
-MANUAL: Final = """\
-The screen
-The list of nodes is in the middle, in the order of the file, with a lane for each value that later nodes consume. The
-outline is at the left, the fields of the node under the cursor at the right, and at the bottom a drawer with problems,
-changes, tensors and history (f5 to f8, f9 closes). tab goes from pane to pane. A narrow terminal shows one or two of
-them at a time.
-
-Finding
-/ searches in operators, names and outputs while you type; n and N go to the next and previous match. f lists only the
-nodes that a selector finds, such as op:Conv dtype:float16 name:*attn*. ctrl+p finds actions, edits, nodes, constants
-and graphs by a part of their names. Each esc goes back one step: it cancels running work, leaves the pane, clears the
-selection, then the filter.
-
-Following values
-gp goes to the producer of an input, gc to a consumer of an output, gd shows what defines an input, gs enters a graph or
-function and - leaves it. [ and ] go back and forward through the places you visited; ma marks a node and 'a goes back
-to it. :cone in and :cone out list what a node depends on and what depends on it. The lane of the outputs of the node
-under the cursor is drawn heavy, down to the last consumer. A full circle produces a value with a lane, an empty one
-does not; +2 counts lanes without room. Before a number, * is selected and ! has a finding.
-
-Editing
-Every edit is one step: u undoes it and ctrl+r redoes it, without limit. e edits a row of the inspector, a lists all
-edits, and after : you type an edit as on the command line, completed by tab. v and V select nodes; an edit of the
-selection shows a preview first. The history lists each step as the command that repeats it. After the number of a node,
-~ marks one that changed since the last save, + a new one.
-
-Saving
-ctrl+s replaces the file completely or not at all, after reading back the new one, and keeps the old file as a backup.
-If another program changed the file in the meantime, you are asked. Every step is written to a journal at once: after a
-crash or a lost connection, the next start offers to recover the steps. ctrl+e writes them as a script for other models.
-
-Help
-? lists the keys of the current pane. :messages shows all messages so far, unabridged.
+_FIRST: Final = """\
+Every edit is a step: u undoes it, ctrl+r redoes it, ctrl+s saves. A number before a key is a count or a place: 25j,
+120G, 2gd for in[2]. After : edits are typed as on the command line, . is this node and % the selection; tab completes.
+A full circle makes a value with a lane, an empty one without; the lane of this node is heavy; +2 have no room. Before
+the number * is selected, ! has a problem; after it ~ is changed, + new. Move as in vim: j k ctrl+d ctrl+u gg G zz.
 """
-"""Titles, each with a paragraph."""
+"""What is peculiar to the workbench."""
 
 
-def text_width(bench: Bench) -> int:
+def text_width(bench: Workbench) -> int:
     """Return the columns of a text on a screen over the workbench."""
     return max(min(_WIDEST, bench.app.size.width * 96 // 100) - _BORDER, 30)
 
 
-def keys(bench: Bench, arguments: Arguments) -> None:
-    """List the keys of the pane, then those of all panes."""
-    lines = key_lines(bench.actions, bench.pane, text_width(bench))
-    bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 manual"))
+def keys(bench: Workbench, arguments: Arguments) -> None:
+    """Show what is peculiar here, then the keys of the pane, then those of all panes."""
+    width = bench.app.size.width - _BORDER
+    lines: list[Line] = [(Span(each),) for each in textwrap.wrap(" ".join(_FIRST.split()), width)]
+    shown = [each for each in bench.actions if each.group != "Move"]
+    bench.app.push_screen(TextScreen("Keys", [*lines, *key_lines(shown, bench.pane, width)], is_full=True))
 
 
-def _manual(bench: Bench, arguments: Arguments) -> None:
-    lines: list[Line] = []
-    for block in MANUAL.split("\n\n"):
-        title, _, text = block.partition("\n")
-        paragraph = textwrap.wrap(" ".join(text.split()), text_width(bench) - 2)
-        lines += [(Span(title, "title"),), *[(Span(f"  {each}"),) for each in paragraph], ()]
-    bench.app.push_screen(TextScreen("The workbench", lines[:-1], hint="esc close   arrows scroll   ? keys"))
-
-
-def messages(bench: Bench, arguments: Arguments) -> None:
+def messages(bench: Workbench, arguments: Arguments) -> None:
     """Show earlier messages, the newest first."""
     lines: list[Line] = []
     for text, tone in reversed(bench.messages):
@@ -218,8 +175,10 @@ def messages(bench: Bench, arguments: Arguments) -> None:
 
 
 ACTIONS: Final = (
-    Action("palette", "find an action, an edit, a node, a constant", ("ctrl+p",), _open_palette, "Help", footer="find"),
-    Action("keys", "list the keys of this pane", ("?",), keys, "Help", footer="keys"),
-    Action("manual", "the manual, one page", ("f1",), _manual, "Help"),
-    Action("messages", "all messages so far", (), messages, "Help"),
+    Action(
+        "palette", "find anything", ("ctrl+p",), _open_palette, "Keep", footer="find",
+        help="An action, an edit, a node, a constant, by a part of its name.",
+    ),
+    Action("keys", "this list", ("?", "f1"), keys, "Keep", footer="keys"),
+    Action("messages", "all messages so far", (), messages, "Keep"),
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Look closer: tensors and problems in the drawer, documentation, the drawing around a node, comparisons, passes."""
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,16 +20,14 @@ from onnxjson.rendering.node import documentation_fields, documentation_lines, o
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson.storage.constant_reading import from_json
-from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.side_texts import wrap
-from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
-from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
+from onnxjson_tui.screens.comparison import ANOTHER, ComparisonScreen, comparison_unsaved, comparison_with
 from onnxjson_tui.session.opening import complete_path
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import ask, make, require_here
 from onnxjson_tui.workbench.helping import text_width
@@ -76,7 +73,7 @@ def _of_function(function: Function, width: int) -> list[str]:
     return lines
 
 
-async def _tensor(bench: Bench, arguments: Arguments) -> None:
+async def _tensor(bench: Workbench, arguments: Arguments) -> None:
     here = require_here(bench)
     found = tensors_of(bench, here)
     if not found:
@@ -97,7 +94,7 @@ async def _tensor(bench: Bench, arguments: Arguments) -> None:
         bench.drawer.find(TensorPage).show_tensor(found[int(chosen)][1])
 
 
-def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
+def tensors_of(bench: Workbench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
     """Return the tensors in attributes, inputs and outputs of a node, constants first, with place and type."""
     index = bench.session.index
     found: list[tuple[str, TensorRef, str]] = []
@@ -123,7 +120,7 @@ def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
     return sorted(found, key=lambda each: each[1].tensor is None)
 
 
-def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
+def _value(bench: Workbench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
     defining_scope = index.defining_scope(here.scope, name)
     if defining_scope is not None and (position := defining_scope.initializers.get(name)) is not None:
         return TensorRef(
@@ -136,10 +133,10 @@ def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name
         return None  # An undefined name is not a tensor.
 
 
-def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
+def _on_page(method: str, otherwise: str = "") -> Run[Workbench]:
     """Return the action that calls a method of the open page, if the page has such a method."""
 
-    def run(bench: Bench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
+    def run(bench: Workbench, arguments: Arguments) -> Coroutine[Any, Any, None] | None:
         found: Callable[[], Coroutine[Any, Any, None] | None] | None = getattr(bench.drawer.page, method, None)
         if found is not None:
             return found()
@@ -150,17 +147,19 @@ def _on_page(method: str, otherwise: str = "") -> Run[Bench]:
     return run
 
 
-def _scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
+def scroll(bench: Workbench, arguments: Arguments, *, step: int) -> None:
+    """Move the cursor of a tensor to the right, or to the left for a negative step."""
     if bench.drawer.page is not None:
         bench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = False) -> None:
+async def edit_tensor(bench: Workbench, arguments: Arguments) -> None:
+    """Ask for the value of the element under the cursor of the tensor page, or of as many of its row as the count."""
     page = bench.drawer.page
     if not isinstance(page, TensorPage):
         bench.say("there is no constant to edit here; t on a node shows one")
         return
-    edit, text, kind = page.place(None if is_row else arguments.number or 1)
+    edit, text, kind = page.place(arguments.number or 1)
 
     def mistake(typed: str) -> str:
         try:
@@ -175,13 +174,13 @@ async def _edit_tensor(bench: Bench, arguments: Arguments, *, is_row: bool = Fal
         await make(bench, replace(edit, value=json_or_text(answer.strip())))
 
 
-def check(bench: Bench, arguments: Arguments) -> None:
+def check(bench: Workbench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
     bench.drawer.open(ProblemsPage.name)
     bench.drawer.find(ProblemsPage).run_onnx_checks()
 
 
-def _show_documentation(bench: Bench, arguments: Arguments) -> None:
+def _show_documentation(bench: Workbench, arguments: Arguments) -> None:
     here, model, width = require_here(bench), bench.session.model, text_width(bench)
     title = operator_name(here.node.domain, here.node.op_type, here.node.overload)
     # In a thread, since onnx is imported for the first answer.
@@ -194,39 +193,25 @@ def _show_documentation(bench: Bench, arguments: Arguments) -> None:
     )
 
 
-async def _neighbourhood(bench: Bench, arguments: Arguments) -> None:
-    here = require_here(bench)
-    chosen = await bench.app.push_screen_wait(
-        NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=arguments.number)
-    )
-    if chosen is not None:
-        bench.go(chosen)
-
-
-async def compare(bench: Bench, arguments: Arguments) -> None:
-    """Compare with a file or a revision; ask which one if none is named."""
-    if arguments.text.strip():
-        await _show(bench, comparison_with(bench, arguments.text.strip()))
-        return
-    is_changed = bench.session.is_changed
-    choices = [
-        Choice("unsaved", "unsaved changes", "", "" if is_changed else "no changes since the last save"),
-        Choice("file", "another file, or REV:path ...", "asks which"),
-    ]
-    committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
-    if committed is not None:
-        choices.append(Choice(committed, visible(committed, 200), "the last commit"))
-    if not is_changed:
-        choices.append(choices.pop(0))
-    chosen = await bench.choose("Compare with", choices)
-    if chosen == "unsaved":
-        await _show(bench, comparison_unsaved(bench))
-    elif chosen == "file":
+async def compare(bench: Workbench, arguments: Arguments) -> None:
+    """Show the unsaved changes; without any, or if the user wants it, compare with a file or a revision."""
+    other: str | None = arguments.text.strip()
+    if not other and bench.session.is_changed:
+        address = await bench.app.push_screen_wait(comparison_unsaved(bench))
+        if address != ANOTHER:
+            if address:
+                bench.go(address)
+            return
+    if not other:
+        choices = [Choice("file", "another file, or REV:path ...", "asks which")]
+        committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
+        if committed is not None:
+            choices.append(Choice(committed, visible(committed, 200), "the last commit"))
+        other = await bench.choose("Compare with", choices)
+    if other == "file":
         other = await bench.ask("compare with ", complete=complete_path)
-        if other and other.strip():
-            await _show(bench, comparison_with(bench, other.strip()))
-    elif chosen is not None:
-        await _show(bench, comparison_with(bench, chosen))
+    if other and other.strip():
+        await _show(bench, comparison_with(bench, other.strip()))
 
 
 def last_commit(path: Path) -> str | None:
@@ -239,13 +224,13 @@ def last_commit(path: Path) -> str | None:
     return None
 
 
-async def _show(bench: Bench, screen: ComparisonScreen) -> None:
+async def _show(bench: Workbench, screen: ComparisonScreen) -> None:
     address = await bench.app.push_screen_wait(screen)
     if address:
         bench.go(address)
 
 
-async def _run_pass(bench: Bench, arguments: Arguments) -> None:
+async def _run_pass(bench: Workbench, arguments: Arguments) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens import passes
 
@@ -253,6 +238,8 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
     if not spec:
         hint = "enter options   esc cancel   type to search"
         name = await bench.choose("Run a pass", passes.pass_choices(), hint=hint)
+        if name == passes.MORE:
+            name = await bench.choose("Run a pass", passes.pass_choices(all_parts=True), hint=hint)
         if name is None:
             return
         entry = next(each for each in entries() if each.name == name)
@@ -269,57 +256,26 @@ async def _run_pass(bench: Bench, arguments: Arguments) -> None:
         await _show(bench, passes.PassRun(bench, passes.closed_spec(spec)).screen())
 
 
-async def _trace(bench: Bench, arguments: Arguments) -> None:
-    from onnxjson_tui.screens.passes import TraceScreen
-
-    folder = arguments.text or await bench.ask("trace in folder ", complete=complete_path)
-    if folder and folder.strip():
-        bench.app.push_screen(TraceScreen(folder.strip(), bench.terminal))
-
-
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    Action("tensor", "show a tensor of the node: values, statistics", ("t",), _tensor, "See", footer="tensor"),
-    Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
-    Action("documentation", "documentation of the operator", ("g D",), _show_documentation, "Graph"),
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "neighbourhood", "draw the nodes around the node; a count limits the distance", ("g v",),
-        _neighbourhood, "Graph",
+        "tensor", "values of a tensor", ("t",), _tensor, "See", footer="tensor",
+        help="Of the node; S adds statistics, s a slice, e edits an element and 4e four of the row.",
+    ),
+    Action("check", "check with onnx", ("C",), check, "See", help="With its checker and its shape inference."),
+    Action("documentation", "about the operator", ("g D",), _show_documentation, "Graph"),
+    Action(
+        "more", "statistics, whole message", ("S", "space"), _on_page("more"), "See", "drawer",
+        help="Statistics and a histogram of the tensor; the problem of the row unabridged.",
     ),
     Action(
-        "statistics", "statistics and histogram of the tensor", ("S",), _on_page("count", _NO_TENSOR), "See", "drawer"
+        "slice", "slice, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
     ),
     Action(
-        "slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _on_page("ask_slice", _NO_TENSOR), "See", "drawer"
-    ),
-    Action("right", "cell to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
-    Action("left", "cell to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
-    Action(
-        "edit-tensor", "edit the element under the cursor", ("e",), _edit_tensor, "Edit", "drawer", changes=True,
-        help="4e edits four elements of the row. One value for several sets all of them.",
+        "compare", "compare", ("c",), compare, "See", argument="[PATH|REV:PATH]", footer="compare",
+        help="With the saved model; without changes, or with a second c, with another file or a revision.",
     ),
     Action(
-        "edit-tensor-row", "edit the row of the tensor", ("r",), partial(_edit_tensor, is_row=True), "Edit", "drawer",
-        changes=True,
+        "run-pass", "run a pass", ("p",), _run_pass, "See", argument="[PASS]",
+        help="Shows what it changes before it is applied.",
     ),
-    Action(
-        "only-errors", "hide warnings, or show them again", ("w",),
-        _on_page("turn_warnings", "f5 shows the problems"), "See", "drawer",
-    ),
-    Action("read-row", "show the row unabridged", ("space",), _on_page("read_row"), "See", "drawer"),
-    Action(
-        "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
-        argument="[PATH|REV:PATH]", footer="compare",
-    ),
-    Action(
-        "next-change", "next node changed since the last save", ("}",),
-        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(arguments.number or 1), "See",
-    ),
-    Action(
-        "previous-change", "previous changed node", ("{",),
-        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(-(arguments.number or 1)), "See",
-    ),
-    Action(
-        "run-pass", "run a pass and see its diff before applying it", ("p",), _run_pass, "See", argument="[PASS]",
-    ),
-    Action("trace", "show the passes of a trace", (), _trace, "See", argument="[DIR]"),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows, port_choices
 from onnxjson_tui.session.edited_model import READ_ONLY
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import (
     ask,
@@ -32,7 +32,7 @@ from onnxjson_tui.workbench.editing import (
 from onnxjson_tui.workbench.forms_and_commands import fill_in
 
 
-def entry_here(bench: Bench) -> Entry | None:
+def entry_here(bench: Workbench) -> Entry | None:
     """Return the row of the inspector under its cursor."""
     rows = bench.inspector.rows
     if not isinstance(rows, InspectorRows) or bench.inspector.cursor >= len(rows):
@@ -40,7 +40,8 @@ def entry_here(bench: Bench) -> Entry | None:
     return rows.entries[bench.inspector.cursor]
 
 
-async def _open_entry(bench: Bench, arguments: Arguments) -> None:
+async def open_entry(bench: Workbench, arguments: Arguments) -> None:
+    """Go where the row of the inspector leads, or edit it."""
     entry = entry_here(bench)
     if entry is None:
         return
@@ -49,10 +50,11 @@ async def _open_entry(bench: Bench, arguments: Arguments) -> None:
     elif bench.session.readonly:
         bench.say(READ_ONLY, "bad")
     else:
-        await _edit_entry(bench, arguments)
+        await edit_entry(bench, arguments)
 
 
-async def _edit_entry(bench: Bench, arguments: Arguments) -> None:
+async def edit_entry(bench: Workbench, arguments: Arguments) -> None:
+    """Edit the row of the inspector."""
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     if entry is None:
@@ -78,7 +80,8 @@ async def _edit_entry(bench: Bench, arguments: Arguments) -> None:
             bench.say("a consumer is edited at its own place; enter goes there", "plain")
 
 
-async def _remove_entry(bench: Bench, arguments: Arguments) -> None:
+async def remove_entry(bench: Workbench, arguments: Arguments) -> None:
+    """Remove what is in the row of the inspector."""
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     words = node_selector(bench.session.index, ref)
@@ -97,7 +100,7 @@ async def _remove_entry(bench: Bench, arguments: Arguments) -> None:
             bench.say("attributes, metadata, doc strings and optional inputs can be removed here", "changed")
 
 
-async def edit_attribute(bench: Bench, ref: NodeRef, name: str) -> None:
+async def edit_attribute(bench: Workbench, ref: NodeRef, name: str) -> None:
     """Ask for the value of an attribute, checked while the user types."""
     session = bench.session
     there = next((each for each in ref.node.attribute if each.name == name), None)
@@ -122,7 +125,7 @@ async def edit_attribute(bench: Bench, ref: NodeRef, name: str) -> None:
         await make(bench, edit(answer))
 
 
-async def add_attribute(bench: Bench, ref: NodeRef) -> None:
+async def add_attribute(bench: Workbench, ref: NodeRef) -> None:
     """Offer the missing attributes of the operator, then ask for the value."""
     offers, words = Offers(bench.session, ref), node_selector(bench.session.index, ref)
     there = {each.name for each in ref.node.attribute}
@@ -141,7 +144,7 @@ async def add_attribute(bench: Bench, ref: NodeRef) -> None:
         await edit_attribute(bench, ref, name)
 
 
-async def edit_metadata(bench: Bench, ref: NodeRef, key: str) -> None:
+async def edit_metadata(bench: Workbench, ref: NodeRef, key: str) -> None:
     """Ask for the value of an entry of the metadata of a node."""
     value = next((each.value or "" for each in ref.node.metadata_props if each.key == key), "")
     answer = await ask_text(bench, f"{visible(key, 60)} = ", value)
@@ -149,7 +152,7 @@ async def edit_metadata(bench: Bench, ref: NodeRef, key: str) -> None:
         await make(bench, SetMetadata(key=key, value=answer, node=node_selector(bench.session.index, ref)))
 
 
-async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
+async def edit_documentation(bench: Workbench, ref: NodeRef) -> None:
     """Ask for the doc string of a node, in a form if it has several lines."""
     old, words = ref.node.doc_string or "", node_selector(bench.session.index, ref)
     lines = old.split("\n")
@@ -161,7 +164,8 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
         await make(bench, SetDoc(text=answer, node=words))
 
 
-def _to_inspector(bench: Bench, arguments: Arguments) -> None:
+def to_inspector(bench: Workbench, arguments: Arguments) -> None:
+    """Go to the first attribute in the inspector."""
     bench.show_details()
     rows = bench.inspector.rows
     bench.focus_pane("inspector")
@@ -184,7 +188,7 @@ _PORT_ACTIONS: Final = (
 )
 
 
-async def _interface(bench: Bench, arguments: Arguments) -> None:
+async def _interface(bench: Workbench, arguments: Arguments) -> None:
     while True:
         choices = port_choices(bench.session.index)
         inputs = sum([each.key.startswith("input ") for each in choices])
@@ -204,7 +208,7 @@ async def _interface(bench: Bench, arguments: Arguments) -> None:
             return
 
 
-async def _edit_port(bench: Bench, kind: str, name: str) -> None:
+async def _edit_port(bench: Workbench, kind: str, name: str) -> None:
     scope = bench.session.index.main
     choices = [Choice(key, label) for key, label in _PORT_ACTIONS]
     action = await bench.choose(f"{kind} {visible(name, 100)}", choices)
@@ -238,16 +242,9 @@ def _shape(scope: Scope, name: str) -> str:
     return ",".join(sizes) if all(visible(size, None) == size and "," not in size for size in sizes) else ""
 
 
-INTERFACE: Final = (
-    Action("interface", "inputs, outputs and their shapes", ("i",), _interface, "Edit", footer="in/out"),
-)  # fmt: skip
-
 ACTIONS: Final = (
-    Action("inspect", "edit a field of the node in the inspector", ("e",), _to_inspector, "Edit", footer="edit"),
-    Action("open-row", "go where the row leads, or edit it", ("enter",), _open_entry, "Edit", "inspector",
-           footer="go or edit"),
-    Action("edit-row", "edit the row", ("e",), _edit_entry, "Edit", "inspector", changes=True,
-           footer="edit"),
-    Action("remove-row", "remove the attribute, entry or optional input", ("d", "delete"), _remove_entry, "Edit",
-           "inspector", changes=True, footer="remove"),
+    Action(
+        "interface", "inputs and outputs", ("i",), _interface, "Edit", footer="in/out",
+        help="Their shapes, the batch size, other ones.",
+    ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from onnxjson_tui.rows.difference import Side, opened_side
 from onnxjson_tui.screens.graph_map import MapScreen, TypeOf
 from onnxjson_tui.session.opening import complete_path
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 from onnxjson_tui.workbench.editing import require_here
 from onnxjson_tui.workbench.graph import inner_graph
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 _RANDOM: Final = "random"
 _SAVED: Final = "saved"
+_COSTS: Final = "costs"
 _AGAINST: Final = "against="
 _SIZE: Final = re.compile("=[0-9]+$")
 
 
-async def _map(bench: Bench, arguments: Arguments) -> None:
+async def _map(bench: Workbench, arguments: Arguments) -> None:
     chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
+    hops = arguments.number
     while chosen is not None:
         here, wanted = chosen
         inner = await inner_graph(bench, here) if wanted == "inside" else None
@@ -42,10 +44,11 @@ async def _map(bench: Bench, arguments: Arguments) -> None:
             bench.say("")
             bench.go(here.address)
             return
-        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0)))
+        chosen = await bench.app.push_screen_wait(_map_of(bench, here if inner is None else NodeRef(inner, 0), hops))
+        hops = None
 
 
-def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
+def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
     session = bench.session
     scope, saved, columns = here.scope, bench.saved_nodes(here.scope), session.figures
 
@@ -53,7 +56,7 @@ def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
     def more() -> tuple[dict[str, Figures], TypeOf]:
-        from onnxjson.running.value_types import InferredTypes
+        from onnxjson.running.inferred_types import InferredTypes
 
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
         with Worker() as worker:
@@ -61,10 +64,10 @@ def _map_of(bench: Bench, here: NodeRef) -> MapScreen:
             types.type_of(scope, "")
         return {} if MACS in columns else macs, partial(types.type_of, scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more)
+    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops)
 
 
-def _show(bench: Bench, found: Columns) -> None:
+def _show(bench: Workbench, found: Columns) -> None:
     """Show columns before those that are already there."""
     others = {title: each for title, each in bench.session.figures.items() if title not in found}
     bench.show_figures({**found, **others})
@@ -85,15 +88,14 @@ def _macs(cost: "Cost") -> dict[str, float | str]:
     return {each.address: each.macs for each in cost.nodes if each.macs}
 
 
-async def _costs(bench: Bench, arguments: Arguments) -> None:
-    """Show the MACs of each node in the list, or hide them."""
+async def _costs(bench: Workbench, words: Sequence[str]) -> None:
+    """Show the MACs of each node in the list, or hide them; `words` are sizes of dimensions, such as N=8."""
     from onnxjson.rendering.cost_text import amount, problems
 
     session = bench.session
-    if MACS in session.figures and not arguments.text:
+    if MACS in session.figures and not words:
         bench.show_figures({title: each for title, each in session.figures.items() if title != MACS})
         return
-    words = arguments.text.split()
     if not all([word.rpartition("=")[2].isdecimal() for word in words]):
         bench.say("sizes are written as N=8", "bad")
         return
@@ -103,7 +105,7 @@ async def _costs(bench: Bench, arguments: Arguments) -> None:
     bench.say("; ".join([f"{amount(cost.macs)} MACs{sizes}", *problems(cost)]))
 
 
-async def _numbers(bench: Bench, arguments: Arguments) -> None:
+async def _numbers(bench: Workbench, arguments: Arguments) -> None:
     """Run the model, show numbers of its nodes, or hide them."""
     text: str | None = arguments.text.strip()
     if not text:
@@ -113,6 +115,7 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
             Choice("given", "inputs from files ...", "NAME=x.npy, x.npz, a folder of test data, N=8"),
             Choice(_SAVED, "difference to the saved model", "", "" if is_changed else "no changes since the last save"),
             Choice("other", "difference to another model ...", "a file, or REV:path"),
+            Choice(_COSTS, "multiplications, without running", "MACs; :numbers costs N=8 sets a dimension"),
         ]  # fmt: skip
         if bench.session.figures:
             choices.append(Choice("hide", "hide the numbers"))
@@ -131,11 +134,13 @@ async def _numbers(bench: Bench, arguments: Arguments) -> None:
         words = shlex.split(text or "")
     except ValueError as error:
         raise ParameterError(f"{visible(str(text), 200)}: {error}") from error
-    if words:
+    if words[:1] == [_COSTS]:
+        await _costs(bench, words[1:])
+    elif words:
         await _measure(bench, words)
 
 
-async def _measure(bench: Bench, words: Sequence[str]) -> None:
+async def _measure(bench: Workbench, words: Sequence[str]) -> None:
     session = bench.session
     model, path = session.model, session.opened.path
     others = [word.removeprefix(_AGAINST) for word in words if word == _SAVED or word.startswith(_AGAINST)]
@@ -164,42 +169,25 @@ async def _measure(bench: Bench, words: Sequence[str]) -> None:
         raise
     nan = numbers.pop(NAN, {})
     wrong = sum(map(bool, nan.values()))
-    session.first_different = None if found is None else found.first
     _show(bench, ({NAN: nan} if wrong else {}) | ({DIFFERENCE: found.numbers} if found is not None else {}) | numbers)
     parts = [f"{wrong:,} with NaN"] if wrong else []
     if found is not None:
-        parts.append("gx goes to the first node that differs" if found.first else "no node differs")
+        parts.append("this is the first node that differs; ctrl+o goes back" if found.first else "no node differs")
+        if found.first:
+            bench.go(found.first)
     bench.say("; ".join([f"numbers of {counted(len(nan), 'node')}", *parts, problem or "gn hides them"]))
 
 
-async def _to_difference(bench: Bench, arguments: Arguments) -> None:
-    """Go to the first node that differs; compare with the saved model if nothing was compared."""
-    session = bench.session
-    if session.first_different is None and DIFFERENCE not in session.figures:
-        if not session.is_changed:
-            bench.say("nothing was compared: gn compares the values of all nodes with another model")
-            return
-        await _measure(bench, [_SAVED])
-    if session.first_different is None:
-        bench.say("no node differs", "good")
-    else:
-        bench.go(session.first_different)
-
-
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "costs", "show MACs in the list of nodes, or hide them", ("g m",), _costs, "See", argument="[NAME=SIZE ...]",
-        help="For dimensions without a size, such as :costs N=8; others count as 2. A change of the model hides them.",
+        "numbers", "run and measure", ("g n",), _numbers, "See",
+        argument="[costs|saved|against=PATH|NAME=FILE|NAME=SIZE]",
+        help="Time, min, max, mean and NaN of each node, on random inputs or files. saved, or against=PATH, adds the "
+        "difference to another model and goes to the first node that differs; costs counts multiplications instead.",
     ),
     Action(
-        "numbers", "run the model: time, min, max, mean, NaN of each node", ("g n",), _numbers, "See",
-        argument="[saved|against=PATH|NAME=FILE|NAME=SIZE]",
-        help="On random inputs or files; saved, or against=PATH, adds the difference to another model.",
-    ),
-    Action("first-difference", "go to the first node that differs from the compared model", ("g x",), _to_difference,
-           "See"),
-    Action(
-        "map", "draw the whole graph, folded by scope", ("M",), _map, "Graph", footer="map",
-        help="enter opens a box or the graph of a node, backspace leaves it; c colours by changes, costs, numbers.",
+        "map", "map of the graph", ("M",), _map, "Graph", footer="map",
+        help="Folded by scope; 2M draws what is within two steps of the node. enter opens a box or the graph of a "
+        "node, backspace leaves it; a draws what is around a node; c colours by changes, costs, numbers.",
     ),
 )  # fmt: skip

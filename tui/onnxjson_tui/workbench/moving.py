@@ -21,25 +21,26 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row
 from onnxjson_tui.session.history import Preview
-from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.graph_screen import PANES
 from onnxjson_tui.shell.keyed import MOTIONS
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments, Run
 from onnxjson_tui.workbench.editing import make, previewed, ready, require_here
 
 
-def _leap(bench: Bench, number: int) -> None:
+def _leap(bench: Workbench, number: int) -> None:
     if bench.lines is bench.nodes and bench.here is not None:
         bench.session.places.jumps.leave(bench.here.address)
     bench.lines.move_to(number)
 
 
-def _turn(bench: Bench, step: int) -> None:
+def _turn(bench: Workbench, step: int) -> None:
     panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
 
 
-def _unfold(bench: Bench, arguments: Arguments) -> None:
+def unfold(bench: Workbench, arguments: Arguments) -> None:
+    """Open the section or scope."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is not None and row.is_open is False:
@@ -48,7 +49,8 @@ def _unfold(bench: Bench, arguments: Arguments) -> None:
         bench.outline.move_by(1)
 
 
-def _fold(bench: Bench, arguments: Arguments) -> None:
+def fold(bench: Workbench, arguments: Arguments) -> None:
+    """Close the section or scope, or go to its parent."""
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is None:
@@ -59,13 +61,14 @@ def _fold(bench: Bench, arguments: Arguments) -> None:
         bench.outline.move_to(lines.around(bench.outline.cursor))
 
 
-def turn_fold(bench: Bench, row: Row) -> None:
+def turn_fold(bench: Workbench, row: Row) -> None:
     """Open a closed row, close an open one."""
     bench.opened ^= {row.key}
     bench.draw_outline()
 
 
-def _to_scope(bench: Bench, arguments: Arguments) -> None:
+def to_scope(bench: Workbench, arguments: Arguments) -> None:
+    """Go to the subject of the row of the outline."""
     row = outline_rows(bench).row(bench.outline.cursor)
     if row is None:
         return
@@ -81,7 +84,7 @@ def _to_scope(bench: Bench, arguments: Arguments) -> None:
                 bench.focus_pane("nodes")
 
 
-def _show_operator(bench: Bench, row: Row) -> None:
+def _show_operator(bench: Workbench, row: Row) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -92,29 +95,34 @@ def _show_operator(bench: Bench, row: Row) -> None:
     bench.focus_pane("nodes")
 
 
-def outline_rows(bench: Bench) -> OutlineLines:
+def outline_rows(bench: Workbench) -> OutlineLines:
     """Return the rows of the outline."""
     lines = bench.outline.rows
     assert isinstance(lines, OutlineLines)
     return lines
 
 
-def _choose_in_drawer(bench: Bench, arguments: Arguments) -> None:
+def choose_in_drawer(bench: Workbench, arguments: Arguments) -> None:
+    """Choose the row of the drawer."""
     if bench.drawer.page is not None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
-def _maximize(bench: Bench, arguments: Arguments) -> None:
-    bench.toggle_class("full")
-    bench.nodes.focus()
+def _maximize(bench: Workbench, arguments: Arguments) -> None:
+    if bench.pane == "drawer":
+        bench.toggle_class("whole-drawer")
+    else:
+        bench.toggle_class("full")
+        bench.nodes.focus()
 
 
-def page_opener(name: str) -> Run[Bench]:
+def page_opener(name: str) -> Run[Workbench]:
     """Return the action that opens a page of the drawer, or closes the drawer if the page is open."""
 
-    def run(bench: Bench, arguments: Arguments) -> None:
+    def run(bench: Workbench, arguments: Arguments) -> None:
         if bench.drawer.page is bench.drawer.pages[name]:
-            close(bench, arguments)
+            bench.drawer.close()
+            bench.focus_pane("nodes")
         else:
             bench.drawer.open(name)
             bench.call_after_refresh(bench.focus_pane, "drawer")
@@ -122,55 +130,40 @@ def page_opener(name: str) -> Run[Bench]:
     return run
 
 
-def close(bench: Bench, arguments: Arguments) -> None:
-    """Close the drawer."""
-    bench.drawer.close()
-    bench.focus_pane("nodes")
-
-
-def _enlarge_drawer(bench: Bench, arguments: Arguments) -> None:
-    bench.toggle_class("whole-drawer")
-
-
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     *MOTIONS,
     Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
-        "last", "last row; 120G goes to node 120", ("G", "end"),
+        "last", "last row", ("G", "end"),
         lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
+        help="120G goes to node 120.",
     ),
-    Action("to-top", "scroll the row to the top", ("z t",), lambda bench, _: bench.lines.centre(0.0), "Move"),
-    Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, _: bench.lines.centre(1.0), "Move"),
-    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Panes"),
-    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Panes"),
-    Action("maximize", "show the nodes at full width", ("+", "_"), _maximize, "Panes"),
-    Action("unfold", "open the section or scope", ("l", "right"), _unfold, "Move", "outline"),
-    Action("fold", "close it, or go to its parent", ("h", "left"), _fold, "Move", "outline"),
-    Action("to-scope", "go to the subject of the row", ("enter",), _to_scope, "Move", "outline", footer="go there"),
-    Action("choose", "choose the row", ("enter",), _choose_in_drawer, "See", "drawer"),
+    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Find"),
+    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Find"),
+    Action("maximize", "this pane alone", ("+", "_"), _maximize, "Find"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
-    Action("changes", "changes since the last save", ("f6",), page_opener("diff"), "See"),
-    Action("tensor-page", "the tensor page of the drawer", ("f7",), page_opener("tensor"), "See"),
-    Action("history", "the steps of the session", ("f8",), page_opener("history"), "See"),
-    Action("close-drawer", "close the drawer", ("f9",), close, "See"),
-    Action(
-        "enlarge-drawer", "show the drawer at full height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
-    ),
+    Action("history", "steps so far", ("f8",), page_opener("history"), "See"),
 )  # fmt: skip
-
 
 _LIMIT: Final = 74_000  # maximum bytes of base64 that terminals accept for the clipboard (OSC 52)
 
 
-def _toggle(bench: Bench, arguments: Arguments) -> None:
-    require_here(bench)
+def _toggle(bench: Workbench, arguments: Arguments) -> None:
     lines = bench.nodes
+    if arguments.text:
+        if arguments.text == "all":
+            bench.session.places.select(_addresses(bench, range(len(lines.rows))))
+        else:
+            bench.session.select(arguments.text)
+        _show(bench)
+        return
+    require_here(bench)
     for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))):
         bench.session.places.toggle(address)
     _show(bench)
 
 
-def _select_range(bench: Bench, arguments: Arguments) -> None:
+def _select_range(bench: Workbench, arguments: Arguments) -> None:
     require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
@@ -181,20 +174,7 @@ def _select_range(bench: Bench, arguments: Arguments) -> None:
     _show(bench)
 
 
-def _select_all(bench: Bench, arguments: Arguments) -> None:
-    if arguments.text:
-        bench.session.select(arguments.text)
-        _show(bench)
-    else:
-        _select(bench, range(len(bench.nodes.rows)))
-
-
-def _select(bench: Bench, numbers: range) -> None:
-    bench.session.places.select(_addresses(bench, numbers))
-    _show(bench)
-
-
-async def _repeat(bench: Bench, arguments: Arguments) -> None:
+async def _repeat(bench: Workbench, arguments: Arguments) -> None:
     session = bench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
@@ -227,7 +207,7 @@ def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
     return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
 
 
-def _addresses(bench: Bench, numbers: range) -> list[str]:
+def _addresses(bench: Workbench, numbers: range) -> list[str]:
     scope = bench.scope
     if scope is None:
         return []
@@ -235,13 +215,13 @@ def _addresses(bench: Bench, numbers: range) -> list[str]:
     return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
 
 
-def _number(bench: Bench, address: str) -> int | None:
+def _number(bench: Workbench, address: str) -> int | None:
     scope = bench.scope
     owner, _, position = address.rpartition("/node/")
     return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
 
 
-def _show(bench: Bench) -> None:
+def _show(bench: Workbench) -> None:
     bench.nodes.refresh()
     bench.draw_bars()
     count = len(bench.session.places.selected)
@@ -284,7 +264,7 @@ def command_of(ref: NodeRef) -> Edit:
     )
 
 
-def copy_text(bench: Bench, text: str, what: str) -> None:
+def copy_text(bench: Workbench, text: str, what: str) -> None:
     """Copy any text to the clipboard of the terminal unless it is too big; `what` is its name in messages."""
     data = text.encode("utf-8", "surrogateescape")
     if fits_clipboard(data):
@@ -300,7 +280,16 @@ def fits_clipboard(data: bytes) -> bool:
     return len(data) * 4 // 3 + 4 <= _LIMIT
 
 
-async def _copy(bench: Bench, arguments: Arguments) -> None:
+async def copy(bench: Workbench, arguments: Arguments) -> None:
+    """Copy the row of the drawer, or a text of the node that is chosen."""
+    page = bench.drawer.page
+    if bench.pane == "drawer" and page is not None:
+        text = page.copied(bench.drawer.lines.cursor)
+        if text:
+            copy_text(bench, text, "the row")
+        else:
+            bench.say("this row has nothing to copy")
+        return
     ref = require_here(bench)
     found = copies_of(bench.session.index, ref)
     chosen: str | None = arguments.text
@@ -312,25 +301,18 @@ async def _copy(bench: Bench, arguments: Arguments) -> None:
         copy_text(bench, text, label)
 
 
-def _copy_row(bench: Bench, arguments: Arguments) -> None:
-    page = bench.drawer.page
-    text = "" if page is None else page.copied(bench.drawer.lines.cursor)
-    if text:
-        copy_text(bench, text, "the row")
-    else:
-        bench.say("this row has nothing to copy")
-
-
-SELECTING: Final[tuple[Action[Bench], ...]] = (
-    Action("select", "toggle the selection of the node", ("v",), _toggle, "Edit", footer="select"),
-    Action("select-range", "select from the last selected node to this one", ("V",), _select_range, "Edit"),
-    Action("select-all", "select all listed nodes, or what a selector finds", (), _select_all, "Edit",
-           argument="[SELECTOR]"),
-    Action("select-none", "select nothing", (), lambda bench, arguments: _select(bench, range(0)), "Edit"),
-    Action("repeat", "repeat the last edit on this node or the selection", (".",), _repeat, "Edit", changes=True),
+SELECTING: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "copy", "copy a name, the JSON, the command ...", ("y",), _copy, "Edit", footer="copy",
-        argument="[name|selector|address|json|command]",
+        "select", "select, or no longer", ("v",), _toggle, "Edit", footer="select", argument="[all|SELECTOR]",
+        help=":select all selects all listed nodes, :select op:Conv what a selector finds; esc selects nothing.",
     ),
-    Action("copy-row", "copy the row", ("y",), _copy_row, "Keep", "drawer"),
+    Action("select-range", "select from the last one", ("V",), _select_range, "Edit"),
+    Action(
+        "repeat", "repeat the last edit", (".",), _repeat, "Edit", changes=True,
+        help="On this node or on the selection.",
+    ),
+    Action(
+        "copy", "copy", ("y",), copy, "Edit", footer="copy", argument="[name|selector|address|json|command]",
+        help="A name, the JSON, the command that adds such a node; in the drawer the row.",
+    ),
 )  # fmt: skip

@@ -4,21 +4,20 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from onnxjson.editing.pattern_replacement import ReplacePattern
 from onnxjson.model.display import counted, visible
-from onnxjson.patterns.rule_files import Rule
+from onnxjson.model.errors import ParameterError
 from onnxjson.rendering.tables import Line, Span, shortened
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.opening import expanded
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.workbench import Workbench
 from onnxjson_tui.widgets.actions import Action, Arguments
 
 _LOOKED: Final = 0.05  # seconds between two checks whether a save is done
 _SHOWN: Final = 10  # unsaved steps that are listed when the user leaves
 
 
-def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
+def _step(bench: Workbench, count: int, word: str, nothing: str) -> None:
     """Redo as many steps as the count, or undo them for a negative count."""
     last, done = bench.step(count)
     if last is None:
@@ -27,50 +26,37 @@ def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
         bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
-async def save(bench: Bench, arguments: Arguments) -> None:
+async def save(bench: Workbench, arguments: Arguments) -> None:
     """Save to the opened file, or to a given path."""
     if arguments.text:
         await saving.save(bench, expanded(arguments.text))
         return
     if not bench.session.is_changed and bench.session.opened.path is not None:
-        bench.say(f"{bench.session.opened.name} is already saved; :save-as writes another file")
+        bench.say(f"{bench.session.opened.name} is already saved; :save PATH writes another file")
         return
     await saving.save(bench)
 
 
-async def _save_as(bench: Bench, arguments: Arguments) -> None:
-    here = bench.session.opened.path
-    path = await saving.ask_path(
-        bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=arguments.text
-    )
-    if path is not None:
-        await saving.save(bench, path)
+async def _leave(bench: Workbench, arguments: Arguments) -> None:
+    match arguments.text:
+        case "save":
+            is_done = not bench.session.is_changed or await saving.save(bench)
+        case "discard" if bench.session.is_saving:
+            bench.say("the model is being saved; leave afterwards", "changed")
+            return
+        case "discard":
+            bench.session.discard()
+            is_done = True
+        case "":
+            is_done = await may_leave(bench, "leave")
+        case _:
+            raise ParameterError(f"quit save or quit discard, not {visible(arguments.text, 40)}")
+    if is_done:
+        bench.session.close()
+        bench.app.exit(0)
 
 
-async def _save_and_quit(bench: Bench, arguments: Arguments) -> None:
-    if not bench.session.is_changed or await saving.save(bench):
-        _end(bench)
-
-
-async def _leave(bench: Bench, arguments: Arguments) -> None:
-    if await may_leave(bench, "leave"):
-        _end(bench)
-
-
-def _discard_and_quit(bench: Bench, arguments: Arguments) -> None:
-    if bench.session.is_saving:
-        bench.say("the model is being saved; leave afterwards", "changed")
-        return
-    bench.session.discard()
-    bench.app.exit(0)
-
-
-def _end(bench: Bench) -> None:
-    bench.session.close()
-    bench.app.exit(0)
-
-
-async def may_leave(bench: Bench, word: str) -> bool:
+async def may_leave(bench: Workbench, word: str) -> bool:
     """Return whether the session may end; ask first if it has changes, and save or discard them."""
     session = bench.session
     while session.is_saving:
@@ -89,7 +75,7 @@ async def may_leave(bench: Bench, word: str) -> bool:
     return answer == "discard"
 
 
-def _unsaved(bench: Bench) -> list[Line]:
+def _unsaved(bench: Workbench) -> list[Line]:
     """Return the steps since the last save, the newest last."""
     history = bench.session.history
     made = history.made
@@ -102,7 +88,7 @@ def _unsaved(bench: Bench) -> list[Line]:
     return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
 
 
-async def _open_other(bench: Bench, arguments: Arguments) -> None:
+async def _open_other(bench: Workbench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
     from onnxjson_tui.shell.terminal import enter, opened
 
@@ -120,7 +106,7 @@ async def _open_other(bench: Bench, arguments: Arguments) -> None:
         found.close()
 
 
-async def _export(bench: Bench, arguments: Arguments) -> None:
+async def _export(bench: Workbench, arguments: Arguments) -> None:
     session = bench.session
     if not session.history.made:
         bench.say("there are no edits to export")
@@ -131,50 +117,33 @@ async def _export(bench: Bench, arguments: Arguments) -> None:
         await saving.write_changes(bench, path, changes)
 
 
-async def _export_rule(bench: Bench, arguments: Arguments) -> None:
-    edits = [edit for step in bench.session.history.made for edit in step.edits if isinstance(edit, ReplacePattern)]
-    if not edits:
-        bench.say("no step has replaced a pattern; :replace-pattern does")
-        return
-    path = await saving.ask_path(bench, "export the rule to (.json)", "rule.json", given=arguments.text)
-    if path is not None:
-        last = edits[-1]
-        message = f"can be {last.replacement}"
-        rule = Rule(id=path.name.partition(".")[0], message=message, pattern=last.pattern, replacement=last.replacement)
-        await saving.write_rule(bench, path, rule)
-
-
-def _suspend(bench: Bench, arguments: Arguments) -> None:
+def _suspend(bench: Workbench, arguments: Arguments) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
 
 
-ACTIONS: Final[tuple[Action[Bench], ...]] = (
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
     Action(
-        "undo", "undo the last step", ("u",),
+        "undo", "undo a step", ("u",),
         lambda bench, arguments: _step(bench, -(arguments.number or 1), "undone", "nothing to undo"), "Edit",
         changes=True, footer="undo",
     ),
     Action(
-        "redo", "redo a step", ("ctrl+r", "U"),
+        "redo", "redo a step", ("ctrl+r",),
         lambda bench, arguments: _step(bench, arguments.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
     ),
-    Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(
-        "save-as", "save under another name", (), _save_as, "Keep", changes=True, argument="[PATH]",
-        help="The extension determines the form.",
+        "save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]",
+        help=":save PATH saves under another name, whose extension determines the form.",
     ),
     Action("open", "open another file", ("ctrl+l",), _open_other, "Keep", argument="[PATH]"),
     Action(
-        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), _export, "Keep",
-        argument="[PATH]",
+        "export", "export the edits", ("ctrl+e",), _export, "Keep", argument="[PATH]",
+        help="The steps of this session as a script that onnxjson apply repeats.",
     ),
+    Action("suspend", "to the shell, until fg", ("ctrl+z",), _suspend, "Keep"),
     Action(
-        "export-rule", "export the last replaced pattern as a rule", (), _export_rule, "Keep", argument="[PATH]",
-        help="onnxjson find --rules searches for it in other models, replace-pattern replaces it there.",
+        "quit", "quit", ("q", "ctrl+q"), _leave, "Keep", footer="quit", argument="[save|discard]",
+        help="Asks if changes are not saved, unless it is :quit save or :quit discard.",
     ),
-    Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
-    Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),
-    Action("save-quit", "save, and leave", (), _save_and_quit, "Keep", changes=True),
-    Action("discard-quit", "leave without saving", (), _discard_and_quit, "Keep"),
 )  # fmt: skip

@@ -53,6 +53,8 @@ def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: 
 
 def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()) -> int:
     """Run the program until the user leaves; return the exit code. Edits of `sessions` reach the disk in any case."""
+    from textual.worker import WorkerFailed
+
     from onnxjson_tui.workbench.app import WorkbenchApp
 
     # Each full garbage collection would otherwise visit all records of a big model, which takes 0.2 s.
@@ -60,7 +62,8 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
     gc.freeze()
     app = WorkbenchApp(first, terminal)
     app.sessions += sessions
-    former = {number: signal.signal(number, _ending(app)) for number in (signal.SIGHUP, signal.SIGTERM)}
+    end = _ending(app, _attributes())
+    former = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
     # ctrl+c is a key of the program; while an editor starts or ends it must do nothing.
     former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -74,7 +77,8 @@ def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()
 
         if any(session.is_changed for session in app.sessions):
             output.talk("onnxjson: unsaved edits are kept; open the model again to recover them", always=True)
-        raise app._exception
+        error = app._exception
+        raise error.error if isinstance(error, WorkerFailed) else error
     if app.failures:
         print(f"onnxjson: {len(app.failures)} internal errors were shown", file=sys.stderr)  # noqa: T201
     return code or app.return_code or 0
@@ -102,7 +106,7 @@ def resolve_file(path: str, *, remote: Choice, ascii_only: bool | None, mouse: b
     return resolution.exit_code
 
 
-def _ending(app: "WorkbenchApp") -> Callable[[int, object], None]:
+def _ending(app: "WorkbenchApp", attributes: "list[Any] | None") -> Callable[[int, object], None]:
     """Return the signal handler for a closed connection or a kill: write the journals and restore the terminal."""
 
     def end(number: int, _: object) -> None:
@@ -113,20 +117,25 @@ def _ending(app: "WorkbenchApp") -> Callable[[int, object], None]:
         with suppress(Exception):
             for session in app.sessions:
                 session.sync()
-        _restore_terminal(app)
+        if attributes is not None:
+            _restore_terminal(attributes)
         # An exception from a handler would be caught by the running code, and the loop would wait for its threads.
         os._exit(code)
 
     return end
 
 
-def _restore_terminal(app: "WorkbenchApp") -> None:
+def _attributes() -> "list[Any] | None":
+    """Return the attributes of the terminal; None if the input is none."""
+    try:
+        return termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError, termios.error):
+        return None
+
+
+def _restore_terminal(attributes: "list[Any]") -> None:
     """Restore the terminal, if it still exists, without waiting."""
-    driver = app._driver
-    before = getattr(driver, "attrs_before", None)
-    descriptor = getattr(driver, "fileno", None)
-    if descriptor is None or before is None:
-        return
+    descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
     with suppress(OSError, termios.error):
         was_blocking = os.get_blocking(descriptor)
         os.set_blocking(descriptor, False)
@@ -135,4 +144,4 @@ def _restore_terminal(app: "WorkbenchApp") -> None:
         finally:
             os.set_blocking(descriptor, was_blocking)
     with suppress(OSError, termios.error):
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)

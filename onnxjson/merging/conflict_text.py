@@ -10,12 +10,11 @@ from typing import Any, Final
 from onnxjson.diffing.details import attribute_value_text, node_label, type_text
 from onnxjson.merging.conflicted_files import value_text
 from onnxjson.model.addresses import SIDES
+from onnxjson.model.conflicts import Conflict
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
-from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
-from onnxjson.rendering.diff_report import operator_of
 
 _MOST_PLACES: Final = 3
 _MOST_IDS: Final = 6
@@ -62,7 +61,7 @@ def _subject(conflict: Conflict, nodes: dict[str, NodeRef]) -> tuple[str, str]:
     if found is None or (ref is None and found[2]):
         return f"@{at}" if at else "the whole model", ""
     if ref is not None and found[2]:
-        what = f"{operator_of(ref)}.{found[2].removeprefix('attribute/')}"
+        what = f"{operator_name(ref.node.domain, ref.node.op_type)}.{found[2].removeprefix('attribute/')}"
         return visible(what, None), f"{visible(node_label(ref.node), None)} @{at}"
     node = next(each for each in (conflict.base, conflict.ours, conflict.theirs, Node()) if isinstance(each, Node))
     return "node", f"{visible(node_label(node), None)} @{at}"

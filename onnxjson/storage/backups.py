@@ -1,84 +1,43 @@
-"""The user's state folder: backups of files that commands replace.
+"""Backups of files that commands replace: a store whose keys are absolute paths (`onnxjson.storage.store`).
 
 ::
 
-    $XDG_STATE_HOME/onnxjson/backups/            without the variable ~/.local/state/onnxjson/backups/; mode 0700
-        a91f...c3/                               a path, by the hash of its absolute name
-            path                                 that name
-            01760000000000000000-644-2585-5e...  one backup: time in ns, permissions, size in bytes, SHA-256
-            restored                             the name of the backup that was restored last, until the next save
-
-A backup is complete or does not exist: its name has all facts except the content, and it gets its name last.
+    backups/a91f...c3/                       a path
+        path                                 that path
+        01760000000000000000-644-2585-5e...  one backup: time in ns, permissions, size in bytes, SHA-256
+        restored                             the name of the backup that was restored last, until the next save
 """
 
 import hashlib
 import os
-import re
 import stat
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
 from onnxjson.storage.identity import reading_errors, sha256_of
-from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error, system_errors
+from onnxjson.storage.saving import PIECE, Output, save_file, system_errors
+from onnxjson.storage.store import Content, Store, way_out
 
-BACKUPS_A_PATH = 20
-"""Maximum number of backups of one path."""
-
-BYTES_IN_ALL = 5 * 10**9
-"""Maximum bytes of all backups."""
-
-_NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
+STORE: Final = Store("state", "backups", bytes_in_all=5 * 10**9, entries_a_key=20)
 
 _RESTORED = "restored"
 """The file that names the backup with the content of the file, while that is not the newest one."""
 
-_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written"
 
-
-class Backup(msgspec.Struct, frozen=True, order=True):
-    """A former content of a path."""
-
-    time_ns: int
-    """When it was replaced, in ns since 1970, UTC."""
-    mode: int
-    """Permission bits of the file."""
-    size: int
-    """Bytes."""
-    sha256: str
-    """Hexadecimal, of the content."""
-    file: Path
-    """The file with the content."""
-
-
-def state_folder() -> Path:
-    """The folder of this program in the user's state folder; it may not exist."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    if home.startswith("/"):  # Relative paths are ignored: XDG Base Directory Specification 0.8.
-        return Path(home, "onnxjson")
-    try:
-        return Path.home() / ".local" / "state" / "onnxjson"
-    except RuntimeError as error:
-        raise AccessDeniedError(f"there is no home folder for backups; {_WAY_OUT}") from error
-
-
-def backups(path: Path) -> tuple[Backup, ...]:
+def backups(path: Path) -> list[Content]:
     """The backups of `path`, newest first."""
-    return tuple(sorted(_kept_in(_folder_of(path)), reverse=True))
+    return STORE.contents(os.path.realpath(path))
 
 
 class History(NamedTuple):
     """The former contents of a path, and where its present content is among them."""
 
     path: Path
-    kept: tuple[Backup, ...]
+    kept: tuple[Content, ...]
     """The backups, oldest first; at least one."""
     present: int
     """Position of the backup with the present content, or of the last one of a removed file; else their number."""
@@ -105,7 +64,7 @@ def history(path: Path) -> History:
         raise MissingInputError(f"there is no backup of {name}; only commands that change a file in place make backups")
     sha256 = sha256_of(path) if os.path.exists(path) else ""
     try:
-        restored = (_folder_of(path) / _RESTORED).read_text(encoding="ascii")
+        restored = (STORE.folder(os.path.realpath(path)) / _RESTORED).read_text(encoding="ascii")
     except (OSError, ValueError):
         restored = ""
     present = next((each for each, backup in enumerate(kept) if backup.file.name == restored), len(kept) - 1)
@@ -157,34 +116,26 @@ def restore(history: History, position: int) -> None:
 
 def _keep(path: Path, descriptor: int, status: os.stat_result, known: str | None) -> None:
     name = visible(str(path), None)
-    if status.st_size > BYTES_IN_ALL:
-        limit = f"{BYTES_IN_ALL:,} bytes"
+    if status.st_size > STORE.bytes_in_all:
+        limit = f"{STORE.bytes_in_all:,} bytes"
         raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
-    kept = backups(path)
+    real = os.path.realpath(path)
+    kept, folder = STORE.contents(real), STORE.folder(real)
     with open(descriptor, "rb", buffering=0, closefd=False) as file:  # by its name, it may be another file by now
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    folder = _folder_of(path)
     if known is None:
         with suppress(OSError):
             (folder / _RESTORED).unlink()
     if digest in (known, kept[0].sha256 if kept else ""):
         return
-    moment = max([time.time_ns(), *(backup.time_ns + 1 for backup in kept)])
-    mode = stat.S_IMODE(status.st_mode)
-    place = folder / f"{moment:020d}-{mode:o}-{status.st_size}-{digest}"
-
     try:
-        make_private(folder)
-        if not (folder / "path").exists():
-            original = os.fsencode(os.path.realpath(path))
-            save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
-        save_file(place, partial(_copy, descriptor), mode=0o600, sha256=digest)
-        _remove_old()
-    except OSError as error:
-        what = f"no backup of {name} can be kept in {visible(str(folder), None)}"
-        raise type(found := system_error(what, error))(f"{found}; {_WAY_OUT}") from error
+        with system_errors(f"the folder {visible(str(folder), None)}"):
+            STORE.make_folder(real)
+            if not (folder / "path").exists():
+                save_file(folder / "path", lambda sink: sink.write(os.fsencode(real)), mode=0o600)
+            STORE.keep(real, partial(_copy, descriptor), status.st_size, digest, stat.S_IMODE(status.st_mode))
     except (OutputError, FileError, AccessDeniedError) as error:
-        raise type(error)(f"no backup of {name} can be kept: {error}; {_WAY_OUT}") from error
+        raise type(error)(f"no backup of {name} can be kept: {error}; {way_out('state')}") from error
 
 
 def _copy(descriptor: int, output: Output) -> None:
@@ -194,43 +145,3 @@ def _copy(descriptor: int, output: Output) -> None:
         while piece := os.pread(descriptor, PIECE, offset):
             output.write(piece)
             offset += len(piece)
-
-
-def make_private(folder: Path) -> None:
-    """Create a folder two levels below the state folder, if necessary; no other user may open any of the three."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for place in (state_folder(), folder.parent, folder):
-        if stat.S_IMODE(place.stat().st_mode) != 0o700:
-            place.chmod(0o700)
-
-
-def _folder_of(path: Path) -> Path:
-    real = os.fsencode(os.path.realpath(path))
-    return state_folder() / "backups" / hashlib.sha256(real).hexdigest()[:32]
-
-
-def _kept_in(folder: Path) -> Iterator[Backup]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        if found := _NAME.fullmatch(name):
-            moment, mode, size, sha256 = found.groups()
-            yield Backup(int(moment), int(mode, 8), int(size), sha256, folder / name)
-
-
-def _remove_old() -> None:
-    root = state_folder() / "backups"
-    kept: list[Backup] = []
-    for name in os.listdir(root):
-        remove_leftovers(root / name)
-        of_path = sorted(_kept_in(root / name), reverse=True)
-        kept += of_path[:BACKUPS_A_PATH]
-        for backup in of_path[BACKUPS_A_PATH:]:
-            backup.file.unlink(missing_ok=True)
-    total = 0
-    for backup in sorted(kept, reverse=True):
-        total += backup.size
-        if total > BYTES_IN_ALL:
-            backup.file.unlink(missing_ok=True)

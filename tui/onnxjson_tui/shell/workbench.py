@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import prod
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 from textual import events
 
 from onnxjson.editing.declaration import Edit
-from onnxjson.editing.inference import Flow
+from onnxjson.editing.type_correction import Flow
 from onnxjson.model.display import ELLIPSIS, counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.index import NodeRef, Scope
@@ -45,18 +45,20 @@ def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
     return shown
 
 
-class Bench(GraphScreen):
-    """Shows a session and changes it; the workbench without its own actions and pages."""
+class Workbench(GraphScreen):
+    """Shows a session and changes it, with the actions and pages that it is given."""
 
     def __init__(
         self,
         session: Session,
         terminal: Terminal,
-        actions: Sequence[Action["Bench"]],
-        pages: Sequence[type[Page["Bench"]]],
+        actions: Sequence[Action["Workbench"]],
+        pages: Sequence[type[Page["Workbench"]]],
+        begun: Callable[["Workbench"], Coroutine[Any, Any, None]],
     ) -> None:
+        """Prepare the screen; `begun` asks what there is to ask when the model is shown."""
         super().__init__(session, terminal, actions)
-        self._pages = pages
+        self._pages, self._begun = pages, begun
         self.finder = Finder(self)  # the search in the list of nodes
         self.used: Counter[str] = Counter()  # how often each action was run
         self._counted: tuple[object, int] | None = None  # the initializers whose elements were counted last
@@ -72,10 +74,7 @@ class Bench(GraphScreen):
         self.build(0)
         for problem in self.session.opened.problems:
             self.say(problem, "changed")
-        self.started()
-
-    def started(self) -> None:
-        """Handle that the model is shown."""
+        self.begin(self._begun(self))
 
     # Bars
 
@@ -336,7 +335,7 @@ class Bench(GraphScreen):
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
-        action = next((each for each in self.actions if each.scope == self.pane and "enter" in each.keys), None)
+        action = next((each for each in self.actions if "enter" in each.keys), None)
         if action is not None:
             self.do(action)
 

@@ -1,4 +1,4 @@
-"""``rendering.conflict_text``."""
+"""``merging.conflict_text``."""
 
 import struct
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from onnxjson.git import textconv
+from onnxjson.merging.conflict_text import conflict_lines
 from onnxjson.merging.conflicted_files import save
 from onnxjson.merging.merge import merge
 from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor
-from onnxjson.rendering.conflict_text import conflict_lines
 from tests.merging.models import BASE, both, metadata
 
 

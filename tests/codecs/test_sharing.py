@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import onnxjson
-from onnxjson.codecs.wire_runs import Run, sharing_graphs
+from onnxjson.codecs.wire_reading import sharing_graphs
 from onnxjson.model import document as d
 from onnxjson.model.payloads import LAZY_FROM
 from tests.diffing.stacks import stack
@@ -71,19 +71,6 @@ def test_equal_records_are_the_same_around_changes(tmp_path: Path) -> None:
         one, other = [_nodes(onnxjson.load(path)) for path in paths]
     known = {id(each) for each in one}
     assert {each.name for each in other if id(each) not in known} == {"new"}
-
-
-def test_functions_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = stack("mixed", 20)
-    functions = [
-        d.Function(f"f{number}", node=tuple([msgspec.structs.replace(each, name=None) for each in _nodes(base)]))
-        for number in range(3)
-    ]
-    model = msgspec.structs.replace(base, functions=tuple(functions))
-    path = _saved(model, tmp_path / "a.onnx")
-    monkeypatch.setattr(Run, "follow", None)
-    with sharing_graphs():
-        assert [onnxjson.load(path) for _ in range(2)] == [model, model]
 
 
 def test_big_payloads_are_read_from_the_file_of_each_model(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OnnxJsonError, OutputError
-from onnxjson.storage import saving, state
+from onnxjson.model.errors import FileError, MissingInputError, OnnxJsonError, OutputError
+from onnxjson.storage import backups as module
+from onnxjson.storage import saving
+from onnxjson.storage.backups import backups, history, keep_backup, restore
 from onnxjson.storage.saving import save_file
-from onnxjson.storage.state import backups, history, keep_backup, restore, state_folder
+from onnxjson.storage.store import Content
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +143,7 @@ def test_twenty_backups_of_a_path_are_kept_and_the_oldest_go_first(path: Path) -
 def test_backups_of_all_paths_stay_below_the_limit_and_the_oldest_go_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "BYTES_IN_ALL", 250)
+    monkeypatch.setattr(module.STORE, "bytes_in_all", 250)
     paths = [tmp_path / str(count) for count in range(4)]
     for path in paths:
         path.write_bytes(b"x" * 100)
@@ -150,7 +152,7 @@ def test_backups_of_all_paths_stay_below_the_limit_and_the_oldest_go_first(
 
 
 def test_a_file_bigger_than_the_limit_is_refused_with_the_way_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "BYTES_IN_ALL", 4)
+    monkeypatch.setattr(module.STORE, "bytes_in_all", 4)
     with pytest.raises(OutputError, match="save under another name"):
         save(path, b"second")
     assert path.read_bytes() == b"first"
@@ -175,7 +177,7 @@ def test_links_to_one_file_share_its_backups(path: Path) -> None:
     link = path.with_name("link")
     link.symlink_to(path.name)
     save(link, b"second")
-    assert backups(link) == backups(path) != ()
+    assert backups(link) == backups(path) != []
     undo_save(link)
     assert link.is_symlink()
     assert path.read_bytes() == b"first"
@@ -195,25 +197,6 @@ def test_the_original_path_is_kept_byte_for_byte(tmp_path: Path) -> None:
     keep_backup(path)
     (backup,) = backups(path)
     assert (backup.file.parent / "path").read_bytes() == os.fsencode(path)
-
-
-@pytest.mark.parametrize("value", ["", "relative/folder"])
-def test_a_variable_that_is_no_absolute_path_is_ignored(
-    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", value)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert state_folder() == tmp_path / ".local/state/onnxjson"
-
-
-def test_without_a_home_the_way_out_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> Path:
-        raise RuntimeError("no home")
-
-    monkeypatch.setenv("XDG_STATE_HOME", "")
-    monkeypatch.setattr(Path, "home", none)
-    with pytest.raises(AccessDeniedError, match="XDG_STATE_HOME"):
-        save(path, b"second")
 
 
 def test_a_state_folder_that_cannot_be_written_stops_the_save_and_names_the_way_out(path: Path, home: Path) -> None:
@@ -271,17 +254,16 @@ def test_only_files_have_backups(tmp_path: Path, kind: str) -> None:
 
 def test_a_killed_backup_is_none_and_its_leftover_goes(path: Path, home: Path) -> None:
     code = (
-        "import os, pathlib, sys\nfrom onnxjson.storage import saving, state\n"
+        "import os, pathlib, sys\nfrom onnxjson.storage import backups, saving\n"
         "saving.Output.sha256 = lambda self: os._exit(1)\nsaving.Output.clone = lambda *_: False\n"
-        "state.make_private(state._folder_of(pathlib.Path(sys.argv[1])))\n"
-        "(state._folder_of(pathlib.Path(sys.argv[1])) / 'path').touch()\n"
-        "state.keep_backup(pathlib.Path(sys.argv[1]))\n"
+        "(backups.STORE.make_folder(sys.argv[1]) / 'path').touch()\n"
+        "backups.keep_backup(pathlib.Path(sys.argv[1]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], check=False, cwd=Path(state.__file__).parents[2], env={**os.environ}
+        [sys.executable, "-c", code, str(path)], check=False, cwd=Path(module.__file__).parents[2], env={**os.environ}
     )
     assert done.returncode == 1
-    assert backups(path) == ()
+    assert backups(path) == []
     assert list(home.rglob(".onnxjson-*"))
     keep_backup(path)
     assert len(backups(path)) == 1
@@ -308,13 +290,15 @@ def test_backup_of_a_file_that_another_program_replaces_meanwhile_is_what_was_op
     path, other = tmp_path / "m.onnx", tmp_path / "other"
     path.write_bytes(b"first")
     other.write_bytes(b"second")
-    backups = state.backups
+    contents = module.STORE.contents
 
-    def meanwhile(place: Path) -> tuple[state.Backup, ...]:
+    def meanwhile(key: str) -> list[Content]:
         if other.exists():
             other.replace(path)
-        return backups(place)
+        return contents(key)
 
-    monkeypatch.setattr(state, "backups", meanwhile)
-    state.keep_backup(path)
+    monkeypatch.setattr(module.STORE, "contents", meanwhile)
+    keep_backup(path)
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert [each.file.read_bytes() for each in backups(path)] == [b"first"]

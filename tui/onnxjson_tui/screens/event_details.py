@@ -1,0 +1,80 @@
+"""Details of an event of a diff, the text of both sides of a place, and a diff as a file."""
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from onnxjson.diffing.events import Event, Member
+from onnxjson.model.display import visible
+from onnxjson.rendering.diff_text import event_lines
+from onnxjson.rendering.tables import GAP, Line, Span, plain
+from onnxjson_tui.rows.difference import Compared
+from onnxjson_tui.rows.side_texts import Pair, pair_lines, side_by_side_lines, text_of, unified_lines
+from onnxjson_tui.widgets.lines import Rows, TextRows
+
+_MOST_LINES: Final = 600  # of the places of an event
+SIDE_BY_SIDE: Final = 140  # columns from which both sides of a text are shown next to each other
+FORMS: Final = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+"""Forms of a report by file extension; text for all others."""
+
+
+def texts(compared: Compared, member: Member) -> list[Pair]:
+    """Return the text of a place on both sides, paired line by line."""
+    return pair_lines(text_of(compared.base.model, member.base), text_of(compared.target.model, member.target))
+
+
+def text_rows(member: Member, pairs: list[Pair], width: int) -> Rows:
+    """Return both sides of a place, side by side if the screen is wide enough."""
+    if width < SIDE_BY_SIDE - 1:
+        return TextRows(list(unified_lines(pairs, width)))
+    named = Pair(" ", *("nothing" if not side else _named(side) for side in (member.base, member.target)))
+    head = [tuple(Span(span.text, "quiet") for span in line) for line in side_by_side_lines([named], width)]
+    return TextRows([*head, *side_by_side_lines(pairs, width)])
+
+
+def _named(addresses: Sequence[str]) -> str:
+    return " ".join(f"@{visible(address, None)}" for address in addresses[:4]) + (" ..." if len(addresses) > 4 else "")
+
+
+def details_of(event: Event, width: int, *, can_prove: bool) -> list[Line]:
+    """Return an event with its places, unabridged, and the key that finds its verdict."""
+    found = event_lines(event, len(event.kind) + GAP, max(width, 60), details=True, says_not_run=True)
+    lines = list(islice(found, _MOST_LINES))
+    if event.verdict == "not-run" and not event.evidence and can_prove:
+        lines.append((Span("p runs both sides", "quiet"),))
+    return lines
+
+
+def write_difference(found: Compared, path: Path) -> int:
+    """Write a diff to a file in the form of its extension; return the number of bytes.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: it cannot be written.
+    """
+    from onnxjson.storage.saving import save_file
+
+    text = difference_text(found, FORMS.get(path.suffix.lower(), "text")).encode()
+    save_file(path, lambda sink: sink.write(text))
+    return len(text)
+
+
+def difference_text(found: Compared, form: str) -> str:
+    """Return a diff as Markdown, JSON, HTML, or text with all places."""
+    assert found.report is not None
+    match form:
+        case "markdown":
+            from onnxjson.rendering.markdown_reports import diff_markdown
+
+            return diff_markdown(found.report)
+        case "json":
+            from onnxjson.rendering.reports import diff_json
+
+            return "".join(diff_json(found.report))
+        case "html":
+            from onnxjson.rendering.diff_html import diff_html
+
+            return "".join(diff_html(found.report))
+    from onnxjson.rendering.diff_text import diff_lines
+
+    return "".join([f"{plain(line).rstrip()}\n" for line in diff_lines(found.report, 100, details=True)])

@@ -1,0 +1,50 @@
+"""Keys that mean the same in every pane, each on what the pane shows: open, edit, delete, left and right."""
+
+from functools import partial
+from typing import Final
+
+from onnxjson_tui.session.edited_model import READ_ONLY
+from onnxjson_tui.shell.workbench import Workbench
+from onnxjson_tui.widgets.actions import Action, Arguments, Run
+from onnxjson_tui.workbench.editing import delete
+from onnxjson_tui.workbench.graph import enter
+from onnxjson_tui.workbench.inspection import edit_tensor, scroll
+from onnxjson_tui.workbench.inspector import edit_entry, open_entry, remove_entry, to_inspector
+from onnxjson_tui.workbench.moving import choose_in_drawer, fold, to_scope, unfold
+
+
+def _nowhere(bench: Workbench, arguments: Arguments) -> None:
+    bench.say("h and l fold the outline, and move in a tensor")
+
+
+def by_pane(otherwise: Run[Workbench], **runs: Run[Workbench]) -> Run[Workbench]:
+    """Return the action that runs what is named like the pane with the focus, or else `otherwise`."""
+    return lambda bench, arguments: runs.get(bench.pane, otherwise)(bench, arguments)
+
+
+def _writing(run: Run[Workbench]) -> Run[Workbench]:
+    """Return the action that refuses to change a read-only model."""
+    return lambda bench, arguments: bench.say(READ_ONLY, "bad") if bench.session.readonly else run(bench, arguments)
+
+
+ACTIONS: Final[tuple[Action[Workbench], ...]] = (
+    Action(
+        "open-row", "open, or go there", ("enter", "g s"),
+        by_pane(enter, outline=to_scope, inspector=open_entry, drawer=choose_in_drawer), "Edit", footer="open",
+        help="A graph or function of the node, else its fields; in other panes what the row leads to.",
+    ),
+    Action(
+        "edit", "edit", ("e",), by_pane(to_inspector, inspector=_writing(edit_entry), drawer=_writing(edit_tensor)),
+        "Edit", footer="edit",
+        help="The fields of the node, a row of the inspector, an element of a tensor; 4e edits four of its row.",
+    ),
+    Action(
+        "remove", "delete", ("d", "delete"), by_pane(delete, inspector=remove_entry), "Edit", changes=True,
+        footer="delete",
+        help="The node, or the selected ones; in the inspector an attribute, an entry or an optional input.",
+    ),
+    Action("right", "unfold; cell to the right", ("l", "right"),
+           by_pane(_nowhere, outline=unfold, drawer=partial(scroll, step=1)), "Move"),
+    Action("left", "fold; cell to the left", ("h", "left"),
+           by_pane(_nowhere, outline=fold, drawer=partial(scroll, step=-1)), "Move"),
+)  # fmt: skip
