@@ -67,8 +67,8 @@ moves_options: Final = options.gathered(
             "With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
         ),
         options.option(
-            "--tensors PATTERN",
-            "With --externalize: move only constants with such names, '*.lora_*' for example, of any size.",
+            "--tensors NAME",
+            "With --externalize: move only constants of this name, '*.lora_*' for example, of any size.",
         ),
         options.option(
             "--data-file NAME",

@@ -38,9 +38,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             import difflib
 
-            from onnxjson.editing.catalogue import NAMES
-
-            near = [f"rewrite {name}"] if name in NAMES else difflib.get_close_matches(name, COMMANDS, n=1)
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)

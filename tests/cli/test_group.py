@@ -55,10 +55,6 @@ def test_wrong_command_names_the_nearest() -> None:
     )
 
 
-def test_an_edit_in_place_of_a_command_names_the_command_of_edits() -> None:
-    assert "did you mean rewrite extract?" in run("extract", "m.onnx").stderr
-
-
 def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
     said = run("convert", "m.onnx", "m.onnx.json")
     assert said.exit_code == 2
