@@ -42,7 +42,8 @@ if TYPE_CHECKING:
         ChangedUnderneathError as ChangedUnderneathError, DecodeError as DecodeError,
         DifferenceError as DifferenceError, EditError as EditError, EncodeError as EncodeError,
         EvaluationError as EvaluationError, FeedError as FeedError, FileError as FileError, Finding as Finding,
-        LimitError as LimitError, MissingInputError as MissingInputError, NoMatchError as NoMatchError,
+        LimitError as LimitError, MissingFileError as MissingFileError,
+        MissingInputError as MissingInputError, NoMatchError as NoMatchError,
         OnnxJsonError as OnnxJsonError, OtherJsonError as OtherJsonError, OutputError as OutputError,
         ParameterError as ParameterError, PassError as PassError, PatchError as PatchError,
         SelectorError as SelectorError, UnloadableError as UnloadableError,
@@ -88,7 +89,7 @@ _NAMES: Final = {
     "onnxjson.model.index": "Index",
     "onnxjson.model.conflicts": "ConflictError",
     "onnxjson.model.errors": (
-        "OnnxJsonError DecodeError OtherJsonError WireError EncodeError MissingInputError LimitError "
+        "OnnxJsonError DecodeError OtherJsonError WireError EncodeError MissingInputError MissingFileError LimitError "
         "OutputError FileError ChangedUnderneathError WorkerError AccessDeniedError UnloadableError UntrustedError "
         "SelectorError "
         "AddressError NoMatchError WeightsMissingError PatchError EditError ParameterError PassError "

@@ -17,11 +17,12 @@ from onnxjson.codecs.text_file import is_other_json
 from onnxjson.codecs.wire_writing import message_size
 from onnxjson.model.dataflow import sort_nodes
 from onnxjson.model.document import Model
-from onnxjson.model.errors import EncodeError, LimitError, OnnxJsonError, OutputError
+from onnxjson.model.errors import EncodeError, LimitError, OnnxJsonError, OutputError, SelectorError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild, tensors_of
+from onnxjson.patterns.names import Wildcards
 from onnxjson.running import checking
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
@@ -36,6 +37,7 @@ class Moves(NamedTuple):
     threshold: int | None = None
     data_name: str | None = None
     shard_size: int | None = None
+    tensors: str | None = None
     with_external: bool = False
     trust_links: bool = False
     allow_sparse: bool = False
@@ -43,9 +45,10 @@ class Moves(NamedTuple):
 
 def _checked(**values: Any) -> Moves:
     moves = Moves(**values)
-    described = (moves.threshold, moves.data_name, moves.shard_size)
+    described = (moves.threshold, moves.data_name, moves.shard_size, moves.tensors)
     if not moves.externalize and any([each is not None for each in described]):
-        raise click.UsageError("--threshold, --shard-size and --data-file describe a data file; add --externalize")
+        names = "--threshold, --shard-size, --tensors and --data-file"
+        raise click.UsageError(f"{names} describe a data file; add --externalize")
     if moves.internalize and moves.with_external:
         raise click.UsageError("--internalize leaves no other files to copy; leave out --with-external")
     if moves.data_name in ("", ".", "..") or (moves.data_name is not None and "/" in moves.data_name):
@@ -62,6 +65,10 @@ moves_options: Final = options.gathered(
         options.option(
             "--threshold SIZE",
             "With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
+        ),
+        options.option(
+            "--tensors NAME",
+            "With --externalize: move only constants of this name, '*.lora_*' for example, of any size.",
         ),
         options.option(
             "--data-file NAME",
@@ -93,9 +100,15 @@ def moved(model: Model, source: Path, place: Path, form: Format, moves: Moves, *
         data_file = place.with_name(moves.data_name or data_name)
         if os.path.realpath(data_file) == os.path.realpath(place):
             raise click.UsageError(f"{data_file} would be both the model and its data; choose another --data-file")
-        threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
+        smallest = external_files.THRESHOLD if moves.tensors is None else 1
+        threshold = smallest if moves.threshold is None else moves.threshold
+        is_chosen = Wildcards(moves.tensors).matches if moves.tensors is not None else lambda _: True
         with output.working(f"writing {data_file}", writes=lambda: output.weight_bytes(changed)):
-            result = external_files.externalize(changed, data_file, threshold=threshold, shard_size=moves.shard_size)
+            result = external_files.externalize(
+                changed, data_file, threshold=threshold, shard_size=moves.shard_size, is_chosen=is_chosen
+            )
+        if moves.tensors is not None and not result.moved:
+            raise SelectorError(f"no constant that can move is called {output.quoted(moves.tensors)}")
         with ExitStack() as stack:
             for each in result.new_files:
                 stack.enter_context(external_files.removed_on_failure(each, place))

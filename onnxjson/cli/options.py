@@ -26,8 +26,8 @@ _GROUPS: Final[dict[str, str]] = {
     "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
     "--locate",
     "Git": "--git --staged --local --global --worktree",
-    "Weights": "--weights --blobs --weights-from --internalize --externalize --threshold --data-file --with-external "
-    "--trust-links --allow-sparse",
+    "Weights": "--weights --blobs --weights-from --internalize --externalize --threshold --tensors --data-file "
+    "--shard-size --with-external --trust-links --allow-sparse",
     "Report": "--format --json --verbose --unified --exit-zero --color --no-pager",
     "Output": "-o --in-place --dry-run --to --lossy --drop-orphans --trace --keep",
     "Other options": "--quiet --help",

@@ -67,8 +67,9 @@ class EditCommand(options.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the parameters of the edit, then the options of all edits."""
-        with formatter.section("Parameters"):
-            formatter.write_dl([_described(each) for each in self.parameters])
+        if self.parameters:
+            with formatter.section("Parameters"):
+                formatter.write_dl([_described(each) for each in self.parameters])
         own = {f"parameter_{each.field}" for each in self.parameters}
         options.write_options(ctx, formatter, [each for each in self.get_params(ctx) if each.name not in own])
 

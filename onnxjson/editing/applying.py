@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ from onnxjson.editing.script import Script
 from onnxjson.editing.type_correction import correct_types
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension_names
-from onnxjson.model.display import listed, visible
+from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.document import Model, Tensor, Type
 from onnxjson.model.errors import EditError, Finding, NoMatchError, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.index import Index
@@ -199,12 +199,21 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         wrong = correct_types(workspace.before, Index(sized), workspace.model_folder).complaints
         found = {**{place: f"{text} (for {where})" for place, text in wrong.items()}, **found}
     if found and not workspace.is_forced:
-        what = f"these nodes cannot have the shapes: {listed([*found.values()], _SHOWN, '; ')}"
+        what = f"these nodes cannot have the shapes: {listed(_grouped(found), _SHOWN, '; ')}"
         hint = "changes that belong together can be made in one script"
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise EditError(f"{what}; {hint}", next(iter(found)))
     return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()], *_shapeless_outputs(workspace))
+
+
+def _grouped(complaints: Mapping[str, str]) -> list[str]:
+    """Return the complaints about nodes at addresses; of those with one reason, the first and the number of others."""
+    by_reason: dict[str, list[str]] = {}
+    for address, text in complaints.items():
+        by_reason.setdefault(text.rpartition(f" ({address}): ")[2], []).append(text)
+    counts = [(first, len(others)) for first, *others in by_reason.values()]
+    return [f"{first} (and {counted(count, 'more node')})" if count else first for first, count in counts]
 
 
 def _lacks_shape(stated: Type | None) -> bool:

@@ -98,7 +98,7 @@ class Parameter:
 
     @property
     def is_common(self) -> bool:
-        """Whether all edits have this parameter."""
+        """Whether all edits that select something have this parameter."""
         return self.field in COMMON
 
     @property
@@ -135,15 +135,22 @@ class Parameter:
 
 @lru_cache(maxsize=256)
 def parameters(edit: type[msgspec.Struct]) -> tuple[Parameter, ...]:
-    """Return the parameters of an edit or a pass in the order of the declaration, those of all edits last."""
+    """Return the parameters of an edit or a pass in the order of the declaration, those of all selectors last."""
     hints = get_type_hints(edit, include_extras=True)
     fields = msgspec.structs.fields(edit)
     found = [_parameter(field, hints[field.name]) for field in fields]
-    return tuple(sorted(found, key=lambda each: each.field in COMMON))
+    own = [each for each in found if each.field not in COMMON]
+    is_selecting = any(each.role in _SELECTING for each in own)
+    return (*own, *[each for each in found if each.field in COMMON and is_selecting])
 
 
 COMMON: Final = ("expect", "if_any")
-"""Parameters that all edits have."""
+"""Parameters of all edits that select something."""
+
+_SELECTING: Final = frozenset(
+    ("nodes", "node", "tensor", "tensors", "constant", "input", "output", "name", "dim", "graph", "address")
+)
+"""Roles of parameters that may select nothing, or several elements."""
 
 
 def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:

@@ -86,7 +86,7 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
             return self._each(workspace, refs)
         is_other = self.type is None and self.at is None
         hint = "; give another dtype or shape with type" if is_other else ""
-        ref, old = _constant(workspace, self.tensor, name_of(self))
+        ref, old = _constant(workspace.tensor(self.tensor), self.tensor, name_of(self))
         kind = _kind(self.type, old, name_of(self))
 
         def encoded() -> Encoded:
@@ -182,7 +182,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
             raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
         refs = workspace.tensors(self.tensor)
         if len(refs) == 1:
-            return self._one(workspace, kind, self.tensor)
+            return self._one(workspace, kind, *_constant(refs[0], self.tensor, name_of(self)))
         return self._each(workspace, refs, kind.data_type)
 
     def _each(self, workspace: Workspace, refs: Sequence[TensorRef], dtype: int) -> Outcome:
@@ -191,16 +191,19 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
         wider = [each for each in alike if BITS[each] > BITS[dtype]]
         notes: list[str] = []
         reasons: dict[str, str] = {}
-        fitting = [each.address for each in refs if isinstance(each.tensor, Tensor) and each.tensor.data_type in wider]
-        for address in fitting:
+        fitting = [
+            (ref, ref.tensor) for ref in refs if isinstance(ref.tensor, Tensor) and ref.tensor.data_type in wider
+        ]
+        for ref, tensor in fitting:
             try:
-                notes += self._one(workspace, Kind(dtype, None), f"@{address}", alone=True).notes
+                notes += self._one(workspace, Kind(dtype, None), ref, tensor, alone=True).notes
             except EditError as error:
-                reasons[address] = str(error).removeprefix(f"{name_of(self)}: ")
+                reason = str(error).removeprefix(f"{name_of(self)}: ").removesuffix("; add a Cast with add-node")
+                reasons[ref.address] = reason
         done = len(fitting) - len(reasons)
         if not done:
-            why = f": {next(iter(reasons.values()))}" if reasons else f", of {len(refs):,} that match"
-            raise EditError(f"{name_of(self)}: no constant can become {DATA_TYPE_NAMES[dtype]}{why}")
+            why = next(iter(reasons.values())) if reasons else f"none of {len(refs):,} that match has a wider dtype"
+            raise EditError(f"{name_of(self)}: no constant can become {DATA_TYPE_NAMES[dtype]}: {why}")
         stay = [f"{len(reasons):,} not cast, such as {next(iter(reasons.values()))}"] if reasons else []
         return Outcome(
             done,
@@ -211,8 +214,7 @@ class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
             ),
         )
 
-    def _one(self, workspace: Workspace, kind: Kind, selector: str, *, alone: bool = False) -> Outcome:
-        ref, old = _constant(workspace, selector, name_of(self))
+    def _one(self, workspace: Workspace, kind: Kind, ref: TensorRef, old: Tensor, *, alone: bool = False) -> Outcome:
         if kind.data_type == old.data_type:
             return Outcome(1, (f'"{visible(ref.name)}" is {DATA_TYPE_NAMES[kind.data_type]} already',))
         array = to_numpy(workspace.with_elements(old))
@@ -229,15 +231,14 @@ def set_elements(workspace: Workspace, selector: str, values: object, dtype: str
     import numpy
 
     edit = "set-tensor"
-    ref, old = _constant(workspace, selector, edit)
+    ref, old = _constant(workspace.tensor(selector), selector, edit)
     array = numpy.asarray(values)
     kind = Kind(_kind(dtype, old, edit).data_type, tuple(map(int, array.shape)))
     encode = partial(numpy_constants.from_array, array, kind, lossy=lossy or not hasattr(values, "dtype"))
     return _put(workspace, ref, old, encode, edit)
 
 
-def _constant(workspace: Workspace, selector: str, edit: str) -> tuple[TensorRef, Tensor]:
-    ref = workspace.tensor(selector)
+def _constant(ref: TensorRef, selector: str, edit: str) -> tuple[TensorRef, Tensor]:
     if isinstance(ref.tensor, Tensor):
         return ref, ref.tensor
     what = "a sparse constant" if isinstance(ref.tensor, SparseTensor) else "not a constant"

@@ -140,7 +140,8 @@ _ALIKE = 0.4
 def suggest(name: str, names: Collection[str]) -> str:
     """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or "".
 
-    Of names that differ in their numbers only, the most similar one is suggested, and none that so differs from `name`.
+    Of names that differ in their numbers only, the most similar one is suggested, and none that so differs from `name`,
+    nor one of several that are `name` with a number.
     """
     import difflib
 
@@ -148,8 +149,11 @@ def suggest(name: str, names: Collection[str]) -> str:
     spelled: dict[str, str] = {}
     for each in _comparable(name, names):
         spelled.setdefault(_plain(each), each)
+    with_numbers = {each for each in spelled if each != wanted and _NUMBER.sub("", each) == _NUMBER.sub("", wanted)}
+    guesses = with_numbers if len(with_numbers) > 1 else ()
     near: dict[str, str] = {}
-    for each in difflib.get_close_matches(wanted, spelled, n=_MOST_NEAR, cutoff=0.65):
+    candidates = [each for each in spelled if each not in guesses]
+    for each in difflib.get_close_matches(wanted, candidates, n=_MOST_NEAR, cutoff=0.65):
         numbered = _NUMBER.sub("0", each)
         if each == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, each)):
             near.setdefault(numbered, f'"{visible(spelled[each])}"')

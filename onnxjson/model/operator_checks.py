@@ -187,9 +187,12 @@ def produced_dtype(node: Node, found: operators.Signature | None, slot: int) -> 
     return None
 
 
-def check_model(model: Model) -> tuple[Finding, ...]:
-    """Return the findings about the structure of a model, its use of operators, and its dimensions."""
-    return (*check_structure(model), *check_operators(model), *check_opsets(model), *check_dims(model))
+def check_model(model: Model, *, causes: bool = False) -> tuple[Finding, ...]:
+    """Return the findings about the structure of a model, its use of operators, and its dimensions.
+
+    With `causes`, without errors that another one explains.
+    """
+    return (*check_structure(model, causes=causes), *check_operators(model), *check_opsets(model), *check_dims(model))
 
 
 def check_operators(model: Model) -> tuple[Finding, ...]:

@@ -31,11 +31,14 @@ _WITHOUT_TYPES = 1
 """The IR version whose attributes had no type."""
 
 
-def check_structure(model: Model) -> tuple[Finding, ...]:
-    """Return the errors in the structure of a model, each with the address of its element."""
+def check_structure(model: Model, *, causes: bool = False) -> tuple[Finding, ...]:
+    """Return the errors in the structure of a model, each with the address of its element.
+
+    With `causes`, without errors that another one explains.
+    """
     checker = _Checker(model.ir_version)
     checker.model(model)
-    return tuple(checker.with_causes())
+    return tuple(checker.with_causes() if causes else checker.findings)
 
 
 def check_dims(model: Model) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model import limits
 from onnxjson.model.addresses import find_element
-from onnxjson.model.constants import is_constant_node
+from onnxjson.model.constants import constant_output, is_constant_node
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Function, Model, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import LimitError, SelectorError
@@ -223,6 +223,11 @@ def tensor_at(model: Model, index: Index, wanted: str) -> TensorRef:
         named = value.values if isinstance(value, SparseTensor) else value
         name = (named.name if named is not None else None) or ""
         scope = scopes.get(parent) if field in ("initializer", "sparse_initializer") else None
+        if parent.endswith("/attribute"):
+            graph, _, position = parent.removesuffix("/attribute").rpartition("/node/")
+            scope = scopes.get(graph)
+            output = constant_output(scope.graph.node[int(position)]) if scope is not None else None
+            name = output or name
         return TensorRef(name, address, value, scope if scope is not None and scope.defines(name) else None)
     scope, name = None, ""
     if isinstance(value, ValueInfo):

@@ -79,7 +79,7 @@ def check(model: Model | str | Path, *, deep: bool = False) -> Findings:
     with new_worker() if deep else nullcontext() as worker:
         if not isinstance(model, Model):
             return Findings(read_file(Path(model), worker)[0])
-        found = check_model(model)
+        found = check_model(model, causes=True)
         if worker is None:
             return Findings(found)
         file = file_of(model)
@@ -134,7 +134,7 @@ def read_file(
     return sorted(found, key=lambda finding: (finding.line, finding.column)), loaded
 
 
-def read_text(text: bytes) -> tuple[Model | None, list[Finding]]:
+def read_text(text: bytes, *, drop_orphans: bool = False) -> tuple[Model | None, list[Finding]]:
     """Read a text that may be unfinished -> its model, if it has one, and the findings of reading it.
 
     JSON of another program has neither.
@@ -144,11 +144,15 @@ def read_text(text: bytes) -> tuple[Model | None, list[Finding]]:
     try:
         if b'"onnxjson/' not in text:
             return None, []
-        read = read_bytes(text, conflicted=True)
+        read = read_bytes(text, conflicted=True, drop_orphans=drop_orphans)
     except OtherJsonError:
         return None, []
     except DecodeError as error:
-        return None, list(error.findings)
+        found = list(error.findings)
+        if not drop_orphans and all([each.code == "unknown-owner" for each in found]):
+            model, _ = read_text(text, drop_orphans=True)
+            found += [each for each in of_text(text, model, []) if each.severity == "error"]
+        return None, found
     except OnnxJsonError as error:
         return None, [Finding(severity="error", code="not-a-model", message=str(error), line=1, column=1)]
     return read.model, [each for each in read.findings if each.code != COMMENTS_CODE]
@@ -156,7 +160,7 @@ def read_text(text: bytes) -> tuple[Model | None, list[Finding]]:
 
 def of_text(text: bytes, model: Model | None, found: list[Finding]) -> list[Finding]:
     """Return the findings of reading a text and those of its model, with their positions, in their order."""
-    of_its_model = [] if model is None else list(check_model(model))
+    of_its_model = [] if model is None else list(check_model(model, causes=True))
     return sorted([*found, *placed(text, of_its_model)], key=lambda each: (each.line, each.column))
 
 
@@ -177,7 +181,7 @@ def placed(text: bytes, found: list[Finding]) -> list[Finding]:
 
 def of_model(path: Path, loaded: Loaded, *, most: int | None = None) -> list[Finding]:
     """Findings of `check_model`; if the file is a text, with their positions, of the first `most` if that is given."""
-    found = list(check_model(loaded.model))
+    found = list(check_model(loaded.model, causes=True))
     return [*located(path, loaded, found[:most]), *(() if most is None else found[most:])]
 
 

@@ -32,7 +32,7 @@ SHOWN: Final = 4096
 _TOKEN: Final = b"onnxjson stand-in %07d"
 _DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 
-Kind = Literal["stand-ins", "typed", "empty"]
+Kind = Literal["replaced", "typed", "empty"]
 """What becomes of the big constants; "typed" is for inference, and "empty" for a checker that ignores shapes."""
 
 _COMPUTED: Final = (DATA_TYPES["int64"], DATA_TYPES["int32"])
@@ -51,7 +51,7 @@ class LightModel:
         MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
     """
 
-    def __init__(self, model: Model, folder: Path | None, kind: Kind = "stand-ins") -> None:
+    def __init__(self, model: Model, folder: Path | None, kind: Kind = "replaced") -> None:
         self._originals: dict[bytes, Tensor] = {}
         self._sparse: set[str] = set()
         self._inside = _internalized(model, folder)

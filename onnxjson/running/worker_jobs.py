@@ -112,6 +112,10 @@ def _check_shapes(model: bytes | str) -> Answer:
     return _DONE
 
 
+_SIMPLER_OPSET: Final = 20
+"""The operator set of nodes that stand for others, in a model that does not import the default domain."""
+
+
 def _infer_types(model: bytes) -> tuple[Answer, bytes]:
     """Run the strict shape inference of onnx, and the other one where it fails; the result has the types alone.
 
@@ -122,6 +126,8 @@ def _infer_types(model: bytes) -> tuple[Answer, bytes]:
 
     answer, inferred = _strictly_inferred(model)
     easier, unknown = ModelProto.FromString(model), _unknown(inferred.graph)
+    if not any([each.domain in ("", "ai.onnx") for each in easier.opset_import]):
+        easier.opset_import.add(version=_SIMPLER_OPSET)  # of the nodes that stand for those of other domains
     for _ in range(_ROUNDS if unknown else 0):
         if not _simplify(easier, inferred.graph):
             break

@@ -173,7 +173,12 @@ def internalize(
 
 
 def externalize(
-    model: Model, data_file: str | Path, *, threshold: int = THRESHOLD, shard_size: int | None = None
+    model: Model,
+    data_file: str | Path,
+    *,
+    threshold: int = THRESHOLD,
+    shard_size: int | None = None,
+    is_chosen: Callable[[str], bool] = lambda name: True,
 ) -> Externalized:
     """Move tensors of at least `threshold` bytes to one new data file, which must not exist; empty ones stay.
 
@@ -183,6 +188,7 @@ def externalize(
 
     Args:
         shard_size: maximum size of a data file with several tensors; the files are ``m-00001-of-00003.data`` and so on.
+        is_chosen: whether a tensor with this name ("" without one) may move; all others stay.
 
     Raises:
         OutputError: the file exists, the model already names it, or its name is not valid as a location.
@@ -197,6 +203,8 @@ def externalize(
 
     def look(tensor: Tensor) -> Tensor:
         nonlocal left
+        if not is_chosen(tensor.name or ""):
+            return tensor
         raw = _movable(tensor)
         is_named = bool(tensor.name) and names[tensor.name] == 1 and safetensors.can_hold(tensor)
         if raw is None or (len(raw) >= least and is_safetensors and not is_named):

@@ -101,6 +101,21 @@ def test_threshold_that_is_no_size_is_refused(binary: Path, threshold: str) -> N
     assert names(binary.parent) == ["digits.onnx"]
 
 
+def test_only_the_chosen_tensors_move_whatever_their_size(binary: Path) -> None:
+    out = binary.with_name("m.onnx")
+    result = run("convert", binary, "--externalize", "--tensors", "fc.*", "--data-file", "fc.bin", "-o", out)
+    assert result.exit_code == 0
+    moved = [tensor.name for tensor in walk(onnxjson.load(out), Tensor) if tensor.external_data]
+    assert moved == ["fc.weight", "fc.bias"]
+    big = run("convert", binary, "--externalize", "--tensors", "fc.*", "--threshold", "1k", "-o", out)
+    assert "1 tensor)" in big.stderr
+    before = names(binary.parent)
+    assert "no constant that can move is called 'other.*'" in refused(
+        run("convert", binary, "--externalize", "--tensors", "other.*", "-o", binary.with_name("n.onnx")), 2
+    )
+    assert names(binary.parent) == before
+
+
 def test_the_data_file_has_the_name_that_was_asked_for(binary: Path) -> None:
     result = run("convert", binary, "--externalize", "--data-file", "weights.bin", "-o", binary.with_name("m.onnx"))
     assert result.exit_code == 0
@@ -144,7 +159,8 @@ def test_a_file_that_the_model_names_is_not_copied_where_the_model_goes(split: P
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--threshold", "1k"], ["--data-file", "w"], ["--internalize", "--with-external"]]
+    "arguments",
+    [["--threshold", "1k"], ["--data-file", "w"], ["--tensors", "*"], ["--internalize", "--with-external"]],
 )
 def test_options_that_do_not_fit_each_other_are_refused(binary: Path, arguments: list[str]) -> None:
     refused(run("convert", binary, *arguments), 2)

@@ -12,7 +12,7 @@ from onnxjson.diffing.events import KINDS, Verdict
 from onnxjson.editing.catalogue import EDITS as EDIT_CLASSES
 from onnxjson.editing.catalogue import NAMES
 from onnxjson.editing.parameters import parameters
-from onnxjson.model import errors
+from onnxjson.model import conflicts, errors
 from onnxjson.optimizing.passes.catalogue import NAMES as PASSES
 from onnxjson.running.random_values import Role
 
@@ -83,7 +83,7 @@ def test_the_sentences_are_those_of_the_hand_edits() -> None:
 def test_every_exit_code_is_on_the_page() -> None:
     raised = {
         error.exit_code
-        for error in vars(errors).values()
+        for error in (*vars(errors).values(), *vars(conflicts).values())
         if isinstance(error, type) and issubclass(error, errors.OnnxJsonError)
     }
     public = {code for name, code in vars(output).items() if name.isupper() and name[0] != "_"}

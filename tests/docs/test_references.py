@@ -15,6 +15,7 @@ OTHERS = {
     *(
         "--abort",
         "--binary",
+        "--end-of-options",
         "--indent",
         "--install",
         "--no-textconv",

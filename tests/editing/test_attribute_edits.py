@@ -333,6 +333,24 @@ def test_constants_in_bulk_lose_digits_only_if_that_is_allowed_and_told() -> Non
         apply(model_of(text), parse_line("cast-tensor re:[wx] float16"))
 
 
+def test_constants_in_bulk_stay_where_their_consumers_need_the_dtype() -> None:
+    """The exports of PyTorch have each constant in a node Constant."""
+    text = """g (float[N,2] x, int64[2] i) => (float[1,N,2] y, float[2,2] z, int64[2] s) {
+        axes = Constant<value = int64[1] {0}>() y = Unsqueeze(x, axes)
+        rows = Constant<value = int64[2] {0, 1}>() z = Gather(x, rows)
+        one = Constant<value = int64 {1}>() s = Add(i, one) }"""
+    done = edits.run(model_of(text), parse_line("cast-tensor * int32"))
+    tensors = [node_of(done.model, position).attribute[0].t for position in (0, 2, 4)]
+    assert [tensor.data_type for tensor in tensors if tensor is not None] == [7, 6, 7]
+    first, stay = done.outcomes[0].notes
+    assert first == "1 constant of 3 cast to int32"
+    assert stay == '2 not cast, such as /graph/node/1: input 1 of Unsqueeze must be int64, but "axes" is int32'
+    with pytest.raises(EditError, match="input 1 of Unsqueeze must be int64"):
+        apply(model_of(text), parse_line("cast-tensor @/graph/node/0/attribute/value/t int32"))
+    with pytest.raises(EditError, match="none of 8 that match has a wider dtype"):
+        apply(model_of(text), parse_line("cast-tensor * float32"))
+
+
 ADAPTED = """g (float[1,2] x) => (float[1,2] y) <float[2,1] q_lora_A = {1, 2}, float[1,2] q_lora_B = {3, 4}> {
     a = MatMul(x, q_lora_A)
     y = MatMul(a, q_lora_B)

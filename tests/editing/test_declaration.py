@@ -14,7 +14,7 @@ from onnxjson import edits
 from onnxjson.editing import declaration, spelling
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of
-from onnxjson.editing.parameters import Parameter, Shape, parameters
+from onnxjson.editing.parameters import Parameter, Role, Shape, parameters
 from onnxjson.editing.script import parse_edit, write_edit, write_script
 from onnxjson.model.errors import ParameterError
 from tests.schemas.declared import rewrite_schema
@@ -43,7 +43,7 @@ class Everything(Edit, frozen=True, kw_only=True, eq=False, tag="everything"):
     sizes: tuple[int | str, ...] = (1, "N")
     values: dict[str, Any] = {}  # noqa: RUF012
     names: dict[str, str] = {}  # noqa: RUF012
-    maybe: str | None = None
+    maybe: Annotated[str | None, Role("nodes")] = None
 
 
 @pytest.fixture(autouse=True)

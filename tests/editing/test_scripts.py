@@ -73,7 +73,11 @@ def test_saved_script_is_read_back(tmp_path: Path) -> None:
             script('{"edit": "add-node", "op_type": "Relu", "output": []}'),
             "4:53: found an empty list, expected at least",
         ),
-        (script('{"edit": "prune", "expect": -1}'), "4:31: found the number -1, expected a whole number from 0"),
+        (script('{"edit": "prune", "expect": 1}'), '4:21: prune has no key "expect"'),
+        (
+            script('{"edit": "delete-node", "node": "a", "expect": -1}'),
+            "4:50: found the number -1, expected a whole number from 0",
+        ),
         (script('{"edit": "prune", "edit": "strip"}'), '4:21: the key "edit"'),
         (script('{"edit": "prune"'), "4:3: this `{` is not closed"),
     ],

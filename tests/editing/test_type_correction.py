@@ -135,6 +135,15 @@ def test_an_edit_that_a_node_cannot_have_is_refused_and_names_it(text: str, edit
         run(model_of(text), edit)
 
 
+def test_one_reason_at_several_nodes_is_told_once() -> None:
+    text = """g (float[2,3] x) => (float[2,3] a, float[2,3] b, float[2,3] c) {
+        a = Softmax(x) b = Softmax(x) c = Softmax(x) }"""
+    with pytest.raises(EditError) as caught:
+        run(model_of(text), edits.SetAttribute(node="op:Softmax", attribute="axis", value=99))
+    assert str(caught.value).count("must be in") == 1
+    assert "is: 99 (and 2 more nodes); changes" in str(caught.value)
+
+
 def test_edits_that_fit_only_together_are_made_in_one_script() -> None:
     first, second = edits.SetTensor(tensor="s", value=[2, 2]), edits.SetShape(tensor="x", shape=(2, 2))
     model = model_of(RESHAPE)

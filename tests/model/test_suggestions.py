@@ -41,3 +41,8 @@ def test_neighbours_by_number_are_no_suggestions() -> None:
 def test_names_that_only_end_alike_are_no_suggestions() -> None:
     assert suggest("/l/Softmax_output_0", ["/l/Mul_output_0"]) == ""
     assert suggest("/l/Sofmtax_output_0", ["/l/Softmax_output_0"]) == 'did you mean "/l/Softmax_output_0"?'
+
+
+def test_a_name_is_none_of_several_that_have_a_number_too() -> None:
+    assert suggest("layer_norm", ["layer_norm_1", "layer_norm_8"]) == ""
+    assert suggest("layer_norm", ["layer_norm_1", "layer_morn"]) == 'did you mean "layer_norm_1" or "layer_morn"?'

@@ -12,7 +12,7 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ParameterError, PassError
 from onnxjson.optimizing.passes import PassResult, Pipeline, parse_step
-from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate
+from onnxjson.optimizing.passes.measuring import CannotEmulateError, emulate, one_line
 from onnxjson.optimizing.passes.minimal_sets import minimal
 from onnxjson.running.values import Tolerance
 from onnxjson.running.verification import verify
@@ -290,3 +290,9 @@ def test_constants_that_float16_does_not_hold_are_named_and_stay_in_their_float3
     assert kept(made) == ["norm"]
     made = made_by(model, "float16")
     assert any(note.startswith("beyond float16, and reduced where") and "var (9.8e+07)" in note for note in made.notes)
+
+
+def test_a_long_error_keeps_its_end_with_the_cause() -> None:
+    error = f"Load model failed: node {'/block' * 200}: the cause"
+    assert one_line(error).startswith("Load model failed")
+    assert one_line(error).endswith(" ... " + error[-300:])

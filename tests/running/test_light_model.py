@@ -28,7 +28,7 @@ def with_tables() -> Model:
     return replace(model, graph=replace(model.graph, initializer=tables))
 
 
-@pytest.mark.parametrize("kind", ["stand-ins", "typed", "empty"])
+@pytest.mark.parametrize("kind", ["replaced", "typed", "empty"])
 def test_big_constants_stay_out_and_small_ones_in(kind: Kind) -> None:
     light = LightModel(with_tables(), None, kind)
     assert len(light.data) < 1000

@@ -216,9 +216,12 @@ def cost_lines(found: Sequence[Measured]) -> list[str]:
 
 
 def one_line(error: object) -> str:
-    """Return an error, or a text of native code, on one line."""
+    """Return an error, or a text of native code, on one line; of a long one start and end, where the cause is."""
     text = str(error) if isinstance(error, str | OnnxJsonError) else f"{type(error).__name__}: {error}"
-    return visible(" ".join(text.split()), _LONGEST)
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 3]} ... {text[-_LONGEST:]}"
+    return visible(text, 2 * _LONGEST)
 
 
 def rounded(model: bytes) -> bytes:

@@ -84,9 +84,10 @@ def _nodes(before: Graph, after: Graph) -> Iterable[str]:
     old = {each.output: each for each in walk(before, Node) if each.output}
     kept = [(old[each.output], each) for each in walk(after, Node) if each.output in old]
     for field, what in (("metadata_props", "metadata"), ("doc_string", "doc_string"), ("name", "name")):
-        count = sum([bool(getattr(one, field)) and not getattr(other, field) for one, other in kept])
-        if count:
-            yield f"{counted(count, 'remaining node')} lost {'its' if count == 1 else 'their'} {what}"
+        losing = [one.name or one.output[0] for one, other in kept if getattr(one, field) and not getattr(other, field)]
+        if losing:
+            whose = "its" if len(losing) == 1 else "their"
+            yield f"{counted(len(losing), 'remaining node')} lost {whose} {what}: {_some(losing)}"
 
 
 def _graph(before: Graph, after: Graph) -> Iterable[str]:

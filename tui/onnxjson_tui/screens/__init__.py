@@ -3,5 +3,5 @@
 Here: screens, and questions that several actions ask. Not here: what all screens are built on (`onnxjson_tui.shell`),
 dialogs of a single action (`onnxjson_tui.workbench`).
 
-Read first: `difference_view` (the base of diffs), `form` (the form of an edit), `saving` (questions when saving).
+Read first: `comparison` (differences of two models), `form` (the form of an edit), `saving` (questions when saving).
 """

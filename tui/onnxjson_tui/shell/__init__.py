@@ -3,5 +3,5 @@
 Here: what screens, pages and actions import, including `Workbench`, which `workbench.app` gives actions and pages. Not
 here: screens for one purpose (`onnxjson_tui.screens`).
 
-Read first: `keyed` (the base of full screens), `bench` (the workbench, on `graph_screen`), `jobs` (work in threads).
+Read first: `keyed` (the base of full screens), `workbench` (the workbench, on `graph_screen`), `jobs` (threads).
 """
