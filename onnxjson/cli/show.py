@@ -37,6 +37,9 @@ from onnxjson.storage import files, safetensors
 from onnxjson.storage.external import Resolver
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
+_OUTLINED: Final = 10_000
+"""Nodes of a model whose outline is computed for its summary."""
+
 _OUTLINE: Final = 30
 """Lines of an outline with which a summary begins."""
 
@@ -220,7 +223,9 @@ def _summaries(opened: Sequence[_Opened], width: int) -> tuple[list[object], lis
 
 
 def _beginning(opened: _Opened) -> list[str]:
-    """The outline with which a summary begins, if it is short."""
+    """The outline with which a summary begins, if it is short; that of a big model would take longer than the rest."""
+    if len(opened.index.node_refs) > _OUTLINED:
+        return []
     try:
         lines = [*outline_lines(outline_of(opened.model, opened.index))]
     except OnnxJsonError:  # a small constant that is stored elsewhere, and is not there; a summary needs none
