@@ -84,7 +84,7 @@ def diff_command(
 
     \b
     onnxjson diff before.onnx after.onnx
-    onnxjson diff before.onnx a.onnx b.onnx c.onnx -o report.html
+    onnxjson diff before.onnx a.onnx b.onnx -o report.html
     onnxjson diff HEAD~1:m.onnx.json m.onnx.json --verbose
     onnxjson diff main...HEAD --format markdown -- models
     onnxjson diff before.onnx after.onnx -o report.html

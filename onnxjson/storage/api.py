@@ -41,6 +41,7 @@ def load(
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         UntrustedError: a blob is not a file that a text may name.
+        MissingFileError: there is no such file; it is Python's FileNotFoundError, too.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it is not a model; ``findings`` has all reasons with their places.
         LimitError: it is too big or nests too deep.
