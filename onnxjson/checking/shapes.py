@@ -176,7 +176,8 @@ def _with_inferred_types(model: Model, folder: Path | None) -> Model:
         if isinstance(graph, Function) or scope.address not in inferred:
             return graph
         types = inferred[scope.address].items()
-        known = {**scope.types, **{name: value for name, value in types if value.shape is not None}}
+        # A data type without a shape is better than nothing, a stated shape better than none.
+        known = {**dict(types), **scope.types, **{name: value for name, value in types if value.shape is not None}}
         outputs = [replace(each, type=known.get(each.name or "", each.type)) for each in graph.output]
         names = [name for name in scope.producers if name in known and name not in scope.output_names]
         infos = [ValueInfo(name=name, type=known[name]) for name in names]

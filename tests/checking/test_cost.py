@@ -163,6 +163,14 @@ def test_shapes_that_the_model_computes_give_formulas_that_hold_for_sizes() -> N
     assert (sized.macs, sized.activation_bytes) == (160 * 8, substitute(str(cost.activation_bytes), {"N": 8}))
 
 
+def test_bytes_of_values_whose_rank_is_found_for_sizes_alone_are_counted() -> None:
+    body = """<int64[1] z = {0}, int64[1] o = {1}, int64[1] w = {2}, int64[1] e = {-1}>
+    {s = Shape(x) n = Slice(s, o, w, z) f = Cast<to = 1>(n) r = Floor(f) c = Cast<to = 7>(r) b = Slice(s, z, c, z)
+    t = Concat<axis = 0>(b, e) h = Reshape(x, t) k = Relu(h) y = Tanh(k)}"""
+    cost = cost_of(parsed(f"g (float[N,2,4] x) => (float[a,b,c] y) {body}"))
+    assert (cost.unsized, cost.partial) == (0, ())
+
+
 def test_sizes_that_are_rounded_get_no_formula() -> None:
     body = "{h = MaxPool<kernel_shape = [64], strides = [64], ceil_mode = 1>(x) y = Relu(h)}"
     cost = cost_of(parsed(f"g (float[1,1,N] x) => (float[1,1,c] y) {body}"))
