@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from onnxjson.editing.batch_axes import BATCH, Axes, has_batch, resized
 from onnxjson.editing.batch_constants import ComputedSizes, ConstantChanges
+from onnxjson.editing.batch_numbers import BatchNumbers
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
 from onnxjson.editing.declaration import Edit, Outcome
@@ -140,7 +141,10 @@ def _traced(
     assert index.main is not None
     tracers = []
     for joins_later in (False, True):
-        tracer = Tracer(inference, old, size, opset, RULES, joins_later=joins_later, mixes=mixes)
+        follow_number = BatchNumbers().follow
+        tracer = Tracer(
+            inference, old, size, opset, RULES, follow_number=follow_number, joins_later=joins_later, mixes=mixes
+        )
         for name, axis in places.items():
             tracer.start(index.main, name, axis)
         if mixes:

@@ -339,9 +339,12 @@ class Tracer:
         opset: int,
         rules: Rules,
         *,
+        follow_number: "Callable[[Call], None]",
         joins_later: bool = False,
         mixes: bool = False,
     ) -> None:
+        self._track_number = follow_number
+        """Called with each node; raises `MixedError` where the number of samples is computed with."""
         self.mixes = mixes
         """Whether elements may be computed from each other, as those of a sequence may, but not samples."""
         self.joins_later = joins_later
@@ -413,6 +416,13 @@ class Tracer:
             slot = self._rules.shape_inputs.get(node.op_type or "")
             if touched or (slot is not None and slot < len(node.input) and node.input[slot] in scope.producers):
                 self._follow(Call(self, NodeRef(scope, position)), children)
+            self._follow_number(Call(self, NodeRef(scope, position)))
+
+    def _follow_number(self, call: Call) -> None:
+        try:
+            self._track_number(call)
+        except MixedError as mixed:
+            self.problems[call.ref.address] = self.mixed[call.ref.address] = str(mixed)
 
     def _follow(self, call: Call, children: list[Scope]) -> None:
         found = self.found[call.scope]

@@ -624,6 +624,36 @@ def test_operators_that_mix_samples_are_named_with_their_property(old: str, body
         apply(model, SetBatchSize(size="N"))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = Shape(x) n = Gather(s, z) f = Cast<to = 1>(n) y = Div(x, f)",
+        "n = Size(x) f = Cast<to = 1>(n) y = Mul(x, f)",
+        "s = Shape(x) f = Cast<to = 1>(s) r = Sqrt(f) n = Gather(r, z) y = Mul(x, n)",
+        "s = Shape(x) n = Gather(s, z) r = Range(z, n, o) f = Cast<to = 1>(r) c = Unsqueeze(f, a) y = Add(x, c)",
+        "s = Shape(x) n = Gather(s, z) c = Equal(n, o) y = If(c) <then_branch = NEG, else_branch = ABS>",
+    ],
+)
+def test_a_model_that_computes_with_the_number_of_samples_is_refused(body: str) -> None:
+    for name in ("Neg", "Abs"):
+        body = body.replace(name.upper(), f"{name} () => (float[1,4] {name}_y) {{ {name}_y = {name}(x) }}")
+    weights = "<int64 z = {0}, int64 o = {1}, int64[1] a = {1}>"
+    model = model_of(f"g (float[1,4] x) => (float[1,4] y) {weights} {{ {body} }}")
+    for size in (3, "N"):
+        with pytest.raises(EditError, match="computes with the number of samples"):
+            apply(model, SetBatchSize(size=size))
+
+
+def test_the_number_of_samples_in_shapes_and_indices_is_followed() -> None:
+    weights = "<int64 z = {0}, int64 o = {1}, int64[1] a = {0}, int64[1] k = {-1}>"
+    body = "s = Shape(x) n = Gather(s, z) u = Unsqueeze(n, a) t = Concat<axis = 0>(u, k) y = Reshape(x, t)"
+    before = model_of(f"g (float[1,2,2] x) => (float[1,4] y) {weights} {{ {body} }}")
+    after = apply(before, SetBatchSize(size="N"))
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 2, 2)
+    alone = [computed(before, {"x": x[place : place + 1]})[0] for place in range(3)]
+    numpy.testing.assert_array_equal(computed(after, {"x": x})[0], numpy.concatenate(alone))
+
+
 @pytest.mark.parametrize("size", [3, "N"])
 def test_lengths_of_a_reversed_sequence_follow_the_batch(size: int | str) -> None:
     before = model_of("g (float[5,1,4] x) => (float[5,1,4] y) <int64[1] n = {3}> { y = ReverseSequence(x, n) }")
