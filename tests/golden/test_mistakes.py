@@ -32,7 +32,7 @@ def findings(text: bytes) -> list[Finding]:
         model, warnings = read(text, file="model.onnx.json")
     except DecodeError as error:
         return list(error.findings)
-    found = check_model(model)
+    found = check_model(model, causes=True)
     places = locate(text, [finding.address for finding in found])
     located = [
         msgspec.structs.replace(

@@ -327,7 +327,9 @@ def test_an_output_that_nothing_produces_may_be_the_one_that_no_node_uses() -> N
 
 def test_an_output_with_the_name_of_another_explains_the_name_that_is_missing() -> None:
     nodes = node("Relu", "x", "a"), node("Neg", "x", "a"), node("Abs", "b", "y")
-    (finding,) = check_structure(Model(ir_version=10, opset_import=OPSETS, graph=graph_of(*nodes, outputs="y")))
+    model = Model(ir_version=10, opset_import=OPSETS, graph=graph_of(*nodes, outputs="y"))
+    assert {each.code for each in check_structure(model)} == {"duplicate-output", "undefined-input"}
+    (finding,) = check_structure(model, causes=True)
     assert (finding.code, finding.hint) == ("duplicate-output", 'rename it to "b", which is used and nothing produces')
 
 
