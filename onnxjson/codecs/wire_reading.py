@@ -4,7 +4,7 @@ Only bytes that protobuf itself would write are accepted: fields ascending, sing
 fields last. So the records determine the bytes, presence and unknown fields included, at no extra cost. Other bytes
 raise `NotCanonicalError`; the caller then lets protobuf read and rewrite them.
 
-A generated function has a block for each field in the order of their numbers, as a person would write it by hand::
+A generated function has a block for each field in the order of their numbers, as one would write it by hand::
 
     def read_OperatorSetId(reader, position, end, depth):
         ...

@@ -9,13 +9,12 @@ from onnxjson.editing.batch_axes import MixedError, has_batch
 from onnxjson.editing.batch_tracing import Call
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
+from onnxjson.outline.flow import SHAPE_INPUTS
 
-_SHAPES: Final = {
-    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1,),
-    "Resize": (1, 2, 3), "Upsample": (1,), "Split": (1,), "Gather": (1,), "GatherND": (1,), "GatherElements": (1,),
-    "ScatterND": (1,), "ScatterElements": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "OneHot": (0, 1), "TopK": (1,),
+_ENTERED: Final = SHAPE_INPUTS | {
+    "GatherElements": (1,), "GatherND": (1,), "OneHot": (0, 1), "Range": (), "ScatterElements": (1,), "ScatterND": (1,),
 }  # fmt: skip
-"""Inputs that are shapes, indices, starts, ends and the like."""
+"""Inputs that are shapes, indices, starts, ends and the like; what Range counts is a value of each sample."""
 
 _LAYOUT: Final = frozenset(
     {
@@ -56,7 +55,7 @@ class BatchNumbers:
             return
         if not set(_CONTROL.get(operator, ())).isdisjoint(slots) and not _only_lays_out(call):
             raise MixedError(COMPUTES)
-        values = [slot for slot in slots if slot not in _SHAPES.get(operator, ())]
+        values = [slot for slot in slots if slot not in _ENTERED.get(operator, ())]
         others = [name for slot, name in enumerate(call.node.input) if name and slot not in values]
         if values and operator not in _LAYOUT and any([self._has_samples(call, name) for name in others]):
             raise MixedError(COMPUTES)

@@ -64,7 +64,7 @@ class Permissions:
         if not any(path.is_relative_to(folder) for folder in self._readable):
             raise UntrustedError(f"'{visible(name)}' is not in a folder that --allow-read names")
         if path.is_file():
-            with suppress(OSError), path.open("rb") as file:  # an error of the system is reported by whoever loads it
+            with suppress(OSError), path.open("rb") as file:  # an error of the system is reported when it is loaded
                 start = file.read(_HEAD)
                 if start and is_printable(start[:4096]) and not any(mark in start for mark in _MARKS):
                     raise DecodeError(f"'{visible(name)}' is not a model")

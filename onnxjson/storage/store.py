@@ -184,7 +184,7 @@ class Store:
             descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             lock(descriptor)
             return place, descriptor
-        # Locked before it has its name, so that nobody takes it for one of a killed process.
+        # Locked before it has its name, so that no other process takes it for one of a killed process.
         hidden = folder / f".onnxjson-{number}.tmp"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(hidden, flags, 0o600)

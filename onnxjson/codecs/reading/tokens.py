@@ -51,7 +51,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 MOST_MISTAKES: Final = 10_000
-"""Mistakes after which the rest of a text is not read: it is none of ours."""
+"""Mistakes after which the rest of a text is not read: it is not a text of this format."""
 
 _MAXIMUM_DIGITS = 4300
 """Maximum digits that Python converts to an integer; longer numbers fit no field anyway."""
