@@ -123,6 +123,8 @@ def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Seq
     spare = len(free) - sum(each.required for each in open_places)
     for parameter in open_places:
         if not parameter.required:
+            if free and len(free) < len(open_places) and free[0] not in (parameter.shape.choices or free):
+                continue  # `rename old new` has no kind
             spare -= 1
         if parameter.required or spare >= 0:
             if not free:
@@ -235,7 +237,7 @@ def spell_words(edit: Edit) -> tuple[list[str], list[str]]:
     values = non_default_parameters(edit)
     free: list[str] = []
     for parameter in positional(type(edit)):
-        if parameter.name not in values or not parameter.required:
+        if parameter.name not in values:
             break
         texts = spell_value(parameter.shape, values[parameter.name])
         if len(texts) != 1 or texts[0].startswith("-"):
