@@ -139,7 +139,7 @@ class TestChange:
         assert "Gemm" in [node.op_type for node in onnxjson.load("exported.onnx").rewrite(fuse).nodes]
 
     def test_cut_out_a_part(self, model: onnxjson.Model) -> None:
-        part = model.rewrite(onnxjson.edits.Extract(inputs=["image"], outputs=["features"]))
+        part = model.rewrite(onnxjson.edits.Extract(inputs=("image",), outputs=("features",)))
         assert [node.op_type for node in part.nodes] == ["Conv"]
 
     def test_change_many_things_at_once(self, model: onnxjson.Model) -> None:

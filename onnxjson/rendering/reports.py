@@ -134,8 +134,10 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
         case Places():
             return _table(result, "address op_type name inputs outputs")
         case Outline():
-            lines = [{"text": f"{'  ' * depth}{line.text}", "nodes": len(line.nodes)} for depth, line in result.walk()]
-            return _table(lines, "text nodes")
+            indented = [
+                {"text": f"{'  ' * depth}{line.text}", "nodes": len(line.nodes)} for depth, line in result.walk()
+            ]
+            return _table(indented, "text nodes")
         case Verification():
             data = verification_data(result, "base", "target")
             return (

@@ -247,7 +247,7 @@ def test_only_the_nodes_at_fault_are_named_not_those_around_and_behind_them() ->
         apply(model, SetShape(tensor="x", shape=(3, 4)))
     said = str(refused.value)
     assert said.startswith(
-        "these nodes cannot have the shapes: Add (/graph/node/1/attribute/then_branch/g/node/0): "
+        "shape inference fails at Add (/graph/node/1/attribute/then_branch/g/node/0): "
         "[ShapeInferenceError] Incompatible dimensions; changes"
     )
 

@@ -131,7 +131,7 @@ def test_calls_of_a_changed_function_are_followed() -> None:
     ],
 )
 def test_an_edit_that_a_node_cannot_have_is_refused_and_names_it(text: str, edit: Edit, node: str) -> None:
-    with pytest.raises(EditError, match=f"these nodes cannot have the shapes: {node}"):
+    with pytest.raises(EditError, match=f"shape inference fails at {node}"):
         run(model_of(text), edit)
 
 
