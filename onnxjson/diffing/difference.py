@@ -133,8 +133,8 @@ class Diff(ReportedPage):
     @cached_property
     def shares(self) -> dict["Unit", int | None]:
         """Number of the event that explains each unit of the patch; None for an ignored unit."""
-        found = {unit: self.place_of(unit) for unit in self.patch.units()} if self._context is not None else {}
-        return {unit: None if place is None else place[0] for unit, place in found.items()}
+        places = {unit: self.place_of(unit) for unit in self.patch.units()} if self._context is not None else {}
+        return {unit: None if place is None else place[0] for unit, place in places.items()}
 
     def place_of(self, unit: "Unit") -> Place | None:
         """Return the numbers of the event and of the member that explain a difference; None for an ignored one."""
@@ -168,10 +168,10 @@ class Diff(ReportedPage):
         events = list(self.events)
         for number, (verdict, evidence) in verdicts.items():
             events[number] = msgspec.structs.replace(events[number], verdict=verdict, evidence=evidence)
-        made = copy(self)  # with the properties that are known already
-        made.events = tuple(events)
-        made._grouped = self._grouped._replace(events=made.events)
-        return made
+        judged = copy(self)  # with the properties that are known already
+        judged.events = tuple(events)
+        judged._grouped = self._grouped._replace(events=judged.events)
+        return judged
 
 
 def diff(
@@ -204,8 +204,8 @@ def diff(
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
     with sharing_graphs():
-        (base, path), (target, its_path) = _load(base), _load(target)
-    paths = path, its_path
+        (base, path), (target, target_path) = _load(base), _load(target)
+    paths = path, target_path
     return diff_models(
         base, target, paths=paths, ignore=ignore, weights=weights, rtol=rtol, atol=atol, trust_links=trust_links
     )
@@ -338,8 +338,8 @@ def _node_order(context: DiffContext, graph: GraphComparison) -> None:
 
 
 def _counterparts(drafts: list[RegionDraft]) -> dict[GraphComparison, dict[str, tuple[str, Change]]]:
-    found: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
+    counterparts: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
     for draft in drafts:
         for old, new in draft.region.outputs:
-            found.setdefault(draft.graph, {}).setdefault(old, (new, draft.change))
-    return found
+            counterparts.setdefault(draft.graph, {}).setdefault(old, (new, draft.change))
+    return counterparts
