@@ -204,7 +204,7 @@ def settle_types(workspace: Workspace, *, is_one: bool = False) -> tuple[str, ..
         if workspace.examples:
             hint = "set-batch-size also changes the constants that fix a batch"
         raise EditError(f"{what}; {hint}", next(iter(found)))
-    return (*notes, *[f"cannot have the shapes: {text}" for text in found.values()], *_shapeless_outputs(workspace))
+    return (*notes, *[f"shape inference fails at {text}" for text in found.values()], *_shapeless_outputs(workspace))
 
 
 def _grouped(complaints: Mapping[str, str]) -> list[str]:

@@ -141,7 +141,7 @@ def test_one_reason_at_several_nodes_is_told_once() -> None:
     with pytest.raises(EditError) as caught:
         run(model_of(text), edits.SetAttribute(node="op:Softmax", attribute="axis", value=99))
     assert str(caught.value).count("must be in") == 1
-    assert "is: 99 (and 2 more nodes); changes" in str(caught.value)
+    assert "is: 99 (and 2 more nodes); to make" in str(caught.value)
 
 
 def test_edits_that_fit_only_together_are_made_in_one_script() -> None:
