@@ -168,23 +168,6 @@ def test_json_has_the_files_that_could_not_be_looked_at(binary: Path) -> None:
     assert result.stderr.endswith("1 file: no errors\n")
 
 
-def test_findings_come_in_the_order_of_the_lines(text: Path) -> None:
-    edited = text.read_text()
-    for old, new in {
-        '"output": ["active"]': '"output": ["a"]',
-        '{"name": "image"': '{"name": "picture"',
-        '{"name": "probabilities"': '{"name": "likelihoods"',
-        '"name": "fc.weight"': '"name": "w"',
-    }.items():
-        assert old in edited
-        edited = edited.replace(old, new)
-    text.write_text(edited)
-    places = [re.match(r".*\.json:(\d+):", line) for line in run("check", text).stdout.splitlines()]
-    numbers = [int(place[1]) if place else 0 for place in places]
-    assert len(set(numbers)) > 3
-    assert numbers == sorted(numbers)
-
-
 def test_checking_changes_nothing(binary: Path) -> None:
     before = binary.read_bytes()
     run("check", "--deep", binary)
@@ -230,33 +213,6 @@ def test_what_else_is_wrong_is_found_without_the_blobs(apart: Path) -> None:
         blob.unlink()
     codes = {finding["code"] for finding in json.loads(run("check", "--json", apart).stdout)}
     assert codes == {"missing-blob", "undefined-output"}
-
-
-OPERATOR_MISTAKES = {
-    "unknown-operator": ('"op_type": "Softmax"', '"op_type": "SoftMax"', 'did you mean "Softmax"'),
-    "unknown-attribute": ('"axis": -1', '"axes": [1]', 'did you mean "axis"'),
-    "attribute-type": ('"axis": -1', '"axis": {"STRING": "last"}', "must be INT, but it is STRING"),
-    "input-count": ('"input": ["scores"]', '"input": ["scores", "scores"]', "accepts 1 input, but the node has 2"),
-}
-
-
-@pytest.mark.parametrize("code", OPERATOR_MISTAKES)
-def test_operators_are_checked_for_the_imported_version(text: Path, code: str) -> None:
-    old, new, message = OPERATOR_MISTAKES[code]
-    before = text.read_text()
-    assert before.count(old) == 1
-    text.write_text(before.replace(old, new))
-    result = run("check", text)
-    assert result.exit_code == 1
-    line = 1 + before.partition(old)[0].count("\n")
-    (shown,) = result.stdout.splitlines()
-    assert re.match(rf"{re.escape(str(text))}:{line}:\d+: error\[{code}\]: ", shown)
-    assert message in shown
-    converted = run("convert", text)
-    assert converted.exit_code == 0
-    assert shown.replace(": error[", ": warning[") in converted.stderr
-    (finding,) = json.loads(run("check", "--json", text.with_name("digits.onnx")).stdout)
-    assert (finding["code"], finding["address"].startswith("/graph/node/5")) == (code, True)
 
 
 def test_metadata_of_deleted_nodes_is_one_finding_and_dropped_on_request(tmp_path: Path) -> None:
