@@ -262,6 +262,8 @@ def verdict_fields(found: Verification) -> dict[str, Any]:
         verdict, problem = "fails", f'it has no output "{visible(missing[0])}"'
     elif "failed" in verdicts:
         verdict, problem = "fails", next(run.problem for run in found.runs if run.problem)
+    elif found.doubt:
+        verdict = ""
     elif verdicts == {"equal"}:
         verdict = "same"
     elif "different" not in verdicts:

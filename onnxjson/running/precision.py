@@ -63,7 +63,7 @@ class _Precision:
         """Values computed by nodes -> the loosest tolerance of a dtype on the way."""
         self._ranges: dict[str, float] = {}
         for node in scope.graph.node:
-            self._follow(node)
+            self._follow(node, scope)
 
     def of(self, name: str) -> Tolerance:
         """Return the tolerance of a value, with the floor of its range."""

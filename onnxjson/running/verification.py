@@ -7,21 +7,24 @@ are.
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, Self
 
 import msgspec
 
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Model
+from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
 from onnxjson.model.methods import Reported
+from onnxjson.model.tensors import to_numpy
+from onnxjson.running.coverage import differing_rows
 from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import InputOptions
+from onnxjson.running.inputs import InputOptions, free_inputs
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.precision import least_tolerances
-from onnxjson.running.random_values import SPREADS, Spread
+from onnxjson.running.random_values import LADDER, SPREADS, Spread
 from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
 from onnxjson.running.value_types import ALL_SIZES
@@ -46,10 +49,13 @@ DEFAULT: Final = Settings()
 """Default settings: no optimization by onnxruntime, one thread."""
 
 _OTHER_SEED: Final = 7919
+
 _SIDES: Final = ("the base", "the target")
 
-Verdict = Literal["equal", "within-tolerance", "different", "failed"]
-"""Verdict on a run: equal values, values within the tolerance, other values, or a failure of one model."""
+Verdict = Literal["equal", "within-tolerance", "different", "failed", "not-compared"]
+"""Verdict on a run: equal values, values within the tolerance, other values, a failure of one model, or no values: each
+output is empty, or NaN or infinite everywhere.
+"""
 
 
 class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +68,7 @@ class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = ""
     tolerance: Tolerance = EXACT
     compared: int = 0
+    """Number of runs with values to compare: not empty, nor NaN or infinite everywhere in both models."""
     failed: int = 0
     """Number of these runs in which it is not close."""
     elements: int = 0
@@ -97,8 +104,19 @@ class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def equal(self) -> bool:
-        """Whether all runs are equal within the tolerance, and all outputs have counterparts."""
-        return bool(self.runs) and not self.failed and all(each.target_name is not None for each in self.outputs)
+        """Whether all outputs were compared, and are equal within the tolerance in all runs."""
+        return bool(self.runs) and not self.failed and not self.uncompared
+
+    @property
+    def uncompared(self) -> tuple[str, ...]:
+        """Names of outputs that no run compared, though none failed: nothing is known about them."""
+        return () if self.failed else tuple([each.name for each in self.outputs if not each.compared])
+
+    @property
+    def doubt(self) -> str:
+        """That some outputs were not compared, for the user; "" if all were."""
+        names = listed([f'"{visible(name)}"' for name in self.uncompared])
+        return f"nothing of {names} could be compared" if names else ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +181,16 @@ def verify(
         return verifier.result()
 
 
+def _is_told(report: Compared) -> bool:
+    """Whether two values had anything to compare; that both are absent is something."""
+    return report.comparison.conclusive or report.dtypes == ("nothing", "nothing")
+
+
+def _integers(value: Value) -> list[int]:
+    array = to_numpy(value) if isinstance(value, Tensor) else None
+    return [] if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
+
+
 def _require_open(outcome: Outcome) -> None:
     """Raise EvaluationError unless both models were opened, or the user interrupted it."""
     refused = outcome.first(Refused)
@@ -219,7 +247,7 @@ class Verifier:
         # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
         for attempt, cycle in enumerate((ALL_SIZES[0], *ALL_SIZES)):
             try:
-                self.trials = list(self._trials(cycle, turned=attempt == 0, until=until))
+                self.trials = list(self._trials(self.plan, cycle, turned=attempt == 0, until=until))
             except (FeedError, LimitError):  # such as sizes that are too big together: what the base said tells more
                 if attempt == 0:
                     raise
@@ -232,6 +260,7 @@ class Verifier:
             has_run = not ended and len(base_failed) < (1 if attempt == 0 else len(self.trials))
             if has_run or outcome.interrupted or not self._has_open_dimensions:
                 break
+        outcome = self._tried_further(outcome, cycle, until)
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
             sizes = [f"{visible(name)}={size}" for name, size in self.trials[0].sizes.items()]
             raise EvaluationError(
@@ -243,6 +272,34 @@ class Verifier:
             reason = f"a model fails: {ended[0]}" if ended else f"the run {outcome.problem}"
             raise EvaluationError(f"{reason}; nothing different was found before")
         return self._verification(outcome)
+
+    def _tried_further(self, outcome: Outcome, cycle: Sequence[int], until: float) -> Outcome:
+        """Add runs on other values while an output is NaN or infinite everywhere on those so far."""
+        pairs = self.models.interface.outputs
+        for spread in () if self.plan.sets else LADDER:
+            reports = outcome.all(Compared)
+            told = {each.pair for each in reports if _is_told(each)}
+            is_settled = len(told) == len(pairs) or not all(each.comparison.close for each in reports)
+            if is_settled or not reports or outcome.problem or outcome.interrupted:
+                break
+            count = len(self.trials)
+            plan = msgspec.structs.replace(self.plan, seed=self.plan.seed + count, spreads=(spread,))
+            more = list(self._trials(plan, cycle, turned=False, until=until))
+            further = self.compare([trial.feeds for trial in more], pairs)
+            if further.problem or further.interrupted:
+                break
+            self.trials += [msgspec.structs.replace(each, name=f"{each.name}, {spread}") for each in more]
+            outcome = outcome._replace(reports=(*outcome.reports, *[
+                msgspec.structs.replace(each, run=each.run + count)
+                for each in further.reports if isinstance(each, Compared | Failed)
+            ]))  # fmt: skip
+        return outcome
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, list[int]]]:
+        """Rows of tables that differ between the models; see `differing_rows`."""
+        folders = [None if path is None else path.parent for path in self.models.paths]
+        return differing_rows(self.models.indices, free_inputs(self.models.base), folders)
 
     def compare(
         self,
@@ -287,8 +344,8 @@ class Verifier:
             return [EXACT] * len(names)
         return least_tolerances(self.models.indices[side], names, TOLERANCES)
 
-    def _trials(self, cycle: Sequence[int], *, turned: bool, until: float) -> Iterator[Trial]:
-        plan = self.plan
+    def _trials(self, plan: Plan, cycle: Sequence[int], *, turned: bool, until: float) -> Iterator[Trial]:
+        rows = {name: [row for found in tables.values() for row in found] for name, tables in self._rows.items()}
         self._has_open_dimensions = False
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
         choices = [[(name, size) for size in sizes] for name, sizes in plan.dims.items()]
@@ -301,8 +358,10 @@ class Verifier:
                     inputs = self.models.inputs(input_options, self.worker)
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
-                own = (*cycle[turn:], *cycle[:turn])
-                first, second = inputs.feeds(each.inputs, (plan.seed + number,), spread=spread, cycle=own, until=until)
+                own = inputs.cycle_for(spread, (*cycle[turn:], *cycle[:turn]))
+                first, second = inputs.feeds(
+                    each.inputs, (plan.seed + number,), spread=spread, cycle=own, until=until, rows=rows
+                )
                 self._has_open_dimensions |= bool(inputs.shapes.open_dimensions())
                 yield Trial(name=each.name, sizes=inputs.shapes.sizes(own), feeds=(first, second))
 
@@ -347,6 +406,8 @@ class Verifier:
             verdict, problem = "failed", f"the run {outcome.problem or 'reported nothing'}"
         elif not all(each.comparison.close for each in found):
             verdict = "different"
+        elif not any(_is_told(each) for each in found):
+            verdict = "not-compared"
         elif not all(each.comparison.equal for each in found):
             verdict = "within-tolerance"
         return RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem)
@@ -364,7 +425,7 @@ class Verifier:
             target_name=names[1],
             dtype=" / ".join(dict.fromkeys(worst.dtypes)),
             tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
-            compared=len(found),
+            compared=sum(_is_told(each) for each in found),
             failed=sum(not each.comparison.close for each in found),
             worst=furthest([each.comparison for each in found]),
             elements=sum(each.comparison.elements for each in found),
@@ -384,10 +445,14 @@ class Verifier:
         if renamed:
             yield f"outputs by structure: {', '.join(renamed[:5])}"
         for each in result.outputs:
-            if each.compared and not each.elements and each.dtype != "nothing":
-                yield f'"{visible(each.name)}" has no elements on these values, so nothing was compared'
-            elif (at := each.worst) and not (at.exact or at.unequal or at.problem) and at.largest_absolute is None:
-                yield f'"{visible(each.name)}" is NaN or infinite everywhere on these values, so nothing was compared'
+            if each.name in result.uncompared:
+                why = "is NaN or infinite everywhere" if each.elements else "has no elements"
+                yield f'"{visible(each.name)}" {why} on these values, so nothing was compared; --input gives others'
+        for name, tables in self._rows.items():
+            used = {row for trial in self.trials for row in _integers(trial.feeds[0].get(name))}
+            for table, rows in tables.items():
+                if unused := [str(row) for row in rows if row not in used]:
+                    yield f'"{visible(table)}" differs in rows that no run looked up: {listed(unused, 6)}'
         if result.engines[0] != result.engines[1] and all(result.engines):
             yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
         if result.failed and not result.is_interrupted:
