@@ -212,8 +212,9 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_fine(self) -> bool:
-        """Whether it ran, and computes the same if its passes promise that."""
-        return not self.problem and self.verdict != "fails" and (self.verdict != "differs" or not self.is_exact)
+        """Whether it ran and was compared, and computes the same if its passes promise that."""
+        fine = ("same", "close") if self.is_exact else ("same", "close", "differs")
+        return not self.problem and self.verdict in fine
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
