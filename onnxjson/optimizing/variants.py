@@ -23,7 +23,7 @@ from onnxjson.optimizing.passes.catalogue import split_members
 from onnxjson.running.model_run import percentile
 from onnxjson.running.tasks import Level, Settings
 from onnxjson.running.values import badness, error_share
-from onnxjson.running.verification import Verification
+from onnxjson.running.verdicts import Verification
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 _LEVEL: Final = re.compile(rf"@({'|'.join(LEVELS)})$")

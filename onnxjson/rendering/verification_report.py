@@ -11,7 +11,7 @@ from onnxjson.rendering.tables import Line, Span, paragraph, table
 from onnxjson.rendering.values import picked
 from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.values import EXACT, Comparison, Tolerance
-from onnxjson.running.verification import OutputResult, Verification
+from onnxjson.running.verdicts import OutputResult, Verification
 
 _PROBLEMS: Final = 3
 _DIGITS: Final = re.compile(r"[0-9]+")

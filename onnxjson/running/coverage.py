@@ -2,7 +2,7 @@
 with, on which a branch may depend.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +15,11 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope
 from onnxjson.model.tensors import to_numpy
 from onnxjson.running.random_values import copies
+from onnxjson.running.values import Value
 from onnxjson.storage.constant_reading import array_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _LARGEST: Final = 256 << 20
 """Maximum bytes of a table whose rows are compared."""
@@ -55,6 +56,20 @@ def differing_rows(
             if other is not None and other.tensor is not None and (rows := _rows(tensor, other.tensor, folders)):
                 found.setdefault(name, {})[table] = rows
     return found
+
+
+def unused_rows(
+    found: Mapping[str, Mapping[str, Sequence[int]]], feeds: Sequence[Mapping[str, Value]]
+) -> dict[str, list[int]]:
+    """Return the rows of `differing_rows` that no run with some inputs looks up, by table."""
+    unused: dict[str, list[int]] = {}
+    for name, tables in found.items():
+        arrays = [to_numpy(value) for each in feeds if isinstance(value := each.get(name), Tensor)]
+        used = {int(row) for array in arrays if array.dtype.kind in "iu" for row in array.reshape(-1)}
+        for table, rows in tables.items():
+            if missed := [row for row in rows if row not in used]:
+                unused[table] = missed
+    return unused
 
 
 def _rows(one: Tensor, other: Tensor, folders: Sequence[Path | None]) -> list[int]:

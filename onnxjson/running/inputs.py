@@ -263,8 +263,9 @@ class Inputs:
                     most = role[1] if role is not None and role[0] == "index" else numpy.iinfo("int32").max
                     return numpy.broadcast_to(places % most, dims).astype(numpy_dtype(data_type))
                 if role is not None:
-                    how = {"turn": draw.turn, "first": draw.first}
-                    elements = random_values.role_elements(*role, dims, draw.generator, **how)
+                    elements = random_values.role_elements(
+                        *role, dims, draw.generator, turn=draw.turn, first=draw.first
+                    )
                     return elements.astype(numpy_dtype(data_type))
             if "mask" in each.name.lower():
                 return _mask(dims, draw.generator).astype(numpy_dtype(data_type))

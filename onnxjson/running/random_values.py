@@ -218,7 +218,11 @@ def copies(name: str, nodes: Sequence[Node], *, parts: Collection[str] = ()) -> 
     names = {name}
     for node in nodes:
         data = node.input if node.op_type == "Concat" else node.input[:1]
-        if (node.op_type in _PASSING or node.op_type in parts) and not plain_domain(node.domain) and not names.isdisjoint(data):
+        if (
+            (node.op_type in _PASSING or node.op_type in parts)
+            and not plain_domain(node.domain)
+            and not names.isdisjoint(data)
+        ):
             names.update(node.output)
     return names
 

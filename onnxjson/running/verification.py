@@ -9,16 +9,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 import msgspec
 
 from onnxjson.model.display import listed, visible
-from onnxjson.model.document import Model, Tensor
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
-from onnxjson.model.methods import Reported
-from onnxjson.model.tensors import to_numpy
-from onnxjson.running.coverage import differing_rows
+from onnxjson.running.coverage import differing_rows, unused_rows
 from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, free_inputs
@@ -31,7 +29,6 @@ from onnxjson.running.value_types import ALL_SIZES
 from onnxjson.running.values import (
     EXACT,
     TOLERANCES,
-    Comparison,
     Tolerance,
     Value,
     badness,
@@ -41,6 +38,7 @@ from onnxjson.running.values import (
     packed_values,
     tolerance_of,
 )
+from onnxjson.running.verdicts import OutputResult, RunVerdict, Verdict, Verification, is_told
 from onnxjson.running.worker import Worker
 from onnxjson.storage.api import model_and_file
 
@@ -56,72 +54,6 @@ _ROUNDING: Final = 1e-3
 """Share of the largest element up to which a difference can be rounding; see `Verifier._rounded`."""
 
 _SIDES: Final = ("the base", "the target")
-
-Verdict = Literal["equal", "within-tolerance", "different", "failed", "not-compared"]
-"""Verdict on a run: equal values, values within the tolerance, other values, a failure of one model, or no values: each
-output is empty, or NaN or infinite everywhere.
-"""
-
-
-class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result for one output over all runs."""
-
-    name: str
-    """Name in the base."""
-    target_name: str | None
-    """Name in the target; None if it has no counterpart."""
-    dtype: str = ""
-    tolerance: Tolerance = EXACT
-    compared: int = 0
-    """Number of runs with values to compare: not empty, nor NaN or infinite everywhere in both models."""
-    failed: int = 0
-    """Number of these runs in which it is not close."""
-    elements: int = 0
-    worst: Comparison | None = None
-    """Comparison of the worst run, with the greatest differences of all runs."""
-    worst_run: int | None = None
-
-
-class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Verdict on one run of both models."""
-
-    name: str
-    """Source of its values: "seed 0", or the name of a folder."""
-    sizes: dict[str, int]
-    verdict: Verdict
-    problem: str = ""
-
-
-class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a verification."""
-
-    runs: tuple[RunVerdict, ...]
-    outputs: tuple[OutputResult, ...]
-    engines: tuple[str, str]
-    notes: tuple[str, ...] = ()
-    """Further notes for the user; made visible."""
-    is_interrupted: bool = False
-
-    @property
-    def failed(self) -> int:
-        """Number of runs in which the results differ or a model fails."""
-        return sum(run.verdict in ("different", "failed") for run in self.runs)
-
-    @property
-    def equal(self) -> bool:
-        """Whether all outputs were compared, and are equal within the tolerance in all runs."""
-        return bool(self.runs) and not self.failed and not self.uncompared
-
-    @property
-    def uncompared(self) -> tuple[str, ...]:
-        """Names of outputs that no run compared, though none failed: nothing is known about them."""
-        return () if self.failed else tuple([each.name for each in self.outputs if not each.compared])
-
-    @property
-    def doubt(self) -> str:
-        """That some outputs were not compared, for the user; "" if all were."""
-        names = listed([f'"{visible(name)}"' for name in self.uncompared])
-        return f"nothing of {names} could be compared" if names else ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,16 +116,6 @@ def verify(
     plan = Plan(seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout)
     with Verifier(TwoModels(one, other, (its_file, other_file)), plan) as verifier:
         return verifier.result()
-
-
-def _is_told(report: Compared) -> bool:
-    """Whether two values had anything to compare; that both are absent is something."""
-    return report.comparison.conclusive or report.dtypes == ("nothing", "nothing")
-
-
-def _integers(value: Value) -> list[int]:
-    array = to_numpy(value) if isinstance(value, Tensor) else None
-    return [] if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
 
 
 def _require_open(outcome: Outcome) -> None:
@@ -263,7 +185,8 @@ class Verifier:
             base_failed = {each.run: each for each in outcome.all(Failed) if each.side == 0}
             # Sizes that need more memory than a run may have are not those of most users: others are tried.
             ended = [each.problem for each in outcome.all(Failed) if each.problem.startswith(OUT_OF_MEMORY)]
-            has_run = not ended and len(base_failed) < (1 if attempt == 0 else len(self.trials))
+            is_too_big = bool(ended) or "(--memory)" in outcome.problem
+            has_run = not is_too_big and len(base_failed) < (1 if attempt == 0 else len(self.trials))
             if has_run or outcome.interrupted or not self._has_open_dimensions:
                 break
         outcome = self._rounded(self._tried_further(outcome, cycle, until))
@@ -284,7 +207,7 @@ class Verifier:
         pairs = self.models.interface.outputs
         for spread in () if self.plan.sets else LADDER:
             reports = outcome.all(Compared)
-            told = {each.pair for each in reports if _is_told(each)}
+            told = {each.pair for each in reports if is_told(each)}
             is_settled = len(told) == len(pairs) or not all(each.comparison.close for each in reports)
             if is_settled or not reports or outcome.problem or outcome.interrupted:
                 break
@@ -321,7 +244,9 @@ class Verifier:
             sides=(0, 0),
             level="all" if self.plan.settings.level == "off" else "off",
         )
-        allowed = {(runs[each.run], each.pair): 2 * (each.comparison.largest_absolute or 0) for each in again.all(Compared)}
+        allowed = {
+            (runs[each.run], each.pair): 2 * (each.comparison.largest_absolute or 0) for each in again.all(Compared)
+        }
         accepted = {key: each for key, each in far.items() if (each.largest_absolute or 0) <= allowed.get(key, 0)}
         self._amplifying = {self.models.interface.outputs[pair][0]: None for _, pair in accepted}
         return outcome._replace(reports=tuple([
@@ -447,7 +372,7 @@ class Verifier:
             verdict, problem = "failed", f"the run {outcome.problem or 'reported nothing'}"
         elif not all(each.comparison.close for each in found):
             verdict = "different"
-        elif not any(_is_told(each) for each in found):
+        elif not any(is_told(each) for each in found):
             verdict = "not-compared"
         elif not all(each.comparison.equal for each in found):
             verdict = "within-tolerance"
@@ -466,7 +391,7 @@ class Verifier:
             target_name=names[1],
             dtype=" / ".join(dict.fromkeys(worst.dtypes)),
             tolerance=tolerance if tolerance == EXACT else looser((tolerance, least)),
-            compared=sum(_is_told(each) for each in found),
+            compared=sum(is_told(each) for each in found),
             failed=sum(not each.comparison.close for each in found),
             worst=furthest([each.comparison for each in found]),
             elements=sum(each.comparison.elements for each in found),
@@ -494,11 +419,8 @@ class Verifier:
                 f'"{visible(name)}" differs by rounding: the base itself differs as much between optimization levels '
                 "of onnxruntime"
             )
-        for name, tables in self._rows.items():
-            used = {row for trial in self.trials for row in _integers(trial.feeds[0].get(name))}
-            for table, rows in tables.items():
-                if unused := [str(row) for row in rows if row not in used]:
-                    yield f'"{visible(table)}" differs in rows that no run looked up: {listed(unused, 6)}'
+        for table, rows in unused_rows(self._rows, [trial.feeds[0] for trial in self.trials]).items():
+            yield f'"{visible(table)}" differs in rows that no run looked up: {listed([*map(str, rows)], 6)}'
         if result.engines[0] != result.engines[1] and all(result.engines):
             yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
         if result.failed and not result.is_interrupted:

@@ -146,7 +146,8 @@ def samples(
                         is_open = is_open or bool(inputs.shapes.open_dimensions())
                         spread = spreads[number % len(spreads)]
                         sizes = inputs.cycle_for(spread, cycle)
-                        found.append(inputs.feeds(values, (subject.seed, number), spread=spread, cycle=sizes))
+                        first, second = inputs.feeds(values, (subject.seed, number), spread=spread, cycle=sizes)
+                        found.append((first, second))
                     outputs += [model.run(feed) for feed, _ in found[len(outputs) :]]
                     if given or not _untold(outputs):
                         break
@@ -163,7 +164,11 @@ def samples(
 
 def _untold(outputs: Sequence[Feed]) -> list[str]:
     """Return the names of the outputs that are empty, or NaN or infinite everywhere, in all runs."""
-    return [name for name in outputs[0] if not any(compare_values(each[name], each[name]).conclusive for each in outputs)]
+    return [
+        name
+        for name in outputs[0]
+        if not any(compare_values(each[name], each[name]).conclusive for each in outputs)
+    ]  # fmt: skip
 
 
 def _given(path: Path, model: Model) -> list[dict[str, Value]]:
