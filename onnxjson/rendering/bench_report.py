@@ -66,8 +66,14 @@ def report_csv(report: BenchReport) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, rows[0] if rows else (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows([{name: _cell(value) for name, value in row.items()} for row in rows])
     return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula and no terminal for a command."""
+    text = visible(value, None) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(text, str) and text.startswith(("=", "+", "-", "@")) else text
 
 
 def _csv_row(report: BenchReport, row: BenchRow, scores: Iterable[str]) -> dict[str, object]:
