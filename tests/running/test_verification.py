@@ -463,12 +463,12 @@ def test_both_branches_run_that_an_input_chooses(operator: str, worker: Worker) 
 
 
 def amplifying(*, fused: bool, factor: float = 1.0) -> Model:
-    """A Conv and its normalization, or a Conv that does both, with digits lost in a sum."""
+    """A Conv and its normalization, or a Conv that does both, with a sine of so large a number that digits are lost."""
     random = np.random.default_rng(3)
     weight, scale, bias, mean = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 2, 3), 4, 4, 4))
     variance = np.float32([0.5, 1, 1.5, 2])
     share = scale / np.sqrt(variance + np.float32(1e-5))
-    constants = {"w": weight, "s": scale, "b": bias, "m": mean, "v": variance, "big": np.float32(8000)}
+    constants = {"w": weight, "s": scale, "b": bias, "m": mean, "v": variance, "big": np.float32(200)}
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),
         helper.make_node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"]),
@@ -477,7 +477,7 @@ def amplifying(*, fused: bool, factor: float = 1.0) -> Model:
         nodes = [helper.make_node("Conv", ["x", "w", "b"], ["n"])]
         constants |= {"w": factor * weight * share[:, None, None], "b": bias - mean * share}
         constants = {name: np.float32(constants[name]) for name in ("w", "b", "big")}
-    nodes += [helper.make_node("Add", ["n", "big"], ["a"]), helper.make_node("Sub", ["a", "big"], ["y"])]
+    nodes += [helper.make_node("Mul", ["n", "big"], ["a"]), helper.make_node("Sin", ["a"], ["y"])]
     return model(nodes, {"x": (TensorProto.FLOAT, [1, 2, 64])}, ["y"], constants)
 
 
