@@ -1,11 +1,11 @@
 """Results of a verification: what was compared, the verdict on each run, and what is not known."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from onnxjson.model.display import listed, visible
-from onnxjson.model.methods import Reported
+from onnxjson.model.methods import Brief, Reported
 from onnxjson.running.tasks import Compared
 from onnxjson.running.values import EXACT, Comparison, Tolerance
 
@@ -44,8 +44,10 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
+class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
     """Result of a verification."""
+
+    verdict_name: ClassVar = ".equal"
 
     runs: tuple[RunVerdict, ...]
     outputs: tuple[OutputResult, ...]
