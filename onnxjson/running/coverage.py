@@ -30,7 +30,7 @@ _COMPARING: Final = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "Le
 def _tables(index: Index, inputs: Iterable[str]) -> dict[str, dict[str, Tensor]]:
     """Return the constants whose rows inputs look up: name of the input -> name of the table -> its elements."""
     scope = index.scopes[0]
-    found: dict[str, dict[str, Tensor]] = {}
+    tables: dict[str, dict[str, Tensor]] = {}
     for name in inputs:
         held = copies(name, scope.graph.node)
         for node in scope.graph.node:
@@ -38,8 +38,8 @@ def _tables(index: Index, inputs: Iterable[str]) -> dict[str, dict[str, Tensor]]
                 continue
             constant = find_constant(scope, node.input[0])
             if constant is not None and constant.tensor is not None and not any([each.i for each in node.attribute]):
-                found.setdefault(name, {})[constant.name] = constant.tensor
-    return found
+                tables.setdefault(name, {})[constant.name] = constant.tensor
+    return tables
 
 
 def differing_rows(
@@ -49,21 +49,21 @@ def differing_rows(
 
     Tables are paired by name; those of other dtypes or shapes are not compared.
     """
-    found: dict[str, dict[str, list[int]]] = {}
+    differing: dict[str, dict[str, list[int]]] = {}
     for name, tables in _tables(indices[0], inputs).items():
         for table, tensor in tables.items():
             other = find_constant(indices[1].scopes[0], table)
             if other is not None and other.tensor is not None and (rows := _rows(tensor, other.tensor, folders)):
-                found.setdefault(name, {})[table] = rows
-    return found
+                differing.setdefault(name, {})[table] = rows
+    return differing
 
 
 def unused_rows(
-    found: Mapping[str, Mapping[str, Sequence[int]]], feeds: Sequence[Mapping[str, Value]]
+    differing: Mapping[str, Mapping[str, Sequence[int]]], feeds: Sequence[Mapping[str, Value]]
 ) -> dict[str, list[int]]:
     """Return the rows of `differing_rows` that no run with some inputs looks up, by table."""
     unused: dict[str, list[int]] = {}
-    for name, tables in found.items():
+    for name, tables in differing.items():
         arrays = [to_numpy(value) for each in feeds if isinstance(value := each.get(name), Tensor)]
         used = {int(row) for array in arrays if array.dtype.kind in "iu" for row in array.reshape(-1)}
         for table, rows in tables.items():

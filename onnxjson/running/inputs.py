@@ -275,15 +275,15 @@ class Inputs:
         low, high = _BYTES.get(data_type, _SMALL)
         return random_values.random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
 
-    def _points(self, each: Input, data_type: int) -> Sequence[float]:
+    def _points(self, fed: Input, data_type: int) -> Sequence[float]:
         """Return the elements on which a branch may depend, for an input of one element."""
         if data_type == BOOL:
             return True, False
-        found: dict[float, None] = {}
-        for side, name in enumerate(each.names):
+        points: dict[float, None] = {}
+        for side, name in enumerate(fed.names):
             if name is not None and data_type not in (0, STRING):
-                found |= dict.fromkeys(turning_points(self._indices[side].scopes, name))
-        return [*found]
+                points |= dict.fromkeys(turning_points(self._indices[side].scopes, name))
+        return [*points]
 
     def _past(self, sizes: Mapping[Hashable, int]) -> int | None:
         """Return the length of the cache of a decoder; None if the models have none."""

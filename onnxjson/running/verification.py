@@ -207,8 +207,8 @@ class Verifier:
         pairs = self.models.interface.outputs
         for spread in () if self.plan.sets else LADDER:
             reports = outcome.all(Compared)
-            told = {each.pair for each in reports if is_told(each)}
-            is_settled = len(told) == len(pairs) or not all(each.comparison.close for each in reports)
+            told = {report.pair for report in reports if is_told(report)}
+            is_settled = len(told) == len(pairs) or not all(report.comparison.close for report in reports)
             if is_settled or not reports or outcome.problem or outcome.interrupted:
                 break
             count = len(self.trials)
@@ -217,10 +217,10 @@ class Verifier:
             further = self.compare([trial.feeds for trial in more], pairs)
             if further.problem or further.interrupted:
                 break
-            self.trials += [msgspec.structs.replace(each, name=f"{each.name}, {spread}") for each in more]
+            self.trials += [msgspec.structs.replace(report, name=f"{report.name}, {spread}") for report in more]
             outcome = outcome._replace(reports=(*outcome.reports, *[
-                msgspec.structs.replace(each, run=each.run + count)
-                for each in further.reports if isinstance(each, Compared | Failed)
+                msgspec.structs.replace(report, run=report.run + count)
+                for report in further.reports if isinstance(report, Compared | Failed)
             ]))  # fmt: skip
         return outcome
 
@@ -230,10 +230,10 @@ class Verifier:
         Some models amplify rounding, such as a logarithm of differences: no tolerance of a dtype knows that.
         """
         far = {
-            (each.run, each.pair): each.comparison
-            for each in outcome.all(Compared)
-            if not (each.comparison.close or each.comparison.exact or each.comparison.nonfinite)
-            and error_share(each.comparison) <= _ROUNDING
+            (report.run, report.pair): report.comparison
+            for report in outcome.all(Compared)
+            if not (report.comparison.close or report.comparison.exact or report.comparison.nonfinite)
+            and error_share(report.comparison) <= _ROUNDING
         }
         runs = sorted({run for run, _ in far})
         if not far or outcome.problem or outcome.interrupted or self.plan.tolerances:
@@ -245,15 +245,20 @@ class Verifier:
             level="all" if self.plan.settings.level == "off" else "off",
         )
         allowed = {
-            (runs[each.run], each.pair): 2 * (each.comparison.largest_absolute or 0) for each in again.all(Compared)
+            (runs[report.run], report.pair): 2 * (report.comparison.largest_absolute or 0)
+            for report in again.all(Compared)
         }
-        accepted = {key: each for key, each in far.items() if (each.largest_absolute or 0) <= allowed.get(key, 0)}
+        accepted = {
+            key: comparison
+            for key, comparison in far.items()
+            if (comparison.largest_absolute or 0) <= allowed.get(key, 0)
+        }
         self._amplifying = {self.models.interface.outputs[pair][0]: None for _, pair in accepted}
         return outcome._replace(reports=tuple([
-            msgspec.structs.replace(each, comparison=msgspec.structs.replace(
-                each.comparison, outside=0, stray=each.comparison.stray + each.comparison.outside
-            )) if isinstance(each, Compared) and (each.run, each.pair) in accepted else each
-            for each in outcome.reports
+            msgspec.structs.replace(report, comparison=msgspec.structs.replace(
+                report.comparison, outside=0, stray=report.comparison.stray + report.comparison.outside
+            )) if isinstance(report, Compared) and (report.run, report.pair) in accepted else report
+            for report in outcome.reports
         ]))  # fmt: skip
 
     @cached_property

@@ -439,7 +439,7 @@ def branches(factors: tuple[float, float], operator: str = "Equal") -> Model:
     """x times one of two factors, as a rate decides."""
 
     def body(name: str, factor: float) -> onnx.GraphProto:
-        constant = numpy_helper.from_array(np.float32(factor), f"f_{name}")
+        constant = numpy_helper.from_array(np.array(factor, np.float32), f"f_{name}")
         out = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
         return helper.make_graph([helper.make_node("Mul", ["x", f"f_{name}"], [name])], name, [], [out], [constant])
 
@@ -466,7 +466,7 @@ def amplifying(*, fused: bool, factor: float = 1.0) -> Model:
     """A Conv and its normalization, or a Conv that does both, with a sine of so large a number that digits are lost."""
     random = np.random.default_rng(3)
     weight, scale, bias, mean = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 2, 3), 4, 4, 4))
-    variance = np.float32([0.5, 1, 1.5, 2])
+    variance = np.array([0.5, 1, 1.5, 2], np.float32)
     share = scale / np.sqrt(variance + np.float32(1e-5))
     constants = {"w": weight, "s": scale, "b": bias, "m": mean, "v": variance, "big": np.float32(200)}
     nodes = [
@@ -476,7 +476,7 @@ def amplifying(*, fused: bool, factor: float = 1.0) -> Model:
     if fused:
         nodes = [helper.make_node("Conv", ["x", "w", "b"], ["n"])]
         constants |= {"w": factor * weight * share[:, None, None], "b": bias - mean * share}
-        constants = {name: np.float32(constants[name]) for name in ("w", "b", "big")}
+        constants = {name: np.asarray(constants[name], np.float32) for name in ("w", "b", "big")}
     nodes += [helper.make_node("Mul", ["n", "big"], ["a"]), helper.make_node("Sin", ["a"], ["y"])]
     return model(nodes, {"x": (TensorProto.FLOAT, [1, 2, 64])}, ["y"], constants)
 
@@ -499,8 +499,7 @@ def test_a_run_that_needs_too_much_memory_gives_way_to_smaller_sizes(worker: Wor
         helper.make_node("Mul", ["e", "e"], ["m"]),
         helper.make_node("ReduceSum", ["m"], ["y"]),
     ]
-    inputs = {"x": (TensorProto.FLOAT, ["N", 1])}
-    wide = model(nodes, inputs, ["y"], {"shape": np.array([1, 40_000_000])})
+    wide = model(nodes, {"x": (TensorProto.FLOAT, ["N", 1])}, ["y"], {"shape": np.array([1, 40_000_000])})
     found = compared(wide, wide, worker, seeds=2)
     assert found.equal
     assert {run.sizes["N"] for run in found.runs} <= {1, 2}
