@@ -4,7 +4,7 @@ with, on which a branch may depend.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from onnxjson.model.constants import find_constant
 from onnxjson.model.document import Tensor
@@ -17,9 +17,6 @@ from onnxjson.model.tensors import to_numpy
 from onnxjson.running.random_values import copies
 from onnxjson.running.values import Value
 from onnxjson.storage.constant_reading import array_of
-
-if TYPE_CHECKING:
-    pass
 
 _LARGEST: Final = 256 << 20
 """Maximum bytes of a table whose rows are compared."""
