@@ -52,7 +52,6 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     it only must not be mixed; a note names the nodes where that is not known.
     """
 
-    is_tried = True
     words: ClassVar = ("size",)
     examples: ClassVar = (
         '{"edit": "set-batch-size", "size": "N"}',
