@@ -86,13 +86,20 @@ NOT_RUN: Final = "not run: "
 
 
 def try_loading(
-    model: Model, folder: Path | None, worker: Worker | None = None, *, runs: bool = True, trust_links: bool = False
+    model: Model,
+    folder: Path | None,
+    worker: Worker | None = None,
+    *,
+    runs: bool = True,
+    reads_files: bool = True,
+    trust_links: bool = False,
 ) -> Loading:
     """Load a model in onnxruntime, and run it once on random inputs.
 
     Args:
         folder: where the external data of the model is; None if there is none.
         runs: whether to run it, too; models above 128 MiB are only loaded.
+        reads_files: whether to read big constants in other files; otherwise such a model is only loaded.
     """
     if (reason := _not_triable(model)) is not None:
         return Loading(state="not-tried", reason=reason)
@@ -103,7 +110,7 @@ def try_loading(
             tensors = list(tensors_of(model))
             size = sum(map(stored_bytes, tensors))
             is_known = not missing(model) and (folder is not None or not any(map(is_external, tensors)))
-            if size <= _WHOLE and is_known:
+            if size <= _WHOLE and is_known and (reads_files or not any(map(is_external, tensors))):
                 return attempt.load(model, runs=runs)
             light = model if model.graph is None else msgspec.structs.replace(model, graph=with_inputs(model.graph))
             found = attempt.load(light, runs=False)
@@ -139,13 +146,13 @@ def require_loadable(
     """
     if _reads_alike(before, after):
         return ()
-    found = try_loading(after, folder, worker, runs=not has_open_sizes(after))
+    found = try_loading(after, folder, worker, runs=not has_open_sizes(after), reads_files=False)
     not_tried = (f"the result was not tried in onnxruntime: {found.reason}",)
     if found.state == "not-tried":
         return not_tried
     if found.state == "loads" and not found.run_fails:
         return ()
-    was = try_loading(before, folder, worker, runs=found.run_fails)
+    was = try_loading(before, folder, worker, runs=found.run_fails, reads_files=False)
     if was.state != "loads" or (found.run_fails and was.ran != "runs"):
         return not_tried if found.state == "too-new" else ()
     does = f"{'runs' if found.run_fails else 'loads'} the model"
