@@ -28,6 +28,7 @@ from onnxjson.editing.type_relations import (
     results,
     with_names,
     with_shape,
+    with_sizes,
     with_type,
 )
 from onnxjson.model.dataflow import consumed_names, consumes_any
@@ -375,6 +376,8 @@ class _Step(_Decisions):
                     self.given[scope].add(name)
                     self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
+        if stated is not None and self._difference.only_narrows:
+            found = with_sizes(stated, found)
         is_same = self._is_same(scope, name, found, stated)
         if not is_same:
             self.types[scope][name] = found

@@ -12,11 +12,11 @@ import onnxjson
 from onnxjson.editing.applying import apply, plan, run
 from onnxjson.editing.batch import SetBatchSize
 from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, regroup, resized
-from onnxjson.editing.shapes import SetDim
+from onnxjson.editing.shapes import SetDim, SetShape
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.tensors import from_numpy
-from onnxjson.model.types import format_type
+from onnxjson.model.types import format_type, shown_type
 from onnxjson.model.walking import walk
 from tests.editing.batch_graphs import random_model
 from tests.editing.graphs import exported, model_of, require_same_results, require_valid, sample_inputs
@@ -731,3 +731,20 @@ def test_roots_of_the_number_of_samples_are_refused_whether_it_is_fixed_or_named
     body = "s = Shape <start = 0, end = 1> (x) f = Cast <to = 1> (s) q = Sqrt (f) y = Mul (x, q)"
     with pytest.raises(EditError, match=r"/graph/node/3 \(Mul\): it computes with the number of samples"):
         apply(model_of(f"g (float[{old},4] x) => (float[{old},4] y) {{ {body} }}"), SetBatchSize(size="N"))
+
+
+def test_sizes_that_still_hold_stay_where_the_batch_was_open() -> None:
+    model = model_of("""g (float[?,4] x, int64[2] s) => (float[?,4] y) <float[?,2,2] h> {
+        h = Reshape (x, s)
+        t = Constant <value_ints = [1, 2]> ()
+        u = Mul (s, t)
+        y = Reshape (h, u)
+    }""")
+    after = apply(model, SetBatchSize(size="N", inputs={"x": 0}))
+    assert after.graph is not None
+    assert [shown_type(each.type) for each in after.graph.output if each.type] == ["float32[?,4]"]
+    assert [shown_type(each.type) for each in after.graph.value_info if each.type] == ["float32[?,2,2]"]
+    # Another size of an axis that had one can change all others.
+    resized = apply(model, SetShape(tensor="x", shape=[6, 2]))
+    assert resized.graph is not None
+    assert [shown_type(each.type) for each in resized.graph.output if each.type] == ["float32[?,?]"]
