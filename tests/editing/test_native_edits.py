@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 import onnxjson
 from onnxjson.editing.edits import apply, plan, run
 from onnxjson.editing.inference import InferShapes
-from onnxjson.editing.opsets import ConvertOpset, InlineFunctions
+from onnxjson.editing.inlining import InlineFunctions
+from onnxjson.editing.opsets import ConvertOpset
 from onnxjson.model.document import Model, StringStringEntry, TensorAnnotation
 from onnxjson.model.errors import EditError
 from onnxjson.model.types import format_type
