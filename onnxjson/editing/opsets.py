@@ -147,11 +147,11 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
         result = _by_converter(model, version, folder, merged)
     except (WorkerError, EditError) as error:
         raise _Refusal(model, nodes, version, folder).of(error) from error
-    counts = "no node had to change"
+    counts = "no node needed changes"
     if merged.total():
         changed = counted(merged["changed"], "node")
         counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
-    return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+    return NewModel(result, (f"{counts}; redefined by opset {version}: {_operators(nodes, _SHOWN)}",))
 
 
 def _by_converter(model: Model, version: int, folder: Path | None, merged: Counts) -> Model:
