@@ -29,7 +29,7 @@ class Units:
         self.units = list(units)
         self.producers = {name: number for number, unit in enumerate(units) for name in unit.outputs if name}
         self.uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
-        self.uses.update(flow.outputs)
+        self.uses.update(list(flow.outputs))
         self.users: dict[str, list[int]] = {}
         for number, unit in enumerate(units):
             for name in dict.fromkeys(unit.operands):

@@ -9,9 +9,9 @@ from onnxjson.model.messages import value_of
 from onnxjson.model.scopes import Scope
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit
-from onnxjson.patterns.finding import Match
-from onnxjson.patterns.nodes import Value
-from onnxjson.patterns.searching import find
+from onnxjson.patterns.finding import Match, matches
+from onnxjson.patterns.nodes import TOLERANCE, Nodes, Value
+from onnxjson.patterns.searching import matchers
 
 _HEADS: Final = {"Linear": "@"}
 """Blocks that are written with a sign: a product with a weight, whose bias belongs to it."""
@@ -74,8 +74,9 @@ BLOCKS: Final = (
 def block_units(model: Model, index: Index, flows: Mapping[Scope, Flow]) -> Iterator[tuple[Scope, Unit]]:
     """Yield the blocks of all graphs as units; no node is in two, and no inner value is used elsewhere."""
     taken: dict[Scope, set[int]] = {scope: set() for scope in flows}
+    nodes = Nodes(model, index, TOLERANCE)
     for block in BLOCKS:
-        for match in find(model, block.pattern, overlapping=True, index=index):
+        for match in matches(matchers(model, index, block.pattern, nodes=nodes), overlapping=True):
             scope = match.root.scope
             flow = flows.get(scope)
             unit = None if flow is None else _unit(flow, block, match)

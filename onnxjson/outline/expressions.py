@@ -79,7 +79,7 @@ _STRENGTH: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2}
 def statements(flow: Flow, units: Sequence[Unit]) -> list[Statement]:
     """Return the lines of a graph, in order; each unit, after those whose values it shows, is in one of them."""
     uses = Counter([name for unit in units for name in (*unit.operands, *unit.captured, *unit.captured)])
-    uses.update(flow.outputs)
+    uses.update(list(flow.outputs))
     pending: dict[str, Expression] = {}
     places: dict[str, int] = {}
     found: dict[int, Statement] = {}

@@ -68,7 +68,7 @@ class Flow:
         self.scope = scope
         self.nodes = scope.graph.node
         self.constants = constant_values(scope)
-        self.outputs = [name for name in scope.output_names if name]
+        self.outputs = dict.fromkeys([name for name in scope.output_names if name])
         self.literals = Literals(TOLERANCE)
 
     @cached_property
@@ -174,7 +174,7 @@ class Flow:
         """The nodes that compute from sizes and constants alone, but for the outputs of the graph."""
         found: set[int] = set()
         values: set[str] = set()
-        outputs = set(self.outputs)
+        outputs = self.outputs.keys()
         for position in self.order:
             node = self.nodes[position]
             name = operator(node)

@@ -142,7 +142,7 @@ class _Outliner:
     def _units(self, flow: Flow) -> list[Unit]:
         blocks = self._blocks.get(flow.scope, {})
         inner = {position for unit in blocks.values() for position in unit.nodes}
-        outputs = set(flow.outputs)
+        outputs = flow.outputs.keys()
         return [
             blocks.get(position) or unit_of(flow, position, self._versions)
             for position in flow.order
