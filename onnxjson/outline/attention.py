@@ -6,7 +6,7 @@ block grows over layout operators and projections whose values nothing else cons
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onnxjson.outline.flow import Flow
@@ -34,6 +34,13 @@ class Units:
         for number, unit in enumerate(units):
             for name in dict.fromkeys(unit.operands):
                 self.users.setdefault(name, []).append(number)
+
+    def with_units(self, replaced: Mapping[int, Unit | None]) -> "Units":
+        """Return the units with others in place of those with these numbers; None leaves one out."""
+        if not replaced:
+            return self
+        numbered = enumerate(self.units)
+        return Units(self.flow, [unit for at, each in numbered if (unit := replaced.get(at, each)) is not None])
 
     def producer(self, name: str) -> int:
         """Return the number of the unit that produces a value; -1 for other values."""
@@ -87,9 +94,9 @@ class Units:
         return None
 
 
-def with_attention(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_attention(graph: Units) -> Units:
     """Return the units with those of each attention as one block."""
-    graph = Units(flow, units)
+    units = graph.units
     replaced: dict[int, Unit | None] = {}
     for number, softmax in enumerate(units):
         if softmax.head == "Softmax" and number not in replaced:
@@ -97,7 +104,7 @@ def with_attention(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             if found.grow():
                 replaced.update(dict.fromkeys(found.inside))
                 replaced[found.last] = found.block()
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 class _Attention:

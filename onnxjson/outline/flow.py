@@ -97,8 +97,15 @@ class Flow:
 
     def producer(self, name: str) -> int:
         """Return the position of the node that produces a value; -1 for inputs, constants and outer values."""
-        found = self.scope.producer_position(name)
-        return -1 if found is None else found
+        return self._producers.get(name, -1)
+
+    @cached_property
+    def _producers(self) -> dict[str, int]:
+        scope = self.scope
+        known = (scope.inputs, scope.initializers, scope.sparse_initializers)
+        return {
+            name: at for name, (at, _) in scope.producers.items() if not any([name in each for each in known if each])
+        }
 
     def is_constant(self, position: int) -> bool:
         """Whether a node computes from constants alone."""
@@ -206,7 +213,8 @@ class Flow:
         return bool(name) and (name in self.constants or self._is_outer_constant(name))
 
     def _is_outer_constant(self, name: str) -> bool:
-        return bool(name) and not self.scope.defines(name) and is_constant(self.scope, name)
+        scope = self.scope
+        return scope.outer is not None and bool(name) and not scope.defines(name) and is_constant(scope, name)
 
     def is_computed_shape(self, name: str) -> bool:
         """Whether a value is arithmetic of shapes."""

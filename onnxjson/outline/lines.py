@@ -121,10 +121,10 @@ class _Outliner:
     def _graph(self, scope: Scope, names: "Names") -> Iterator[Line]:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
-        units = self._units(flow)
+        units = Units(flow, self._units(flow))
         for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows, with_layout):
-            units = with_blocks(flow, units)
-        found = statements(flow, Units(flow, units).ordered())
+            units = with_blocks(units)
+        found = statements(flow, units.ordered())
         graph = _Graph(flow, joined(fold(found), flow.outputs))
         _own(graph)
         names.add_graph(flow, graph.items)
@@ -169,7 +169,7 @@ class _Outliner:
                     ref
                     for each in statements_of(items)
                     for position in graph.owned[id(each)]
-                    for ref in (NodeRef(scope, position), *self._below(scope, position))
+                    for ref in self._with_inner(scope, position)
                 ]
             )
             for repeat in repeats
@@ -189,12 +189,12 @@ class _Outliner:
             f"repeat {count}", name,
         )  # fmt: skip
 
-    def _below(self, scope: Scope, position: int) -> Iterator[NodeRef]:
-        """The nodes of the graphs in the attributes of a node."""
+    def _with_inner(self, scope: Scope, position: int) -> list[NodeRef]:
+        """A node, and those of the graphs in its attributes."""
+        refs = [NodeRef(scope, position)]
         for child in self._children.get((scope, position), ()):
-            for place in range(len(child.graph.node)):
-                yield NodeRef(child, place)
-                yield from self._below(child, place)
+            refs += [ref for place in range(len(child.graph.node)) for ref in self._with_inner(child, place)]
+        return refs
 
     def _line(self, graph: _Graph, same: Sequence[Statement], names: "Names") -> Line:
         """The line of a statement; of the same one in all rounds of a repeat."""
@@ -225,11 +225,7 @@ class _Outliner:
             lines = [*self._graph(child, names.inner())]
             nodes = [ref for line in lines for ref in line.nodes]
             for other in others:  # of the same node in other rounds
-                nodes += [
-                    ref
-                    for place in range(len(other.graph.node))
-                    for ref in (NodeRef(other, place), *self._below(other, place))
-                ]
+                nodes += [ref for place in range(len(other.graph.node)) for ref in self._with_inner(other, place)]
             yield Line(f"{visible(_attribute(child), 40)}:", tuple(nodes), "graph", lines=tuple(lines))
 
 

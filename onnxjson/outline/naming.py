@@ -1,6 +1,7 @@
 """Names of values and weights in an outline, and the text of a line."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
@@ -320,11 +321,9 @@ def common_path(rounds: Sequence[Sequence[str]]) -> str:
 
 def _prefix(names: Sequence[str]) -> str:
     """The scopes that most names begin with."""
-    counts: dict[str, int] = {}
-    for name in names:
-        scopes = name.split("/")[:-1]
-        for end in range(1, len(scopes) + 1):
-            path = "/".join(scopes[:end])
-            counts[path] = counts.get(path, 0) + 1
+    counts: Counter[str] = Counter()
+    for scope, number in Counter([name.rpartition("/")[0] for name in names]).items():
+        parts = scope.split("/")
+        counts.update({"/".join(parts[:end]): number for end in range(1, len(parts) + 1)})
     common = [path for path, count in counts.items() if 2 * count > len(names) and _NUMBER.search(path)]
     return max(common, key=len, default="")

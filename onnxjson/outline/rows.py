@@ -3,11 +3,9 @@
 Optimizers write a product with a weight of rank 2 and its bias as Gemm, which needs a matrix.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.outline.attention import Units
-from onnxjson.outline.flow import Flow
 from onnxjson.outline.units import Unit
 
 _ROW_WISE: Final = frozenset(
@@ -20,9 +18,9 @@ _CHAIN: Final = 3
 """Layout operators that are shown as one Rearrange."""
 
 
-def with_layout(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_layout(graph: Units) -> Units:
     """Return the units with chains of layout operators as one: a Reshape, or a Rearrange if the order changes."""
-    graph = Units(flow, units)
+    flow, units = graph.flow, graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         follower = graph.only_user(unit.outputs[0]) if _is_layout(unit) else number
@@ -40,16 +38,16 @@ def with_layout(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             replaced.update(dict.fromkeys(chain))
             operands = units[chain[0]].operands
             replaced[number] = Unit(nodes, unit.outputs, "Rearrange" if moves else "Reshape", operands, (shape,))
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _is_layout(unit: Unit) -> bool:
     return unit.head in _LAYOUT and len(unit.operands) == 1
 
 
-def with_rows(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
+def with_rows(graph: Units) -> Units:
     """Return the units without each Reshape to rows and back around products with weights."""
-    graph = Units(flow, units)
+    units = graph.units
     replaced: dict[int, Unit | None] = {}
     for number, unit in enumerate(units):
         if unit.head == "Reshape" and (chain := _chain(graph, unit)):
@@ -63,7 +61,7 @@ def with_rows(flow: Flow, units: Sequence[Unit]) -> list[Unit]:
             end = replaced.get(last) or units[last]
             replaced[last] = end._replace(nodes=(*end.nodes, *unit.nodes), outputs=unit.outputs)
             replaced[number] = None
-    return [block for number, unit in enumerate(units) if (block := replaced.get(number, unit)) is not None]
+    return graph.with_units(replaced)
 
 
 def _chain(graph: Units, reshape: Unit) -> list[int]:

@@ -1,7 +1,7 @@
 """A model as patterns see it: operators and attributes of its nodes, producers of their inputs, and constants."""
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -55,15 +55,22 @@ class Literals:
         self._tolerance = tolerance
         self._constants: dict[Value, Constant | None] = {}
         self._elements: dict[Value, Sequence[Any] | None] = {}
+        self._known: dict[Scope, Collection[str]] = {}
 
     def constant(self, value: Value) -> Constant | None:
         """Return the constant whose elements a value has, directly or through Identity nodes; see `is_constant`."""
         if value not in self._constants:
             scope, name = value
-            is_other = scope is None or (scope.outer is None and name not in constant_values(scope))
+            is_other = scope is None or name not in (self.known(scope) or (name,))
             found = None if is_other or scope is None else copied_constant(scope, name)
             self._constants[value] = None if found is None or found.is_default else found
         return self._constants[value]
+
+    def known(self, scope: Scope) -> Collection[str]:
+        """Return the names of the constants of an outermost graph; none for other graphs."""
+        if scope not in self._known:
+            self._known[scope] = constant_values(scope) if scope.outer is None else ()
+        return self._known[scope]
 
     def is_constant(self, value: Value) -> bool:
         """Whether a value is a constant or computed from constants alone, which no caller can replace."""
@@ -221,9 +228,10 @@ class Nodes:
         self, scope: Scope, names: Sequence[str], wanted: Sequence[tuple[int, Number | Elements]], *, is_ordered: bool
     ) -> bool:
         is_like = self.literals.is_like
+        known = self.literals.known(scope) or names
         for slot, want in wanted:
             for name in names[slot : slot + 1] if is_ordered else names:
-                if name and is_like(new_value((Index.defining_scope(scope, name), name)), want):
+                if name and name in known and is_like(new_value((Index.defining_scope(scope, name), name)), want):
                     break
             else:
                 return False
