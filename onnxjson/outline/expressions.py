@@ -167,7 +167,7 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
     for place, (label, part) in enumerate(zip(labels, inner, strict=True)):
         pieces += [", "] * (place > 0) + [label, *part.pieces]
     if unit.has_options:
-        pieces += [", ", Options(unit.keywords)]
+        pieces += [", " * bool(unit.keywords), Options(unit.keywords)]
     for place, (name, text) in enumerate(() if unit.has_options else unit.keywords):
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
