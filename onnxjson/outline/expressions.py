@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from onnxjson.model.display import visible
-from onnxjson.outline.flow import Flow
+from onnxjson.outline.flow import SHOWN, Flow
 from onnxjson.outline.units import Unit
 
 WIDTH: Final = 76
@@ -19,8 +19,6 @@ DEPTH: Final = 4
 
 NAME: Final = 6
 """Nominal size of a name or number."""
-
-_ELEMENTS: Final = 4
 
 
 class Ref(NamedTuple):
@@ -139,7 +137,7 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
 
 def _constant(flow: Flow, name: str, user: int) -> Piece:
     elements = flow.elements(name)
-    if elements is None or len(elements) > _ELEMENTS:
+    if elements is None or len(elements) > SHOWN:
         return Weight(name, user)
     texts = [f"{each:.6g}" if isinstance(each, float) else visible(str(each), 20) for each in elements]
     return Detail(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")

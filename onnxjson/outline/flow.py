@@ -44,6 +44,9 @@ _OF_SIZES: Final = _ARITHMETIC | {"Cos", "Exp", "MatMul", "Sin"}
 _TABLE: Final = 64
 """Elements above which a constant that is looked up is an embedding."""
 
+SHOWN: Final = 4
+"""Elements of a constant that is shown by its value."""
+
 _LISTED: Final = 8
 """Elements of a list of numbers that is shown."""
 
@@ -219,6 +222,12 @@ class Flow:
     def is_computed_shape(self, name: str) -> bool:
         """Whether a value is arithmetic of shapes."""
         return self.producer(name) in self.shape_nodes
+
+    def is_hidden_shape(self, name: str) -> bool:
+        """Whether a shape or index is computed, or a constant too long to show, as optimizers make it of one."""
+        return self.is_computed_shape(name) or (
+            self.is_weight(name) and ((elements := self.elements(name)) is None or len(elements) > SHOWN)
+        )
 
     def elements(self, name: str) -> Sequence[Any] | None:
         """Return the elements of a small constant, or None."""

@@ -16,11 +16,13 @@ from onnxjson.outline.expressions import Statement, statements
 from onnxjson.outline.flow import Flow
 from onnxjson.outline.naming import Names, common_path, type_text
 from onnxjson.outline.repeats import Item, Repeat, fold, joined, statements_of
-from onnxjson.outline.rows import with_layout, with_rows
+from onnxjson.outline.rows import with_directions, with_layout, with_rows
 from onnxjson.outline.units import Unit, unit_of
 
 _WIDTH: Final = 100
 """Characters of a line with the graphs inside it."""
+
+_STEPS: Final = (with_convolutions, with_excitations, with_attention, with_rows, with_directions, with_layout)
 
 _INPUTS: Final = 8
 """Inputs of a graph that are listed."""
@@ -122,7 +124,7 @@ class _Outliner:
         """The lines of one graph; `names` has those of the values around it."""
         flow = self._flows[scope]
         units = Units(flow, self._units(flow))
-        for with_blocks in (with_convolutions, with_excitations, with_attention, with_rows, with_layout):
+        for with_blocks in _STEPS:
             units = with_blocks(units)
         found = statements(flow, units.ordered())
         graph = _Graph(flow, joined(fold(found), flow.outputs))
