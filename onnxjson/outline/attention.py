@@ -334,12 +334,18 @@ class _Attention:
         keywords += [(mark, "") for mark in self._marks]
         if not self._size or abs(self._scale * int(self._size) ** 0.5 - 1) > _TOLERANCE:
             keywords.append(("scale", f"{self._scale:.6g}"))
-        labels = ["bias=" if self._graph.flow.is_weight(name) else "mask=" for name in self._masks]
+        labels = ["bias=" if self._is_bias(name) else "mask=" for name in self._masks]
         nodes = [node for number in sorted(self.inside) if number != self.last for node in self._nodes(number)]
         return Unit(
             (*nodes, *self._nodes(self.last)), self._graph.units[self.last].outputs, "Attention",
             (*operands, *self._masks), tuple(keywords), labels=tuple(labels), block="Attention", has_options=True,
         )  # fmt: skip
+
+    def _is_bias(self, name: str) -> bool:
+        """Whether an addend of the scores is no mask: a constant, or looked up or computed from products and sums."""
+        number = self._graph.producer(name)
+        head = self._graph.units[number].head if number >= 0 else ""
+        return self._graph.flow.is_weight(name) or head in ("+", "/", "@", "Transpose", "GatherElements", "Embedding")
 
     def _nodes(self, number: int) -> tuple[int, ...]:
         return self._graph.units[number].nodes

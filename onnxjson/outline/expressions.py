@@ -32,7 +32,7 @@ class Weight(NamedTuple):
 
     name: str
     user: int
-    """The node that consumes it, whose name may say more."""
+    """The node that multiplies with it, whose module is named after it; -1 for other uses."""
 
 
 class Detail(NamedTuple):
@@ -126,7 +126,8 @@ def _operands(flow: Flow, unit: Unit, pending: dict[str, Expression]) -> dict[st
         elif not name:
             parts[name] = Expression(("_",), (), ())
         elif flow.is_weight(name):
-            parts[name] = Expression((_constant(flow, name, unit.nodes[-1]),), (), ())
+            user = unit.nodes[-1] if unit.head in ("@", "Embedding") else -1
+            parts[name] = Expression((_constant(flow, name, user),), (), ())
         elif flow.is_computed_shape(name):
             text = "sizes(...)" if flow.is_of_sizes(name) and flow.producer(name) not in flow.entering else "[...]"
             parts[name] = Expression((Detail(text),), (), ())
