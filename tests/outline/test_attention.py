@@ -31,6 +31,10 @@ JOIN = "o = MatMul(p, v) o4 = Transpose<perm = [0, 2, 1, 3]>(o) oj = Reshape(o4,
         ("s = MatMul(q, k) t = Div(s, two2) p = Softmax(t)", "Attention(x, heads=2) @ wo"),
         ("s = MatMul(q, k) p = Softmax(s)", "Attention(x, heads=2, scale=1) @ wo"),
         ("s = MatMul(q, k) t = Add(s, near) p = Softmax(t)", "Attention(x, bias=near, heads=2, scale=1) @ wo"),
+        (
+            "s = MatMul(q, k) g = Div(m, two2) t = Add(s, g) p = Softmax(t)",
+            "Attention(x, bias=m / 2, heads=2, scale=1) @ wo",
+        ),
         ("s = MatMul(q, k) t = Add(s, none) p = Softmax(t)", "Attention(x, heads=2, scale=1) @ wo"),
         ("s = MatMul(q, k) t = Mul(s, scale) u = Add(t, m) p = Softmax(u)", "Attention(x, mask=m, heads=2) @ wo"),
         (

@@ -158,3 +158,18 @@ def test_long_lists_of_what_differs_are_shortened() -> None:
     sizes = ", ".join([f"int64[4] s{i} = {{1, 1000, {2**i}, {96000 // (1000 * 2**i) or 1}}}" for i in range(4)])
     found = lines(f"w0 = Relu(x) {text} out = Relu(w4)", sizes, "float[2,6,8] x")
     assert any(["([1,1000,2,48], [1,1000,4,24], ...)" in line for line in found]), found
+
+
+def test_rounds_of_several_layers_are_not_called_after_one_of_them() -> None:
+    text = layers(6)
+    for number in (1, 3, 5):
+        text = text.replace(f"g{number} = Gelu", f"g{number} = Relu")
+    found = outline(text, K).lines[1:]
+    assert [(line.repeat, line.name) for line in found] == [(3, "")]
+
+
+def test_constants_are_called_after_the_weight_that_they_are_computed_from_and_not_after_a_module() -> None:
+    weights = "float[4,2,6,8] positions = ., int64 first = {1}, float[8,8] w_1 = ."
+    text = "[__model__Gather] p = Gather(positions, first) [__model__Add] a = Add(x, p) "
+    text += "[__model__fc__MatMul] out = MatMul(a, w_1)"
+    assert lines(text, weights) == ["out = (x + positions) @ fc"]
