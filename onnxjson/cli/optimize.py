@@ -199,7 +199,9 @@ class _Change:
                 self._talk(path, "verified: the outputs are equal")
         result = model if after is inside.model else inside.restored(after)
         write = functools.partial(files_written, adjacent)
-        return changing.Changed(result, adjacent=write, is_big=inside.is_big, details={"passes": passes})
+        return changing.Changed(
+            result, adjacent=write, is_big=inside.is_big, is_judged=True, details={"passes": passes}
+        )
 
     def _run(self, model: Model, folder: Path) -> Iterator[PassResult]:
         """Yield the results, showing the pass that is running."""
