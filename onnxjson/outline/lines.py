@@ -209,11 +209,13 @@ class _Outliner:
         """The line of a statement; of the same one in all rounds of a repeat."""
         scope, first = graph.flow.scope, same[0]
         inside: list[Line] = []
-        for position in graph.owned[id(first)]:
+        owners = [position for position in graph.owned[id(first)] if (scope, position) in self._children]
+        for position in owners:
             inside += self._inside(graph, same, position, names)
         short = [_short(line) for line in inside]
         text, form = names.text(graph.flow, same)
-        if inside and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
+        is_last = owners == [first.expression.nodes[-1]]  # its closing bracket is that of the line
+        if is_last and all(short) and len(text) + sum(map(len, short)) < _WIDTH:
             text, closing, rest = text.rpartition(")")
             text += "".join([f", {each}" for each in short]) + closing + rest
             same_nodes = [ref for line in inside for ref in line.nodes]

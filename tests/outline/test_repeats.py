@@ -86,6 +86,8 @@ def test_branches_of_one_line_are_arguments_and_longer_ones_are_lines() -> None:
     then, other = "t () => (float[2,6,8] p) { p = Relu(x) }", "e () => (float[2,6,8] q) { q = Tanh(x) }"
     short = f"out = If(c) <then_branch = {then}, else_branch = {other}>"
     assert lines(short, inputs="float[2,6,8] x, bool c") == ["out = If(c, then=Relu(x), else=Tanh(x))"]
+    deeper = lines(short.replace("out =", "z =") + " out = Neg(z)", inputs="float[2,6,8] x, bool c")
+    assert deeper == ["out = Neg(If(c))", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    q = Tanh(x)"]
     longer = short.replace("q = Tanh(x)", "r = Softmax(x) q = Concat<axis = 0>(r, r)")
     assert lines(longer, inputs="float[2,6,8] x, bool c") == [
         "out = If(c)", "  then_branch:", "    p = Relu(x)", "  else_branch:", "    h = Softmax(x)",
