@@ -171,7 +171,9 @@ def _combined(unit: Unit, parts: dict[str, Expression]) -> Expression:
         pieces.append(", " * bool(place or inner) + name + "=" * bool(name and text))
         pieces += [Detail(text)] * bool(text)
     pieces.append(")")
-    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(n) + NAME for n, _ in unit.keywords])
+    # Not the scale of an attention, which optimizers fold into weights in some rounds of a repeat.
+    names = [name for name, _ in unit.keywords if name != "scale"]
+    size = len(unit.head) + 2 + sum([part.size + 2 for part in inner]) + sum([len(name) + NAME for name in names])
     depth = 1 + max([part.depth for part in inner], default=0)
     return Expression(_joined(pieces), nodes, blocks, size, depth)
 
