@@ -26,6 +26,8 @@ _LONGER: Final = len(f"[{LARGEST_PLAIN + 1}]")
 INDENTS: Final = tuple(b"\n" + b" " * width for width in range(400))
 """A line break and the start of the next line, by indentation."""
 
+Exact = Callable[[d.Record], bytes]
+
 
 def base64_of(data: bytes) -> bytes:
     """Encode bytes as ``{"base64": "..."}``."""
@@ -140,9 +142,6 @@ def typed_data(kind: Kind, data: Data) -> bytes:
         texts = [float64_text(packed[at : at + 8]) for at in range(0, len(packed), 8)]
         return ("[" + ", ".join(texts) + "]").encode()
     return integers(read_varints(packed, signed=kind is not Kind.UINT64))
-
-
-Exact = Callable[[d.Record], bytes]
 
 
 @lru_cache(maxsize=4096)

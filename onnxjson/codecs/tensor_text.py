@@ -21,6 +21,12 @@ DEEPEST_VALUES = 8
 
 _FLOAT = 1
 
+WeightsMode = Literal["inline", "blobs", "digest", "keep"]
+"""All as base64; all as blobs; all as digests; blobs and digests as they were read, the rest as base64."""
+
+_NEVER_ELSEWHERE: Final = ("int32_data", "int64_data", "uint64_data")
+"""Typed fields of varints, whose bytes are not those of `raw_data`: their tensors are always base64."""
+
 
 @lru_cache(maxsize=4096)
 def type_text(data_type: int, dims: tuple[int, ...]) -> bytes | None:
@@ -141,13 +147,6 @@ def is_plain_string_tensor(tensor: d.Tensor) -> bool:
     others = (tensor.raw_data, tensor.segment, tensor.data_location) != (None, None, None)
     is_whole = len(tensor.string_data) == element_count(tensor.dims)
     return is_whole and not others and set(tensors.typed_fields(tensor)) <= {"string_data"}
-
-
-WeightsMode = Literal["inline", "blobs", "digest", "keep"]
-"""All as base64; all as blobs; all as digests; blobs and digests as they were read, the rest as base64."""
-
-_NEVER_ELSEWHERE: Final = ("int32_data", "int64_data", "uint64_data")
-"""Typed fields of varints, whose bytes are not those of `raw_data`: their tensors are always base64."""
 
 
 def sha256_of(data: Data) -> str:

@@ -30,6 +30,14 @@ _CONFLICT_MARKER: Final = re.compile(rb"^<{7,} ", re.MULTILINE)
 _MODEL_KEY: Final = re.compile(rb'"(?:graph|ir_?version|opset_?import|onnxjson[^"\s]*)"', re.IGNORECASE)
 """Keys that a ModelProto has in both forms of JSON, and formats of this package."""
 
+CUT_FROM: Final = 64 * 1024 * 1024
+"""Bytes of a file from which it is worth cutting."""
+
+_KEY: Final = b'"base64": "'
+_MARKER: Final = b'"@cut:'
+_SHORTEST: Final = LAZY_FROM * 4 // 3
+_BLOCK: Final = CHUNK // 3 * 4
+
 
 class Read(NamedTuple):
     """The result of reading a text."""
@@ -139,15 +147,6 @@ def read_bytes(
         refuse_conflicts(conflicts, file)
     has_digests = b'"sha256"' in text or b'"blob"' in text
     return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))
-
-
-CUT_FROM: Final = 64 * 1024 * 1024
-"""Bytes of a file from which it is worth cutting."""
-
-_KEY: Final = b'"base64": "'
-_MARKER: Final = b'"@cut:'
-_SHORTEST: Final = LAZY_FROM * 4 // 3
-_BLOCK: Final = CHUNK // 3 * 4
 
 
 class _Cuts(dict[str, Payload]):

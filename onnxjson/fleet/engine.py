@@ -48,6 +48,17 @@ _SECONDS_WITHOUT_WORKERS: Final = 60.0
 _MEMORY_A_BYTE: Final = 4
 """Bytes of memory that a byte of a model is expected to need."""
 
+_stopped: Final[set[str]] = set()
+"""The runs of which this worker begins no other model."""
+
+_doing: Final[list[str]] = []
+"""The run of each model that this worker is doing."""
+
+_idle: Final[dict[tuple[str, int], list[subprocess.Popen[bytes]]]] = {}
+"""The processes of this worker that wait, by program and memory limit; a worker has several if it has threads."""
+
+_busy: Final[set[subprocess.Popen[bytes]]] = set()
+
 
 class Progress(NamedTuple):
     """Progress of a run."""
@@ -238,13 +249,6 @@ def _interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-_stopped: Final[set[str]] = set()
-"""The runs of which this worker begins no other model."""
-
-_doing: Final[list[str]] = []
-"""The run of each model that this worker is doing."""
-
-
 def _stop(name: str) -> int:
     """Begin no other model of a run; return how many the worker is doing."""
     _stopped.add(name)
@@ -293,12 +297,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     bytes: int | None = None
     """Size of the model, if it was read from a URL."""
-
-
-_idle: Final[dict[tuple[str, int], list[subprocess.Popen[bytes]]]] = {}
-"""The processes of this worker that wait, by program and memory limit; a worker has several if it has threads."""
-
-_busy: Final[set[subprocess.Popen[bytes]]] = set()
 
 
 def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:

@@ -38,6 +38,32 @@ _PLAIN: Final = re.compile(r"[\w./~^@-]+")
 
 _SUBMODULE: Final = b"160000"
 
+_GLOB: Final = re.compile(rb"[][*?\\]")
+
+_MOST_FOLDERS: Final = 3000
+
+_BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
+
+_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
+"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
+
+_MARKER: Final = b"<<<<<<<"
+
+_KEEP_OR_REMOVE: Final = "git add -- {name} keeps it, git rm -- {name} removes it"
+_CHOOSE: Final = "git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
+_MERGE: Final = "onnxjson merge {sides} -o {name} merges it by structure; if the file is right: git add -- {name}"
+
+_STATES: Final = {
+    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it", _KEEP_OR_REMOVE),
+    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it", _KEEP_OR_REMOVE),
+    (2,): ("AU", "ours has it under this name, and theirs does not", _KEEP_OR_REMOVE),
+    (3,): ("UA", "theirs has it under this name, and ours does not", _KEEP_OR_REMOVE),
+    (1,): ("DD", "both sides removed it, or renamed it", "git rm -- {name} records the removal"),
+    (2, 3): ("AA", "both sides added it", _CHOOSE),
+    (1, 2, 3): ("UU", "both sides changed it", _MERGE),
+}
+"""State, cause and advice by the stages in the index."""
+
 
 class Version(NamedTuple):
     """A model on one side of the comparison."""
@@ -270,11 +296,6 @@ class _Comparison:
         return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place, shown)
 
 
-_GLOB: Final = re.compile(rb"[][*?\\]")
-
-_MOST_FOLDERS: Final = 3000
-
-
 def _folders(path: bytes) -> Iterator[bytes]:
     """Yield the folders around a file, from the top of the repository, each with a slash at its end."""
     parts = path.split(b"/")
@@ -322,14 +343,6 @@ def _chained(staged: Sequence[_Entry], of_work_tree: Sequence[_Entry]) -> list[_
         if old is not None or entry.new is not None:
             found[path] = _Entry(b"M", old, entry.new)
     return list(found.values())
-
-
-_BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
-
-_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
-"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
-
-_MARKER: Final = b"<<<<<<<"
 
 
 class Leftover(NamedTuple):
@@ -389,22 +402,6 @@ def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int,
     if {2, 3} <= sides.keys():
         what = _what(git, place, sides, what)
     return Leftover(path, state, what, advice.format(name=name, sides=spelled))
-
-
-_KEEP_OR_REMOVE: Final = "git add -- {name} keeps it, git rm -- {name} removes it"
-_CHOOSE: Final = "git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
-_MERGE: Final = "onnxjson merge {sides} -o {name} merges it by structure; if the file is right: git add -- {name}"
-
-_STATES: Final = {
-    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it", _KEEP_OR_REMOVE),
-    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it", _KEEP_OR_REMOVE),
-    (2,): ("AU", "ours has it under this name, and theirs does not", _KEEP_OR_REMOVE),
-    (3,): ("UA", "theirs has it under this name, and ours does not", _KEEP_OR_REMOVE),
-    (1,): ("DD", "both sides removed it, or renamed it", "git rm -- {name} records the removal"),
-    (2, 3): ("AA", "both sides added it", _CHOOSE),
-    (1, 2, 3): ("UU", "both sides changed it", _MERGE),
-}
-"""State, cause and advice by the stages in the index."""
 
 
 def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:

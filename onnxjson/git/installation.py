@@ -24,6 +24,22 @@ SCOPES: Final[tuple[SettingsScope, ...]] = ("local", "global", "worktree")
 
 _KEYS: Final = tuple(settings_for("python"))
 
+_MARK: Final = b"# >>> onnxjson >>>"
+_NOTE: Final = b" `onnxjson git uninstall` removes these lines"
+_NEW_FILE: Final = b", and the file if nothing else is in it"
+_OPEN_LINE: Final = b", and the line feed before them"
+_END: Final = b"# <<< onnxjson <<<"
+
+_OURS: Final = frozenset(line.encode() for line in ATTRIBUTES)
+
+_BLOCK: Final = re.compile(
+    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?P<lines>(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?)# <<< onnxjson <<<(?:\n|\Z)",
+    re.MULTILINE,
+)
+
+_WANTED: Final = {"model.onnx": "onnx", "model.onnx.json": "onnxjson"}
+_OLDEST: Final = (2, 30)
+
 
 class InstallTarget(NamedTuple):
     """Where settings and attributes are written."""
@@ -151,20 +167,6 @@ def _users_attributes(git: Git) -> Path:
     return Path(home, "git", "attributes")
 
 
-_MARK: Final = b"# >>> onnxjson >>>"
-_NOTE: Final = b" `onnxjson git uninstall` removes these lines"
-_NEW_FILE: Final = b", and the file if nothing else is in it"
-_OPEN_LINE: Final = b", and the line feed before them"
-_END: Final = b"# <<< onnxjson <<<"
-
-_OURS: Final = frozenset(line.encode() for line in ATTRIBUTES)
-
-_BLOCK: Final = re.compile(
-    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?P<lines>(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?)# <<< onnxjson <<<(?:\n|\Z)",
-    re.MULTILINE,
-)
-
-
 def put_block(path: Path) -> bool:
     """End a file with the block of our lines, creating it if needed; return whether anything was written.
 
@@ -252,10 +254,6 @@ def _without_block(path: Path, content: bytes) -> bytes | None:
     if found["note"].endswith(_OPEN_LINE):
         before = before.removesuffix(b"\n") if not after else before
     return before + after
-
-
-_WANTED: Final = {"model.onnx": "onnx", "model.onnx.json": "onnxjson"}
-_OLDEST: Final = (2, 30)
 
 
 class Observation(NamedTuple):

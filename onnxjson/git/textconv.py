@@ -41,6 +41,11 @@ _CACHED_FROM: Final = 64 * 1024
 
 Pieces = list[bytes | bytearray | memoryview]
 
+VERSION: Final = 1
+"""Version of the texts that `shown_text` writes."""
+
+TEXTS: Final = Store("cache", "texts", bytes_in_all=512 << 20, entries_a_key=1)
+
 
 def main() -> None:
     """Print the text of the file that the command line names."""
@@ -158,12 +163,6 @@ def _limit_time() -> None:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, SECONDS * 2)
-
-
-VERSION: Final = 1
-"""Version of the texts that `shown_text` writes."""
-
-TEXTS: Final = Store("cache", "texts", bytes_in_all=512 << 20, entries_a_key=1)
 
 
 def read_cached(sha256: str) -> bytes | None:

@@ -29,6 +29,12 @@ from onnxjson.model.messages import FIELDS, Field, Kind
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _WRONG_ESCAPE: Final = re.compile(r"~(?![01])")
 
+Choice = Literal["base", "ours", "theirs"]
+"""The side whose value a slot gets."""
+
+SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+"""All sides, in the order in which they are shown."""
+
 
 def escape(segment: str) -> str:
     """Escape one segment for an address."""
@@ -182,13 +188,6 @@ def walk(model: Model) -> Iterator[tuple[str, Record]]:
             else:
                 below += [(f"{address}/{name}/{position}", each) for position, each in enumerate(value)]
         pending += reversed(below)
-
-
-Choice = Literal["base", "ours", "theirs"]
-"""The side whose value a slot gets."""
-
-SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
-"""All sides, in the order in which they are shown."""
 
 
 class Slot(NamedTuple):

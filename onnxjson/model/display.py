@@ -30,6 +30,27 @@ _ASCII = re.compile(r"[ -~]*\Z")
 
 _WHOLE: ContextVar[bool] = ContextVar("whole", default=False)
 
+_MOST_COMPARED = 2000
+"""Names that are compared letter by letter; of more names only those that begin or end alike."""
+
+_LONGEST = 200
+_ENDS = 4
+_MOST_NEAR = 20
+_NUMBER = re.compile("[0-9]+")
+
+_WORD = 3
+"""Characters of a part of a name that is no slip of the keyboard."""
+
+_ALIKE = 0.4
+"""Least likeness of such parts."""
+
+_UNPRINTABLE = Path(__file__).with_name("unprintable.txt")
+"""The categories Cc, Cf, Cs, Co, Cn, Zl and Zp of Unicode 14.0 (control, format, surrogate, private use, unassigned,
+line and paragraph separator), as ``unicodedata`` of Python 3.11 has them: code points in hexadecimal."""
+
+_GROUP = 40
+"""Ranges above U+FFFF in one character class; all in one would be tried one by one for each character."""
+
 
 @contextmanager
 def whole_texts(whole: bool = True) -> Iterator[None]:
@@ -122,21 +143,6 @@ def _is_hidden(character: str) -> bool:
     return bool(unprintable().match(character) or _hidden_characters().match(character))
 
 
-_MOST_COMPARED = 2000
-"""Names that are compared letter by letter; of more names only those that begin or end alike."""
-
-_LONGEST = 200
-_ENDS = 4
-_MOST_NEAR = 20
-_NUMBER = re.compile("[0-9]+")
-
-_WORD = 3
-"""Characters of a part of a name that is no slip of the keyboard."""
-
-_ALIKE = 0.4
-"""Least likeness of such parts."""
-
-
 def suggest(name: str, names: Collection[str]) -> str:
     """Return ``did you mean "a" or "b"?`` with up to three names that are similar apart from case and ``_``, or "".
 
@@ -186,14 +192,6 @@ def _comparable(name: str, names: Collection[str]) -> Collection[str]:
 
 def _plain(name: str) -> str:
     return name[:_LONGEST].lower().replace("_", "")
-
-
-_UNPRINTABLE = Path(__file__).with_name("unprintable.txt")
-"""The categories Cc, Cf, Cs, Co, Cn, Zl and Zp of Unicode 14.0 (control, format, surrogate, private use, unassigned,
-line and paragraph separator), as ``unicodedata`` of Python 3.11 has them: code points in hexadecimal."""
-
-_GROUP = 40
-"""Ranges above U+FFFF in one character class; all in one would be tried one by one for each character."""
 
 
 @cache

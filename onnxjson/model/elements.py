@@ -28,6 +28,12 @@ _T = TypeVar("_T")
 
 _FLOAT32, _FLOAT64, _BOOL, _COMPLEX64, _COMPLEX128 = 1, 11, 9, 14, 15
 
+_MASK = (1 << 64) - 1
+_VECTORISED_FROM = 2048
+"""Minimum number of bytes for which importing numpy is worth it."""
+_PIECE = 1 << 20
+"""Bytes that are converted at a time, so that the arrays in between stay small."""
+
 
 class _Tokens(dict[int, str]):
     """The canonical tokens of one small float format by bits, each built when it is first needed."""
@@ -218,13 +224,6 @@ def _complex(value: object, part: Callable[[object], bytes]) -> bytes:
     if isinstance(value, list) and len(value) == 2:
         return part(value[0]) + part(value[1])
     raise scalars.ElementError(scalars.found_text(value), "a list of two numbers, real and imaginary part")
-
-
-_MASK = (1 << 64) - 1
-_VECTORISED_FROM = 2048
-"""Minimum number of bytes for which importing numpy is worth it."""
-_PIECE = 1 << 20
-"""Bytes that are converted at a time, so that the arrays in between stay small."""
 
 
 def varints(values: Iterable[int]) -> bytes:

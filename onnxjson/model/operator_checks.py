@@ -38,6 +38,14 @@ _EXPERIMENTAL: Final = frozenset(
 )
 """Former operators of the default domain without a version, which onnx's checker still accepts."""
 
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
+
+_Values: TypeAlias = ChainMap[str, int | None]
+"""The known data types of the values of a graph, before those of the graphs around it."""
+
+_Key: TypeAlias = tuple[object, ...]
+"""Identity of the attributes, the operator (3 items), number of outputs, dtypes of inputs, and which have names."""
+
 
 class Mistake(NamedTuple):
     """One thing that is wrong with a node."""
@@ -161,9 +169,6 @@ def dtype_of_type(kind: Type | None) -> int | None:
     return None if kind is None or kind.tensor_type is None else kind.tensor_type.elem_type
 
 
-_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
-
-
 def dtype_attribute(node: Node) -> str | None:
     """Return the attribute that determines the dtype of a node's output."""
     return None if operators.plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
@@ -219,10 +224,6 @@ def _grouped(found: Sequence[Finding]) -> list[Finding]:
     return joined
 
 
-_Values: TypeAlias = ChainMap[str, int | None]
-"""The known data types of the values of a graph, before those of the graphs around it."""
-
-
 class _Valid(NamedTuple):
     """What is the same for all nodes with the same operator, attributes, and dtypes of inputs."""
 
@@ -232,9 +233,6 @@ class _Valid(NamedTuple):
 
 
 _Judgement: TypeAlias = tuple[Sequence[Mistake], _Valid]
-
-_Key: TypeAlias = tuple[object, ...]
-"""Identity of the attributes, the operator (3 items), number of outputs, dtypes of inputs, and which have names."""
 
 
 class _Checker:

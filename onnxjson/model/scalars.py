@@ -19,6 +19,9 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0
 _LONGEST_DECIMAL = 400
 """Characters of a decimal string that can still be a float64."""
 
+_PACK32 = struct.Struct("<f").pack
+_PACK64 = struct.Struct("<d").pack
+
 
 class WrittenFloat(float):
     """A JSON number with a point or exponent that is an integer as float64; its digits decide whether it is one."""
@@ -179,7 +182,3 @@ def float64_bits(value: object) -> bytes:
     if isinstance(value, float) and math.isfinite(value):
         return _PACK64(value)
     return float_bits(FLOAT64, value).to_bytes(8, "little")
-
-
-_PACK32 = struct.Struct("<f").pack
-_PACK64 = struct.Struct("<d").pack

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 BINS: Final = 10
 """Bins of a histogram; of whole numbers there may be fewer."""
 
+MOST: Final = 1 << 21
+"""Elements that are sorted (16 MiB of them)."""
+
+QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+_MOST_DISTINCT: Final = 4096
+
 
 class Histogram(NamedTuple):
     """Number of finite elements in each bin; a bin includes its lower edge, the last one both edges."""
@@ -193,14 +200,6 @@ def _edges(low: float, high: float, bins: int, *, whole: bool) -> "numpy.ndarray
         return numpy.linspace(low, high, bins + 1)
     width = -(-(int(high) - int(low) + 1) // bins)
     return numpy.array([float(edge) for edge in range(int(low), int(high) + width + 1, width)])
-
-
-MOST: Final = 1 << 21
-"""Elements that are sorted (16 MiB of them)."""
-
-QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-_MOST_DISTINCT: Final = 4096
 
 
 class Spread(NamedTuple):

@@ -23,6 +23,13 @@ from onnxjson.model.tensors import is_external
 Found = TypeVar("Found", bound=Record)
 Whole = TypeVar("Whole", bound=Record)
 
+Body = Graph | Function
+"""A graph, or the body of a function."""
+
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+_OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
+
 
 def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
     """Yield every record of a kind in `record`, itself included, the outer before the inner, in the order of fields."""
@@ -194,10 +201,6 @@ def _reachable(message: type[Record]) -> frozenset[type[Record]]:
     return frozenset(found)
 
 
-Body = Graph | Function
-"""A graph, or the body of a function."""
-
-
 def rebuild(index: Index, change: Callable[[Scope, Body], Body]) -> Model:
     """Return the model of an index with `change` applied to all of its graphs and functions.
 
@@ -240,9 +243,6 @@ def called_functions(functions: tuple[Function, ...], roots: Iterable[Record]) -
     )
 
 
-_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-
-
 class StoredTensor(NamedTuple):
     """One tensor of a model."""
 
@@ -272,9 +272,6 @@ def stored_tensors(index: Index) -> Iterator[StoredTensor]:
                 for segment, attribute in zip(segments, node.attribute, strict=True):
                     at = f"{scope.address}/node/{position}/attribute/{segment}"
                     yield from _tensors_in(at, attribute, _OF_ATTRIBUTE, is_weight=False)
-
-
-_OF_ATTRIBUTE: Final = ("t", "tensors", "sparse_tensor", "sparse_tensors")
 
 
 def _tensors_in(at: str, record: Record, fields: Sequence[str], *, is_weight: bool) -> Iterator[StoredTensor]:

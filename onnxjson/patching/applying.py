@@ -28,6 +28,31 @@ Pairs = Mapping[str, Listing[tuple[int, int]]]
 
 _NO_PAIRS: Final[Pairs] = {}
 
+_name: Final = attrgetter("name")
+
+KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
+    **dict.fromkeys((d.ValueInfo, d.Tensor, d.Graph, d.Attribute, d.DeviceConfiguration), _name),
+    **dict.fromkeys((d.StringStringEntry, d.IntIntListEntry), attrgetter("key")),
+    **dict.fromkeys((d.TensorAnnotation, d.ShardingSpec), attrgetter("tensor_name")),
+    d.NodeDeviceConfiguration: attrgetter("configuration_id"),
+    d.ShardedDim: attrgetter("axis"),
+    d.OperatorSetId: lambda entry: entry.domain or "",
+    d.Node: lambda node: node.name or node.output,
+    d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
+    d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
+}
+"""The key by which members of a list without pairs are recognised, by message."""
+
+R = TypeVar("R", bound=Record)
+
+_ONEOFS: dict[type[Record], tuple[str, ...]] = {
+    message: names for message, fields in FIELDS.items() if (names := tuple(each.name for each in fields if each.oneof))
+}
+"""The fields of a oneof, by message: a record sets at most one of them. No message has two oneofs."""
+
+NOT_FITTING: Final = "the patch does not fit"
+"""Start of every message about a patch that does not fit the model."""
+
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
     """Return the changes that turn one record into another of the same message; None if they are equal."""
@@ -183,25 +208,6 @@ def _by_key(members: Iterable[tuple[int, Any]], key: Callable[[Any], Any]) -> di
     return found
 
 
-_name: Final = attrgetter("name")
-
-KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
-    **dict.fromkeys((d.ValueInfo, d.Tensor, d.Graph, d.Attribute, d.DeviceConfiguration), _name),
-    **dict.fromkeys((d.StringStringEntry, d.IntIntListEntry), attrgetter("key")),
-    **dict.fromkeys((d.TensorAnnotation, d.ShardingSpec), attrgetter("tensor_name")),
-    d.NodeDeviceConfiguration: attrgetter("configuration_id"),
-    d.ShardedDim: attrgetter("axis"),
-    d.OperatorSetId: lambda entry: entry.domain or "",
-    d.Node: lambda node: node.name or node.output,
-    d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
-    d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
-}
-"""The key by which members of a list without pairs are recognised, by message."""
-
-
-R = TypeVar("R", bound=Record)
-
-
 def apply_fields(record: R, fields: c.Fields, address: str = "") -> R:
     """Return `record` after its changes, or raise PatchError; it shares everything that they do not touch."""
     found: dict[str, Any] = {}
@@ -289,12 +295,6 @@ def _check_names(members: tuple[Attribute, ...], change: c.Members, address: str
             raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
 
-_ONEOFS: dict[type[Record], tuple[str, ...]] = {
-    message: names for message, fields in FIELDS.items() if (names := tuple(each.name for each in fields if each.oneof))
-}
-"""The fields of a oneof, by message: a record sets at most one of them. No message has two oneofs."""
-
-
 def _check_oneofs(record: Record, address: str) -> None:
     names = _ONEOFS.get(type(record))
     if names is not None:
@@ -324,10 +324,6 @@ def _invert_change(change: c.Change) -> c.Change:
         assert after is not None  # only members that stay are changed
         changes[after] = invert_fields(below)
     return c.Members(sequence, removed, changes)
-
-
-NOT_FITTING: Final = "the patch does not fit"
-"""Start of every message about a patch that does not fit the model."""
 
 
 def mismatch(address: str, expected: object, found: object, kind: Kind | None = None) -> PatchError:

@@ -23,6 +23,9 @@ from onnxjson.model.messages import FIELDS, Field
 ABSENT: Final = None
 """The value in `Set` of an absent field, repeated or not."""
 
+Sequence: TypeAlias = tuple[range | Record, ...]
+"""A list after the change: runs of old positions, and new members."""
+
 
 class Replace(msgspec.Struct, frozen=True, gc=False):
     """A field with a new value: a scalar, a whole repeated scalar, or a record that is added or removed."""
@@ -35,10 +38,6 @@ class Fields(msgspec.Struct, frozen=True, gc=False):
     """A record that stays, with the changes of its fields; at least one."""
 
     changes: "dict[str, Change]"
-
-
-Sequence: TypeAlias = tuple[range | Record, ...]
-"""A list after the change: runs of old positions, and new members."""
 
 
 class Members(msgspec.Struct, frozen=True, gc=False):

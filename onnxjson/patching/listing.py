@@ -8,6 +8,10 @@ from onnxjson.model.document import Attribute, Model, Record
 from onnxjson.model.errors import AddressError
 from onnxjson.patching import changes as c
 
+Wanted = Container[c.Unit]
+
+_BEFORE_ALL: Final = -1
+
 
 class _Found(NamedTuple):
     """A field that is replaced, or a list whose members change."""
@@ -188,11 +192,6 @@ def _digits(text: str) -> str:
 
 def _has_item(value: object, position: str) -> bool:
     return isinstance(value, tuple) and position.isascii() and position.isdigit() and int(position) < len(value)
-
-
-Wanted = Container[c.Unit]
-
-_BEFORE_ALL: Final = -1
 
 
 def selected(fields: c.Fields | None, wanted: Wanted) -> c.Fields | None:

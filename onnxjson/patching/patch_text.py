@@ -40,6 +40,12 @@ MOST_INLINE: Final = 256
 _ITEM: Final = 2
 """Indentation of an operation, in steps."""
 
+_KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
+_OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
+_EXTERNAL_KEYS: Final = ("location", "sha256", "side")
+
+P = TypeVar("P", bound=PatchRecord)
+
 
 def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
     """Stream the text of a patch to `write` in pieces of UTF-8."""
@@ -194,13 +200,6 @@ def _run(positions: range) -> bytes:
 def _needs_own_line(value: Any) -> bool:
     """Whether a value is written on its own line, to be readable."""
     return isinstance(value, d.Record | Payload) or (isinstance(value, str | bytes | tuple) and len(value) > 24)
-
-
-_KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
-_OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
-_EXTERNAL_KEYS: Final = ("location", "sha256", "side")
-
-P = TypeVar("P", bound=PatchRecord)
 
 
 def load_patch(patch_type: type[P], path: str | Path, elsewhere: dict[str, Data] | None = None) -> P:

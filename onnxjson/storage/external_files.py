@@ -38,6 +38,11 @@ THRESHOLD: Final = 1024
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
 
+APART: Final = 64 << 20
+"""Bytes from which an inline tensor is left in the file of its model, see `in_own_file`."""
+
+_Shard = list[tuple[Tensor, Data]]
+
 
 class Externalized(NamedTuple):
     """The result of `externalize`."""
@@ -92,10 +97,6 @@ def refuse_left_behind(model: Model, source: Path, place: Path, advice: str = ""
             f"{visible(str(source), None)}, which {visible(str(place), None)} would not find; {advice}"
             "write the result next to it"
         )
-
-
-APART: Final = 64 << 20
-"""Bytes from which an inline tensor is left in the file of its model, see `in_own_file`."""
 
 
 def in_own_file(tensor: Tensor, folder: Path) -> Tensor:
@@ -238,9 +239,6 @@ def externalize(
         return tensor if found is None else msgspec.structs.replace(tensor, **fields)
 
     return Externalized(replace_records(model, Tensor, move_out), len(entries), left, tuple(new_files))
-
-
-_Shard = list[tuple[Tensor, Data]]
 
 
 def _shards(data_file: Path, tensors: _Shard, shard_size: int | None) -> Iterator[tuple[Path, _Shard]]:

@@ -14,6 +14,9 @@ from onnxjson.model.payloads import SourceFile
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+THREAD_FROM: Final = 32 * 1024 * 1024
+"""Bytes that are hashed before a thread is started."""
+
 
 class Identity:
     """A file at one moment: device, inode, size in bytes, times of the last change in ns, and content."""
@@ -108,10 +111,6 @@ def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
     if isinstance(error, PermissionError):
         return AccessDeniedError(f"{name} may not be read: {error.strerror}")
     return FileError(f"{name} cannot be read: {error.strerror}")
-
-
-THREAD_FROM: Final = 32 * 1024 * 1024
-"""Bytes that are hashed before a thread is started."""
 
 
 class StreamHash:

@@ -38,6 +38,8 @@ _FIELDS: Final = ("raw_data", "float_data", "double_data")
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 """The name of a blob."""
 
+_HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
+
 
 class Blob(Payload):
     """The bytes of a blob, read and checked at each use."""
@@ -276,9 +278,6 @@ def _holds(place: Path, data: Data) -> bool:
     if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
         raise errors.UntrustedError(f"{visible(str(place), None)} is a link; remove it, and save again")
     return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
-
-
-_HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
 
 
 def check_blobs(model: Model, folder: Path) -> Iterator[errors.Finding]:

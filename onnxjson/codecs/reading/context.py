@@ -9,6 +9,9 @@ from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import Severity
 from onnxjson.model.payloads import Data, Payload
 
+_MOST_LISTED = 24
+_MOST_SUGGESTIONS = 50
+
 
 class Place:
     """A place in the tree, as its key and the place of the enclosing value."""
@@ -167,7 +170,3 @@ def nearest(name: str, names: Iterable[str]) -> str:
     if hint or len(names) > _MOST_LISTED:
         return hint
     return "expected: " + ", ".join(visible(each) for each in names) if names else ""
-
-
-_MOST_LISTED = 24
-_MOST_SUGGESTIONS = 50

@@ -52,6 +52,9 @@ _ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
     Kind.DATA_LOCATION: (DATA_LOCATIONS, "a DataLocation"),
 }
 
+_special: dict[type[d.Record], Reader] = {}
+_lists: dict[type[d.Record], ListReader] = {}
+
 
 def owner_of(record: type[d.Record]) -> str:
     """The name of a message in findings."""
@@ -218,10 +221,6 @@ def register(messages: Mapping[type[d.Record], Reader], lists: Mapping[type[d.Re
     _special.update(messages)
     _lists.update(lists)
     field_readers.cache_clear()
-
-
-_special: dict[type[d.Record], Reader] = {}
-_lists: dict[type[d.Record], ListReader] = {}
 
 
 def _field_reader(record: type[d.Record], field: Field) -> Reader:

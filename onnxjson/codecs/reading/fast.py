@@ -37,11 +37,6 @@ _LAYOUT = b"0123456789.eE+-"
 
 _BARE_NEGATIVE_ZERO = re.compile(rb"-0(?![.\d])")
 
-
-class _NotCanonicalError(Exception):
-    """The text is not canonical, or has something that is left to the exact reader."""
-
-
 _decode_model: Final = msgspec.json.Decoder(shapes.ModelText).decode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -49,6 +44,12 @@ _Entries = Mapping[str, tuple[d.StringStringEntry, ...]]
 """Metadata of the elements of one kind, by the name of the element."""
 
 _Metadata = dict[str, dict[str, tuple[d.StringStringEntry, ...]]]
+
+_Item = TypeVar("_Item")
+
+
+class _NotCanonicalError(Exception):
+    """The text is not canonical, or has something that is left to the exact reader."""
 
 
 def is_document(text: bytes) -> bool:
@@ -331,9 +332,6 @@ class _Reader:
             return d.Tensor(shape.dims, shape.data_type, name=text.name, raw_data=data)
         stored = tensors.with_storage(data, shape.data_type, text.storage, shape.size)
         return d.Tensor(shape.dims, shape.data_type, name=text.name, **stored)
-
-
-_Item = TypeVar("_Item")
 
 
 def _consumed(items: list[_Item]) -> Iterator[_Item]:

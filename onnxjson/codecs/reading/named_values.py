@@ -42,6 +42,11 @@ _FITS: Final = {
     14: "a list of types",
 }
 
+Pairs = tuple[StringStringEntry, ...]
+
+ELEMENT_KINDS = ("node", "input", "output", "initializer", "value_info")
+"""The lists of a graph whose elements may have metadata in `element_metadata`, in their order."""
+
 
 def read_attributes(
     tree: Tree, table: Mapping[str, int], place: Place, context: Context, *, op_type: str = ""
@@ -233,12 +238,6 @@ def _list_hint(tree: list[Tree]) -> str:
     else:
         return "all items must have the same type"
     return f'tag it: {{"{tag}": {_value_text(tree)}}}'
-
-
-Pairs = tuple[StringStringEntry, ...]
-
-ELEMENT_KINDS = ("node", "input", "output", "initializer", "value_info")
-"""The lists of a graph whose elements may have metadata in `element_metadata`, in their order."""
 
 
 def read_pairs(tree: Tree, place: Place, context: Context, *, lines: bool = True) -> Pairs | None:
