@@ -131,12 +131,12 @@ def _position(members: Sequence[object], segment: str, passed: Sequence[str], *,
             f"{_place(passed)} is a list; {_quoted(segment)} is not a position; it has {_extent(members)}"
         )
     named = [each for each in members if isinstance(each, Attribute)]
-    found = [position for position, each in enumerate(named) if each.name == segment]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        choices = " or ".join(f"#{position}" for position in found)
-        raise AddressError(f"{_place(passed)} has {len(found)} members called {_quoted(segment)}; write {choices}")
+    positions = [position for position, each in enumerate(named) if each.name == segment]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
+        choices = " or ".join(f"#{position}" for position in positions)
+        raise AddressError(f"{_place(passed)} has {len(positions)} members called {_quoted(segment)}; write {choices}")
     names = attribute_segments(named)
     hint = suggest(segment, names) or (
         f"there are {listed([visible(name) for name in names], 8)}" if names else "it is empty"

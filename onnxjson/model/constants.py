@@ -179,10 +179,10 @@ def _is_computing(node: Node, known: Collection[str], scope: Scope) -> bool:
     """Whether a node with constant inputs has the same outputs each time, with what its subgraphs compute."""
     pending = [node]
     while pending:
-        each = pending.pop()
-        if plain_domain(each.domain) or each.op_type in RANDOM or each.op_type == "Dropout":
+        inner = pending.pop()
+        if plain_domain(inner.domain) or inner.op_type in RANDOM or inner.op_type == "Dropout":
             return False
-        for part in each.attribute:
+        for part in inner.attribute:
             for graph in (part.g, *part.graphs):
                 pending += graph.node if graph is not None else ()
     is_plain = not any([part.g or part.graphs for part in node.attribute])

@@ -153,16 +153,17 @@ def suggest(name: str, names: Collection[str]) -> str:
 
     wanted = _plain(name)
     spelled: dict[str, str] = {}
-    for each in _comparable(name, names):
-        spelled.setdefault(_plain(each), each)
-    with_numbers = {each for each in spelled if each != wanted and _NUMBER.sub("", each) == _NUMBER.sub("", wanted)}
+    for other in _comparable(name, names):
+        spelled.setdefault(_plain(other), other)
+    stem = _NUMBER.sub("", wanted)
+    with_numbers = {other for other in spelled if other != wanted and _NUMBER.sub("", other) == stem}
     guesses = with_numbers if len(with_numbers) > 1 else ()
     near: dict[str, str] = {}
-    candidates = [each for each in spelled if each not in guesses]
-    for each in difflib.get_close_matches(wanted, candidates, n=_MOST_NEAR, cutoff=0.65):
-        numbered = _NUMBER.sub("0", each)
-        if each == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, each)):
-            near.setdefault(numbered, f'"{visible(spelled[each])}"')
+    candidates = [other for other in spelled if other not in guesses]
+    for other in difflib.get_close_matches(wanted, candidates, n=_MOST_NEAR, cutoff=0.65):
+        numbered = _NUMBER.sub("0", other)
+        if other == wanted or (numbered != _NUMBER.sub("0", wanted) and not _differ_by_a_word(wanted, other)):
+            near.setdefault(numbered, f'"{visible(spelled[other])}"')
     return f"did you mean {' or '.join([*near.values()][:3])}?" if near else ""
 
 

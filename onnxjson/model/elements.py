@@ -137,11 +137,11 @@ def split_bits(data: bytes, count: int, size: int) -> list[int] | None:
 
 def join_bits(elements: Sequence[int], size: int) -> bytes:
     """The inverse of `split_bits`, padded with zeros."""
-    step, each = (3, 4) if size == 6 else (1, 8 // size)
+    step, group_size = (3, 4) if size == 6 else (1, 8 // size)
     joined = bytearray()
-    for start in range(0, len(elements), each):
+    for start in range(0, len(elements), group_size):
         group = 0
-        for position, element in enumerate(elements[start : start + each]):
+        for position, element in enumerate(elements[start : start + group_size]):
             group |= element << (position * size)
         joined += group.to_bytes(step, "little")
     del joined[(len(elements) * size + 7) // 8 :]

@@ -129,19 +129,19 @@ def collisions(index: Index, names: Names) -> list[str]:
 
 
 def _by_new_name(mapping: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    old_names: dict[str, list[str]] = {}
     for old, new in mapping.items():
-        found.setdefault(new, []).append(old)
-    return found
+        old_names.setdefault(new, []).append(old)
+    return old_names
 
 
 def _undefined_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
-    found: set[str] = set()
+    undefined: set[str] = set()
     for scope in scopes:
         used = {name for node in scope.graph.node if not names.isdisjoint(node.input) for name in node.input}
         used.update([name for name in scope.output_names if name])
-        found |= {name for name in names & used if index.defining_scope(scope, name) is None}
-    return found
+        undefined |= {name for name in names & used if index.defining_scope(scope, name) is None}
+    return undefined
 
 
 def refuse_collisions(index: Index, names: Names) -> None:

@@ -63,11 +63,11 @@ def json_float(text: str) -> float:
 class ElementError(ValueError):
     """A JSON value that is not an element of its dtype."""
 
-    def __init__(self, found: str, fits: str, index: int = 0) -> None:
-        super().__init__(f"element {index}: found {found}, expected {fits}")
+    def __init__(self, value: str, fits: str, index: int = 0) -> None:
+        super().__init__(f"element {index}: found {value}, expected {fits}")
         self.index = index
         """Position in the flat list."""
-        self.found = found
+        self.found = value
         """The value, short and printable."""
         self.fits = fits
         """The values that are accepted."""

@@ -288,10 +288,10 @@ class Scope:
             return self.consumers.get(name, ())
         self._asked += 1
         nodes = self.graph.node
-        found: list[Consumer] = []
+        consumers: list[Consumer] = []
         for place in self.having("input", name):
-            found += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
-        return found + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
+            consumers += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
+        return consumers + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
 
     def defines(self, name: str) -> bool:
         """Whether the name is an input, a constant or an output of a node of this graph."""
@@ -348,11 +348,11 @@ def _order(consumer: Consumer) -> tuple[bool, int, int]:
 
 
 def _first(names: Sequence[str | None]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for position, name in enumerate(names):
         if name:
-            found.setdefault(name, position)
-    return found
+            positions.setdefault(name, position)
+    return positions
 
 
 def find_scopes(model: Model) -> Iterator[Scope]:
