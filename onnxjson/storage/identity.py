@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import visible
@@ -82,6 +82,25 @@ def sha256_of(path: Path) -> str:
     """Hexadecimal SHA-256 of the content of a file."""
     with reading_errors(path), path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class CalledPath(PosixPath):
+    """The path of a file that messages call by another name, which is its text; made by `called`."""
+
+    name_in_messages = ""
+
+    def __str__(self) -> str:
+        return self.name_in_messages or super().__str__()
+
+    def __fspath__(self) -> str:
+        return str(super().__str__())
+
+
+def called(path: Path, name: str) -> Path:
+    """The path of a file with a name for messages, such as that of git's temporary file."""
+    renamed = CalledPath(path)
+    renamed.name_in_messages = name
+    return renamed
 
 
 def open_source(path: Path) -> SourceFile:
