@@ -212,11 +212,11 @@ def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[
         counts = Counter([owner_name(kind, element) for element in members])
         for element in described:
             name = owner_name(kind, element)
-            own = _own_lines(kind, name, element.metadata_props) if name and counts[name] == 1 else None
-            if own is None:
+            element_lines = _own_lines(kind, name, element.metadata_props) if name and counts[name] == 1 else None
+            if element_lines is None:
                 inline.add(id(element))
             else:
-                lines += own
+                lines += element_lines
     return lines, inline
 
 

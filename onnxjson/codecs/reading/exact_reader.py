@@ -283,10 +283,10 @@ class _Walk:
         if not isinstance(lines, list) or owner is None:
             return False
         lines = self.holder[0]["element_metadata"] = [_plain(line) for line in lines]
-        own = [at for at, line in enumerate(lines) if isinstance(line, list) and line[:2] == [self.kind, owner]]
-        if not own:
+        positions = [at for at, line in enumerate(lines) if isinstance(line, list) and line[:2] == [self.kind, owner]]
+        if not positions:
             return False
-        self.path = [*self.holder[1], "element_metadata", own[0]]
+        self.path = [*self.holder[1], "element_metadata", positions[0]]
         self.tree = None
         return True
 

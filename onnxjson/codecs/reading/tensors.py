@@ -251,14 +251,14 @@ def _flatten(
     lengths: Sequence[int] = (count,) if count == 0 or len(dims) > MAXIMUM_RANK else dims
     level: list[Tree] = [tree]
     for depth, length in enumerate(lengths):
-        found: list[Tree] = []
+        next_level: list[Tree] = []
         for index, member in enumerate(level):
             if not isinstance(member, list) or len(member) != length:
                 at = _place_of(index, lengths[:depth], place)
                 _report_shape(member, length, at, lengths, depth, dims, context)
                 return None
-            found.extend(member)
-        level = found
+            next_level.extend(member)
+        level = next_level
     return level
 
 
