@@ -155,13 +155,13 @@ def _merge_driver(python: str) -> str:
 
 def _alias(python: str) -> str:
     # git starts it at the top of the work tree; with GIT_DIR set, a subfolder would be taken for the top.
-    there = (
+    enter_folder = (
         '[ -z "$GIT_PREFIX" ] || { [ -z "$GIT_DIR" ] || '
         '{ GIT_DIR=$(cd "$GIT_DIR" && pwd); : "${GIT_WORK_TREE:=$PWD}"; export GIT_DIR GIT_WORK_TREE; }; '
         'cd "./$GIT_PREFIX" || exit 66; }'
     )
     return (
-        f'!f() {{ {there}; [ "$ONNXJSON_GIT" = off ] && exec git diff --no-textconv "$@"; '
+        f'!f() {{ {enter_folder}; [ "$ONNXJSON_GIT" = off ] && exec git diff --no-textconv "$@"; '
         f'exec {shlex.quote(python)} {_DIFF_COMMAND} "$@"; }}; f'
     )
 

@@ -140,16 +140,16 @@ class TreeContents:
 
     def entry(self, path: bytes) -> Entry | None:
         """Return the entry at a path; None if there is none."""
-        found = _FOLDER, self._tree
+        current = _FOLDER, self._tree
         # Only names of objects are arguments: no path can be mistaken for an option or a pattern.
         for part in path.split(b"/"):
-            listing = self._git.items("ls-tree", "-z", "--full-tree", found[1]) if found[0] == _FOLDER else ()
+            listing = self._git.items("ls-tree", "-z", "--full-tree", current[1]) if current[0] == _FOLDER else ()
             heads = {name: head.split(b" ") for head, _, name in (item.partition(b"\t") for item in listing)}
             if part not in heads:
                 return None
             mode, _, identity = heads[part]
-            found = mode, identity
-        return Entry(*found)
+            current = mode, identity
+        return Entry(*current)
 
     def paths(self) -> Iterable[bytes]:
         """Return the paths of all files."""
@@ -166,12 +166,12 @@ class IndexContents:
 
     @cached_property
     def _all(self) -> dict[bytes, dict[int, Entry]]:
-        found: dict[bytes, dict[int, Entry]] = {}
+        entries: dict[bytes, dict[int, Entry]] = {}
         for item in self._git.items("ls-files", "-z", "--stage", "--full-name", "--", self._top or b"."):
             head, _, name = item.partition(b"\t")
             mode, identity, stage = head.split(b" ")
-            found.setdefault(name, {})[int(stage)] = Entry(mode, identity)
-        return found
+            entries.setdefault(name, {})[int(stage)] = Entry(mode, identity)
+        return entries
 
     def entry(self, path: bytes) -> Entry | None:
         """Return the entry at a path; files next to a file in conflict are in stage 0."""
