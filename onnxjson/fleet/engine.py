@@ -232,19 +232,19 @@ def run(
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
     """Provide a list that is empty until ctrl-c; the second one raises KeyboardInterrupt."""
-    found: list[int] = []
+    interrupts: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if found:
+        if interrupts:
             signal.default_int_handler(number, frame)
-        found.append(number)
+        interrupts.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield found
+        yield interrupts
         return
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield found
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -258,12 +258,12 @@ def _stop(name: str) -> int:
 def _do(name: str, work: Work, batch: Sequence[Source], left: int | None) -> list[Row]:
     """Do some models on a worker, until their run is stopped, or more than `left` of them failed."""
     rows: list[Row] = []
-    for each in batch:
+    for source in batch:
         if name in _stopped:
             break
         _doing.append(name)
         try:
-            rows.append(work(each))
+            rows.append(work(source))
         finally:
             _doing.remove(name)
         if left is not None and sum(row.status == "failed" for row in rows) > left:
