@@ -1,7 +1,7 @@
 """Compare two models: `diff` returns a `Diff` with the events, the pairs of nodes and the patch."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from onnxjson.diffing.classifying import Classification, find_layout_transposes
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants, compare_unpaired_constants, name_changed_constants
 from onnxjson.diffing.constant_elements import TensorSource
-from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
+from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Event, Ignored, Kind, Verdict, WeightsComparison
 from onnxjson.diffing.list_changes import Bulk, add_reordering, compare_names, count_order_breaks
 from onnxjson.diffing.matching.alignment import Alignment, align_by_names, same_alignment
 from onnxjson.diffing.model_changes import INFO, compare_annotations, compare_models, graph_fields
@@ -65,6 +65,8 @@ class Diff(ReportedPage):
     are the first hundred places, its ``count`` is the number of all places.
     """
 
+    verdict_name = ".equal, or len() for the number of changes"
+
     def __init__(
         self,
         base: Model,
@@ -85,6 +87,17 @@ class Diff(ReportedPage):
 
     def __repr__(self) -> str:
         return f"<Diff: {counted(len(self.events), 'event')}>" if self.events else "<Diff: nothing differs>"
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def changes(self) -> tuple[Event, ...]:
+        """`events`."""
+        return self.events
 
     @property
     def equal(self) -> bool:

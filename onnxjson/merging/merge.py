@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.conflicts import Conflict, ConflictError
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Finding, OnnxJsonError
-from onnxjson.model.methods import Reported
+from onnxjson.model.methods import Brief, Reported
 from onnxjson.model.structure import check_structure
 from onnxjson.patching.applying import apply_fields
 from onnxjson.patching.changes import Fields
@@ -36,8 +36,10 @@ _ROUNDS: Final = 16
 _BOTH: Final[tuple[Choice, ...]] = ("ours", "theirs")
 
 
-class Merged(Reported, msgspec.Struct, frozen=True):
+class Merged(Brief, Reported, msgspec.Struct, frozen=True):
     """Result of a merge."""
+
+    verdict_name: ClassVar = ".is_clean"
 
     model: Model
     """The model with both changes; in the slots of conflicts it has the values of ours."""
