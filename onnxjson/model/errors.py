@@ -117,7 +117,7 @@ class PatchError(OnnxJsonError):
     ) -> None:
         super().__init__(message)
         self.reason = reason
-        """The end of the message: where, and what is there."""
+        """Where, and what is there, without the beginning of the message; "" in an error about another one."""
         self.address = address
         """Where, in the model or in the base of the second patch."""
         self.expected = expected
