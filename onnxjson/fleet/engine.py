@@ -8,6 +8,7 @@ that crashes, hangs or fills the memory ends this process only; the next model g
 """
 
 import importlib
+import json
 import logging
 import os
 import queue
@@ -94,8 +95,9 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
         dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     except ImportError as error:
-        needed = "a fleet needs the package distributed; pip install distributed cryptography"
-        raise MissingInputError(needed) from error
+        raise MissingInputError(
+            "a fleet needs the package distributed; pip install distributed cryptography"
+        ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     os.environ["PYTHONSAFEPATH"] = "1"  # the current folder, where models are, may have a json.py
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
@@ -309,7 +311,7 @@ def run_limited(program: str, words: Sequence[str], limits: Limits) -> Outcome:
     line = b""
     try:
         assert process.stdin is not None
-        process.stdin.write(msgspec.json.encode(list(words)) + b"\n")
+        process.stdin.write(json.dumps(list(words)).encode() + b"\n")  # msgspec refuses paths that are not UTF-8
         process.stdin.flush()
         line = _answer(process, begin + limits.seconds)
     except OSError:
