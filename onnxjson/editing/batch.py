@@ -37,6 +37,8 @@ from onnxjson.model.walking import Body, rebuild
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+__all__ = ["SetBatchSize"]
+
 _SHOWN: Final = 8
 _STAND_IN: Final = 10007
 """A prime number that no shape contains, in place of a batch that has no size."""
@@ -52,6 +54,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     it only must not be mixed; a note names the nodes where that is not known.
     """
 
+    group: ClassVar = "shapes"
     is_tried = True
     words: ClassVar = ("size",)
     examples: ClassVar = (

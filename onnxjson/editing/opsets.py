@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ from onnxjson.model.walking import rebuild, replace_records, with_nodes
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.light_model import LightModel
 from onnxjson.running.opset_conversion import NEWER_VALUES
+
+__all__ = ["ConvertOpset", "InlineFunctions", "StampOpset"]
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
 _NODE_ADDRESS: Final = re.compile(r".*/node/[0-9]+")
@@ -262,6 +264,7 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
     operators differ is reported. To convert them, use convert-opset.
     """
 
+    group: ClassVar = "model"
     words = ("version",)
     examples = ('{"edit": "stamp-opset", "version": 17}',)
 
@@ -299,6 +302,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
     changes. ir_version stays.
     """
 
+    group: ClassVar = "model"
     is_tried = True
     words = ("version",)
     examples = ('{"edit": "convert-opset", "version": 21}',)
@@ -321,6 +325,7 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
     Nodes of the bodies keep their metadata; that of the calls is lost.
     """
 
+    group: ClassVar = "nodes"
     examples = ('{"edit": "inline-functions"}',)
 
     def change(self, workspace: Workspace) -> Outcome:

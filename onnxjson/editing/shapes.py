@@ -27,6 +27,8 @@ from onnxjson.model.renaming import free_name, renamed
 from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body, rebuild
 
+__all__ = ["SetDim", "SetShape", "TransposeInput"]
+
 UNKNOWN = "?"
 """Spelling of a dimension without size and name."""
 
@@ -40,6 +42,7 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
     """
 
+    group: ClassVar = "shapes"
     is_tried = True
     words: ClassVar = ("tensor", "shape")
     examples: ClassVar = (
@@ -79,6 +82,7 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
     """
 
+    group: ClassVar = "shapes"
     is_tried = True
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
@@ -272,6 +276,7 @@ class TransposeInput(Edit, frozen=True, kw_only=True, eq=False, tag="transpose-i
     For an output, they convert the result of the model.
     """
 
+    group: ClassVar = "interface"
     words: ClassVar = ("tensor",)
     examples: ClassVar = (
         '{"edit": "transpose-input", "tensor": "image", "perm": [0, 3, 1, 2]}',
