@@ -7,11 +7,12 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.batch import divisors, follow_sizes, inputs_alike, resize
+from onnxjson.editing.batch import divisors, inputs_alike, resize
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import LooseInference, replace_dimension
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.reshaped_sizes import follow_sizes
 from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.type_relations import dims_of, tensor_of, with_shape
 from onnxjson.editing.workspace import Workspace
