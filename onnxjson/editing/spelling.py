@@ -14,9 +14,7 @@ item, or has all items as JSON; integers and dimensions may be joined by commas.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
-
-import click
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.codecs.reading import tree as json_tree
 from onnxjson.codecs.reading.scan import scan as scan_json
@@ -35,6 +33,9 @@ from onnxjson.editing.values import ValueMistakeError, write_value
 from onnxjson.model.dimensions import split_dimensions
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
+
+if TYPE_CHECKING:
+    import click
 
 _OPENS_JSON: Final = ('"', "[", "{")
 _FLAGS: Final = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -79,6 +80,8 @@ def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
     Raises:
         ParameterError: an option is unknown, or its value is missing.
     """
+    import click
+
     end = words.index("--") if "--" in words else len(words)
     # One dash begins no option of an edit, but a negative number.
     shielded = [SHIELD + word if re.match("-[^-]", word) else word for word in words[:end]]
@@ -94,8 +97,10 @@ SHIELD: Final = "\0"
 """Prefix of a word that only looks like an option; no argument of a program can contain it."""
 
 
-def click_option(parameter: Parameter) -> click.Option:
+def click_option(parameter: Parameter) -> "click.Option":
     """Return the option of a parameter; its value stays a string until all are known."""
+    import click
+
     option = option_of(parameter)
     name = f"parameter_{parameter.field}"
     if parameter.shape.form == "flag":

@@ -50,6 +50,7 @@ class Decisions:
         """Operators that are called with other types."""
 
     def add(self, others: "Decisions") -> None:
+        """Add the decisions about a part."""
         for field in ("types", "decided", "live", "conflicts"):
             for scope, found in getattr(others, field).items():
                 getattr(self, field)[scope].update(found)
