@@ -13,6 +13,7 @@ from onnxjson.editing.deduplication import *
 from onnxjson.editing.deletion import *
 from onnxjson.editing.inference import *
 from onnxjson.editing.initializers import *
+from onnxjson.editing.inlining import *
 from onnxjson.editing.interface import *
 from onnxjson.editing.names import *
 from onnxjson.editing.nodes import *

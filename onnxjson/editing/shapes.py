@@ -44,7 +44,6 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     """
 
     group: ClassVar = "shapes"
-    is_tried = True
     words: ClassVar = ("tensor", "shape")
     examples: ClassVar = (
         '{"edit": "set-shape", "tensor": "image", "shape": ["N", 3, 256, 256]}',
@@ -84,7 +83,6 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     """
 
     group: ClassVar = "shapes"
-    is_tried = True
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
         '{"edit": "set-dim", "dim": "batch", "size": 4}',

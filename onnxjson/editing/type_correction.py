@@ -23,7 +23,7 @@ from onnxjson.editing.type_relations import (
 )
 from onnxjson.editing.type_steps import ModelTypes, Step
 from onnxjson.model.dataflow import consumes_any
-from onnxjson.model.display import visible
+from onnxjson.model.display import visible, whole_texts
 from onnxjson.model.document import Dimension, Function, Model, TensorShape, Type, ValueInfo
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key
@@ -213,7 +213,8 @@ class _Correction(ModelTypes):
         there = self.difference.twins.get(scope)
         old = there.types.get(name) if there is not None and name in there.output_names else stated.type
         if name in self.decided[scope] and old is not None and value.type is not None and old != value.type:
-            now, was = (visible(shown_type(each)) for each in (value.type, old))
+            with whole_texts(False):  # A person reads this, even where a program reads the output.
+                now, was = (visible(shown_type(each)) for each in (value.type, old))
             note = f'the output "{visible(name)}" changed from {was} to {now}{assumed}'
             cause = self.causes.get((scope, name))
             self._notes.append(f"{note}; not all of it is known after {cause}" if cause is not None else note)

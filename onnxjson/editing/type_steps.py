@@ -19,6 +19,7 @@ from onnxjson.editing.type_relations import (
     may_be_shape,
     refine_type,
     with_shape,
+    with_sizes,
 )
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import visible
@@ -183,6 +184,8 @@ class Step(Decisions):
                     self.given[scope].add(name)
                     self.is_open = True
             found = refine_type(stated, found) or found if found is not None else stated
+        if stated is not None and self._difference.only_narrows:
+            found = with_sizes(stated, found)
         is_same = self._is_same(scope, name, found, stated)
         if not is_same:
             self.types[scope][name] = found
