@@ -23,10 +23,6 @@ _LEAST_WORK: Final = 200_000
 _ANCHOR: Final = np.uint64(1 << 63)
 _LARGE: Final = 2_000
 """Number of candidates from which they are judged together, by their inputs alone."""
-_FEW: Final = 0.02
-"""Minimum share of unpaired nodes for the alignment as a sequence,"""
-_SMALL: Final = 5_000
-"""except in graphs with at most this number of nodes, where it is fast."""
 _SLOTS_COMPARED: Final = 8
 """Maximum number of compared inputs when candidates are judged together."""
 _MOST_EDITS: Final = 512
@@ -54,7 +50,7 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
         _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
         _spread(pairing)
         pair_similar(pairing)
-    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+    if _count_open(pairing):
         _pair_by_sequence(pairing, is_sure=True)
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
@@ -64,7 +60,7 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
     _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
     _spread(pairing)
     assign(pairing)
-    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+    if _count_open(pairing):
         _pair_by_sequence(pairing, is_sure=False)
         _spread(pairing)
         assign(pairing)
