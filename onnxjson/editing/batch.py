@@ -46,10 +46,10 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
     """Set the batch size, or a name for it, in inputs, outputs, and all constants that contain it.
 
     The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
-    of Reshape, Expand and the like, and rows of constants that are the same for each sample. Where the batch gets a
-    name, nodes compute the numbers that a 0 or -1 cannot replace. If the batch cannot be followed, or samples would be
-    mixed, nothing is changed and every such node is named. Of a batch that already varies no constant has the size, so
-    it only must not be mixed; a note names the nodes where that is not known.
+    of Reshape, Expand and the like, and rows of constants that are the same for each sample. For a symbolic batch,
+    nodes that compute such shapes are added where 0 and -1 cannot express them. If the batch cannot be followed, or
+    samples would be mixed, nothing is changed and every such node is named. Of a batch that already varies no constant
+    has the size, so it only must not be mixed; a note names the nodes where that is not known.
     """
 
     is_tried = True

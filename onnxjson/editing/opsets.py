@@ -158,11 +158,11 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     result = with_version(replace(model, graph=graph), "", version)
     _refuse_wrong_nodes(model, result, version)
     check_not_worse(model, result, "the converter of onnx")
-    counts = "no node had to change"
+    counts = "no node needed changes"
     if merged.total():
         changed = counted(merged["changed"], "node")
         counts = f"{changed} changed, {merged['added']:,} added, {merged['removed']:,} removed"
-    return NewModel(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+    return NewModel(result, (f"{counts}; redefined by opset {version}: {_operators(nodes, _SHOWN)}",))
 
 
 def _refuse_wrong_nodes(before: Model, after: Model, version: int) -> None:

@@ -8,14 +8,14 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, FeedError, LimitError
-from onnxjson.model.methods import Reported
+from onnxjson.model.methods import Brief, Reported
 from onnxjson.running.engines import OUT_OF_MEMORY
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions
@@ -80,8 +80,10 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Verification(Reported, msgspec.Struct, frozen=True, kw_only=True):
+class Verification(Brief, Reported, msgspec.Struct, frozen=True, kw_only=True):
     """Result of a verification."""
+
+    verdict_name: ClassVar = ".equal"
 
     runs: tuple[RunVerdict, ...]
     outputs: tuple[OutputResult, ...]

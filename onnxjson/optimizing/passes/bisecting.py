@@ -80,7 +80,7 @@ class Checks:
             largest = worst.worst.largest_absolute
             why = f': "{worst.name}" differs' + ("" if largest is None else f" by up to {largest:.3g}")
             why = why if worst.worst.problem is None else f': "{worst.name}" has {worst.worst.problem}'
-        return f"computes other results: {found.failed} of {len(found.runs)} runs failed{why}"
+        return f"computes other results: outputs differ in {found.failed} of {len(found.runs)} runs{why}"
 
     def first_wrong(self, made: Sequence[PassResult]) -> Culprit | None:
         """Return the first pass after which the model does not compute the same; None if the last result does."""
