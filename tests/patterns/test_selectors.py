@@ -364,7 +364,7 @@ def _layers() -> Model:
 def test_lines_of_the_outline_select_their_nodes(selector: str, found: Sequence[int]) -> None:
     model = _layers()
     assert [ref.position for ref in select_nodes(model, Index(model), selector)] == list(found)
-    assert [each.position for each in model.select(selector)] == list(found)
+    assert [each.address for each in model.select(selector)] == [f"/graph/node/{at}" for at in found]
 
 
 def test_line_that_the_outline_lacks_is_an_error_with_what_it_has() -> None:
