@@ -83,7 +83,9 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
         dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     except ImportError as error:
-        raise MissingInputError("a fleet needs the package distributed; pip install distributed cryptography") from error
+        raise MissingInputError(
+            "a fleet needs the package distributed; pip install distributed cryptography"
+        ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     os.environ["PYTHONSAFEPATH"] = "1"  # the current folder, where models are, may have a json.py
     # A model whose worker died is tried once more. The memory is limited in the process of each model.
