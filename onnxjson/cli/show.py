@@ -262,7 +262,8 @@ def _page(opened: _Opened, dims: dict[str, int], files_of_overlays: Sequence[Pat
     except OnnxJsonError as error:
         output.warn(f"costs are not shown: {error}")
         cost = None
-    return model_page.model_html(opened.path.name, opened.index, cost, overlays)
+    outline = _outline(opened, {}) if len(opened.index.node_refs) <= LARGEST else None
+    return model_page.model_html(opened.path.name, opened.index, cost, overlays, outline)
 
 
 def _select(

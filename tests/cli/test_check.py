@@ -69,6 +69,15 @@ def test_finding_about_a_node_names_its_line_of_the_outline(text: Path) -> None:
     assert f"(in the line '{outline}')" in run("check", text).stdout
 
 
+def test_hostile_names_in_the_line_of_a_finding_are_visible(text: Path) -> None:
+    _rename_output(text)
+    text.write_text(text.read_text().replace('"probabilities"', '"\\u001b[31m)\\n"'))
+    outlines = [each["outline"] for each in json.loads(run("check", "--json", text).stdout)]
+    assert any("31m" in each for each in outlines)
+    assert not any("\x1b" in each or "\n" in each for each in outlines)
+    assert "\x1b" not in run("check", text).stdout
+
+
 def test_large_model_has_findings_without_its_outline(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxjson.outline.places.LARGEST", 5)
     _rename_output(text)
