@@ -22,7 +22,10 @@ def outline_section(index: Index, outline: Outline | None) -> Iterator[str]:
     yield "<section id=outline>\n"
     constants = main.initializers
     inputs = [name for name in main.inputs if name not in constants]
-    for title, names in (("inputs", inputs), ("outputs", [each.name or "" for each in main.graph.output])):
+    for title, names in (
+        ("inputs", inputs),
+        ("outputs", [each if isinstance(each, str) else each.name or "" for each in main.graph.output]),
+    ):
         stated = {name: index.type_of(main, name) for name in names[:_MOST]}
         texts = [f"{name}: {shown_type(kind)}" if kind is not None else name for name, kind in stated.items()]
         more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
