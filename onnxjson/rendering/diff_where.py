@@ -16,7 +16,7 @@ from onnxjson.outline.lines import Line, outline_of
 from onnxjson.outline.places import LARGEST
 
 _MOST: Final = 3
-"""Maximum number of repeats and of options that are listed for a change."""
+"""Maximum number of options that are listed for a change."""
 
 _TOKEN: Final = re.compile(r"(\w+)\(|(\w+)=|([(\[])|([)\]])|(,)|[^\w()\[\],]+|\w+")
 
@@ -98,24 +98,18 @@ def _numbers(repeat: Line) -> dict[NodeRef, tuple[int, str]]:
 
 
 def _where(event: Event, base: Mapping[str, _Place], target: Mapping[str, _Place]) -> str:
-    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" if no place is in a repeat, and no option changed."""
-    by_repeat: dict[int, list[_Place]] = {}
+    """``in all 4 layers: Attention.scale 0.125 -> 0.25``; "" unless all places are in one repeat."""
+    places: list[_Place] = []
     options: dict[str, None] = {}
-    outside = 0
     for member in event.members:
-        here, there = _first(member.base, base), _first(member.target, target)
-        place = here or there
-        if place is None or place.repeat is None:
-            outside += member.count
-        else:
-            by_repeat.setdefault(id(place.repeat), []).append(place)
-        if here is not None and there is not None:
-            options.update(dict.fromkeys(_changed_options(event, here, there)))
-    rounds = [_rounds(places) for places in by_repeat.values()]
-    if rounds and outside:
-        rounds.append(f"{outside:,} elsewhere")
-    texts = [listed(each, _MOST) for each in (rounds, [*options]) if each]
-    return ": ".join(texts)
+        before, after = _first(member.base, base), _first(member.target, target)
+        place = before or after
+        if place is None or place.repeat is None or (places and places[0].repeat is not place.repeat):
+            return ""
+        places.append(place)
+        if before is not None and after is not None and KIND_PROPERTIES[event.kind].effect == "changed":
+            options.update(dict.fromkeys(_changed_options(event, before, after)))
+    return _rounds(places) + (f": {listed([*options], _MOST)}" if options else "")
 
 
 def _first(addresses: Sequence[str], places: Mapping[str, _Place]) -> _Place | None:
