@@ -48,7 +48,6 @@ class ReplacePattern(Edit, frozen=True, kw_only=True, eq=False, tag="replace-pat
     matches.
     """
 
-    is_tried = True
     words = ("pattern", "replacement")
     examples = (
         '{"edit": "replace-pattern", "pattern": "Mul($x, Sigmoid($x))", "replacement": "Swish($x)"}',

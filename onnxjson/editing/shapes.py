@@ -40,7 +40,6 @@ class SetShape(Edit, frozen=True, kw_only=True, eq=False, tag="set-shape"):
     nothing is changed and the nodes are named. Set shapes that depend on each other together, in `shapes`.
     """
 
-    is_tried = True
     words: ClassVar = ("tensor", "shape")
     examples: ClassVar = (
         '{"edit": "set-shape", "tensor": "image", "shape": ["N", 3, 256, 256]}',
@@ -79,7 +78,6 @@ class SetDim(Edit, frozen=True, kw_only=True, eq=False, tag="set-dim"):
     the same size at this axis change, too. If the dimension cannot be followed, the nodes are named.
     """
 
-    is_tried = True
     words: ClassVar = ("dim", "size")
     examples: ClassVar = (
         '{"edit": "set-dim", "dim": "batch", "size": 4}',

@@ -44,6 +44,7 @@ from onnxjson.patterns.names import (
     tensor_at,
     value_refs,
 )
+from onnxjson.patterns.nodes import TOLERANCE, Nodes
 
 _SHOWN: Final = 5
 """Matches that an error lists."""
@@ -224,8 +225,9 @@ class _Search:
 
     def _matching(self, pattern: str) -> Sequence[NodeRef]:
         model, index = self._index.model, self._index
+        nodes = Nodes(model, index, TOLERANCE)
         found = [
-            Matcher(model, index, variant, selected=lambda text: select_nodes(model, index, text))
+            Matcher(nodes, variant, lambda text: select_nodes(model, index, text))
             for variant in parse_pattern(pattern).variants
         ]
         return self._in_scopes([match.root for match in matches(found, overlapping=True)])

@@ -112,7 +112,7 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
     from onnxjson.rendering.verification_report import verification_data
     from onnxjson.running.checking import Findings
     from onnxjson.running.model_run import RunResult
-    from onnxjson.running.verification import Verification
+    from onnxjson.running.verdicts import Verification
 
     match result:
         case Diff():

@@ -247,7 +247,7 @@ def load_findings(
 
     tried = try_loading(model, folder, worker)
     found: list[tuple[Severity, str]] = []
-    if tried.state == "not-tried":
+    if tried.state in ("not-tried", "too-new"):
         found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
         found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))
