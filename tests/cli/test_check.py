@@ -279,7 +279,7 @@ def test_operators_are_checked_for_the_imported_version(text: Path, code: str) -
     assert message in shown
     converted = run("convert", text)
     assert converted.exit_code == 0
-    assert shown.replace(": error[", ": warning[") in converted.stderr
+    assert shown.partition(" (in the line ")[0].replace(": error[", ": warning[") in converted.stderr
     (finding,) = json.loads(run("check", "--json", text.with_name("digits.onnx")).stdout)
     assert (finding["code"], finding["address"].startswith("/graph/node/5")) == (code, True)
 
