@@ -29,6 +29,12 @@ from onnxjson.model.messages import FIELDS, Field, Kind
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _WRONG_ESCAPE: Final = re.compile(r"~(?![01])")
 
+Choice = Literal["base", "ours", "theirs"]
+"""The side whose value a slot gets."""
+
+SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+"""All sides, in the order in which they are shown."""
+
 
 def escape(segment: str) -> str:
     """Escape one segment for an address."""
@@ -125,12 +131,12 @@ def _position(members: Sequence[object], segment: str, passed: Sequence[str], *,
             f"{_place(passed)} is a list; {_quoted(segment)} is not a position; it has {_extent(members)}"
         )
     named = [each for each in members if isinstance(each, Attribute)]
-    found = [position for position, each in enumerate(named) if each.name == segment]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        choices = " or ".join(f"#{position}" for position in found)
-        raise AddressError(f"{_place(passed)} has {len(found)} members called {_quoted(segment)}; write {choices}")
+    positions = [position for position, each in enumerate(named) if each.name == segment]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
+        choices = " or ".join(f"#{position}" for position in positions)
+        raise AddressError(f"{_place(passed)} has {len(positions)} members called {_quoted(segment)}; write {choices}")
     names = attribute_segments(named)
     hint = suggest(segment, names) or (
         f"there are {listed([visible(name) for name in names], 8)}" if names else "it is empty"
@@ -182,13 +188,6 @@ def walk(model: Model) -> Iterator[tuple[str, Record]]:
             else:
                 below += [(f"{address}/{name}/{position}", each) for position, each in enumerate(value)]
         pending += reversed(below)
-
-
-Choice = Literal["base", "ours", "theirs"]
-"""The side whose value a slot gets."""
-
-SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
-"""All sides, in the order in which they are shown."""
 
 
 class Slot(NamedTuple):

@@ -30,6 +30,24 @@ _FROZEN: Final = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.previe
 
 Option = Literal["single", "optional", "variadic"]
 
+_COMMUTATIVE: Final = frozenset(
+    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
+)
+
+OperatorKey: TypeAlias = tuple[str, str, str]
+"""Identity of an operator or function: domain ("" for the default one), name, overload."""
+
+_PAYLOADS: Final[dict[int, Callable[[Any], Any]]] = {
+    ATTRIBUTE_TYPES["FLOAT"]: lambda number: struct.pack("<f", number),
+    ATTRIBUTE_TYPES["INT"]: int,
+    ATTRIBUTE_TYPES["STRING"]: str.encode,
+    ATTRIBUTE_TYPES["INTS"]: tuple,
+    ATTRIBUTE_TYPES["STRINGS"]: lambda texts: tuple(map(str.encode, texts)),
+}
+"""Types of defaults, and functions that convert defaults in the file to values of an `Attribute`."""
+
+_TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")
+
 
 class FormalRow(msgspec.Struct, array_like=True, frozen=True):
     """An input or output; see `Formal`."""
@@ -98,11 +116,6 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
     return {name: next(iter(kinds)) for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-_COMMUTATIVE: Final = frozenset(
-    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
-)
-
-
 def is_commutative(domain: str | None, op_type: str | None) -> bool:
     """Whether the inputs of an operator of ONNX may be in any order."""
     return op_type in _COMMUTATIVE and not plain_domain(domain)
@@ -111,10 +124,6 @@ def is_commutative(domain: str | None, op_type: str | None) -> bool:
 def plain_domain(domain: str | None) -> str:
     """Return a domain with "" for the default one, which is also written as absent and as ``ai.onnx``."""
     return "" if domain is None or domain == "ai.onnx" else domain
-
-
-OperatorKey: TypeAlias = tuple[str, str, str]
-"""Identity of an operator or function: domain ("" for the default one), name, overload."""
 
 
 def operator_key(node: d.Node) -> OperatorKey:
@@ -272,16 +281,6 @@ def default_value(default: "AttributeProto") -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-_PAYLOADS: Final[dict[int, Callable[[Any], Any]]] = {
-    ATTRIBUTE_TYPES["FLOAT"]: lambda number: struct.pack("<f", number),
-    ATTRIBUTE_TYPES["INT"]: int,
-    ATTRIBUTE_TYPES["STRING"]: str.encode,
-    ATTRIBUTE_TYPES["INTS"]: tuple,
-    ATTRIBUTE_TYPES["STRINGS"]: lambda texts: tuple(map(str.encode, texts)),
-}
-"""Types of defaults, and functions that convert defaults in the file to values of an `Attribute`."""
-
-
 @lru_cache(maxsize=1024)
 def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, d.Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name."""
@@ -354,9 +353,6 @@ def ir_version_for(domain: str, opset: int) -> int:
     from onnx import helper
 
     return int(helper.OP_SET_ID_VERSION_MAP.get((plain_domain(domain) or "ai.onnx", opset), 1))
-
-
-_TENSOR: Final = re.compile(r"\btensor\(([^()]*)\)")
 
 
 @lru_cache(maxsize=512)

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
+_MOST_PRINTED: Final = 1 << 64
+_LAST_BYTES: Final = bytes(range(128))
+"""Bytes that end a varint."""
+
 
 def is_external(tensor: Tensor) -> bool:
     """Whether the elements of a tensor are in another file."""
@@ -252,11 +256,6 @@ def _join(array: "NDArray[Any]", size: int) -> bytes:
     patterns = numpy.ascontiguousarray(array).reshape(-1, 1).view(numpy.uint8)
     bits = numpy.unpackbits(patterns, axis=1, count=size, bitorder="little")
     return numpy.packbits(bits, bitorder="little").tobytes()
-
-
-_MOST_PRINTED: Final = 1 << 64
-_LAST_BYTES: Final = bytes(range(128))
-"""Bytes that end a varint."""
 
 
 def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
