@@ -13,8 +13,8 @@ from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Words
 from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, from_outputs, number
 from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
-from onnxjson.diffing.matching.repairing import follow_names, keep_equal, repair_swaps
-from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_similar
+from onnxjson.diffing.matching.repairing import follow_names, keep_equal, keep_values, repair_swaps
+from onnxjson.diffing.matching.similarity import assign, pair_enclosed, pair_in_order, pair_similar
 
 WORK_PER_NODE: Final = 400
 """Maximum number of steps for each node of both graphs, in addition to a minimum for small graphs."""
@@ -65,6 +65,9 @@ def match(pairing: NodePairing, *, names: bool = True) -> None:
         _spread(pairing)
         assign(pairing)
     pair_enclosed(pairing)
+    keep_values(pairing)
+    pair_in_order(pairing)
+    keep_values(pairing)
     repair_swaps(pairing)
     _pair_duplicates(pairing, *numbers)
     if names:
