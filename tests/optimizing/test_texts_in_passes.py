@@ -291,7 +291,8 @@ def test_restoring_is_exact(seed: int) -> None:
     data = message_bytes(_Random(seed).model())
     hidden = HiddenNames(data)
     read = serde.parse(hidden.model).model
-    names = [dim.dim_param for dim in (*walk(read, d.Dimension), *walk(read, d.SimpleShardedDim))]
+    names = [dim.dim_param for dim in walk(read, d.Dimension)]
+    names += [dim.dim_param for dim in walk(read, d.SimpleShardedDim)]
     assert all([re.fullmatch(r"onnxjson\d_d\d+", name) for name in names if name])
     other = msgspec.structs.replace(read, producer_name="a pass")  # the result of no pass is returned unread
     restored = serde.parse(hidden.restored(message_bytes(other))).model
