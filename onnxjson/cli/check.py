@@ -97,7 +97,7 @@ def check_command(
                 with output.working(f"checking {path}"):
                     of_file, loaded = checking.read_file(path, worker, drop_orphans=drop_orphans)
                 if loaded is not None:
-                    of_file = _judged(path, loaded, of_file, wanted)
+                    of_file = checking.outlined(loaded.model, _judged(path, loaded, of_file, wanted))
             except OnnxJsonError as error:
                 failure = output.leave_or_report(path, error)
                 if not failure:
@@ -213,7 +213,7 @@ def _fix(path: Path, edits: list[Any]) -> None:
     from onnxjson.editing.script import parse_edit
 
     parsed = [parse_edit(json.dumps(each)) for each in edits]
-    request = changing.Request((path,), None, True, None, None, False, reports.View())
+    request = changing.Request((path,), None, True, None, None, False, reports.View(), unloadable=None)
     changing.run(
         request,
         lambda its, loaded: changing.Changed(run_edits(loaded.model, parsed, model_folder=its.parent).model),

@@ -63,7 +63,7 @@ def _line(value: object) -> str:
 
 
 def _event(event: Event) -> str:
-    head = _line(picked(event, "kind count pattern verdict evidence"))
+    head = _line(picked(event, "kind count pattern where verdict evidence"))
     members = "".join(_list("", (_line(_member(member)) for member in event.members)))
     return f'{head[:-1]}, "members": {members}}}'
 
@@ -112,7 +112,7 @@ def report_text(result: object, form: Literal["json", "markdown", "html"]) -> st
     from onnxjson.rendering.verification_report import verification_data
     from onnxjson.running.checking import Findings
     from onnxjson.running.model_run import RunResult
-    from onnxjson.running.verification import Verification
+    from onnxjson.running.verdicts import Verification
 
     match result:
         case Diff():

@@ -11,7 +11,7 @@ from onnxjson.rendering.tables import Line, Span, paragraph, table
 from onnxjson.rendering.values import picked
 from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.values import EXACT, Comparison, Tolerance
-from onnxjson.running.verification import OutputResult, Verification
+from onnxjson.running.verdicts import OutputResult, Verification
 
 _PROBLEMS: Final = 3
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -27,13 +27,13 @@ def verification_data(found: Verification, base: str, target: str, location: Loc
         "target": target,
         "equal": found.equal,
         "runs": len(found.runs),
-        **picked(found, "failed interrupted=is_interrupted engines"),
+        **picked(found, "failed not_compared=uncompared interrupted=is_interrupted engines"),
         "outputs": [_output_data(each) for each in found.outputs],
         "each_run": [picked(run, "name sizes verdict problem") for run in found.runs],
         "notes": found.notes,
     }
     if location is not None:
-        names = "base target nodes target_nodes value constants lost_constants=lost error_before=before"
+        names = "base target nodes target_nodes lines value constants lost_constants=lost error_before=before"
         places = [picked(each, names) | _figures_data(each.comparison) for each in location.places]
         data["location"] = picked(location, "run compared pairs problem") | {"places": places}
     return data
@@ -89,6 +89,8 @@ def _headline(found: Verification) -> Span:
     missing = [each.name for each in found.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")
+    if found.doubt:
+        return Span(f"{found.doubt} in {counted(runs, 'run')}", "bad")
     if all(run.verdict == "equal" for run in found.runs):
         return Span(f"the same values in {runs:,} of {counted(runs, 'run')}", "good")
     return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
@@ -118,7 +120,7 @@ def _output_lines(found: Verification, width: int) -> Iterator[Line]:
         return
     yield (Span(lines[0], "quiet"),)
     for output, line in zip(found.outputs, lines[1:], strict=True):
-        bad = output.failed or output.target_name is None
+        bad = output.failed or not output.compared
         yield (Span(line, "bad" if bad else "plain"),)
         worst = output.worst
         if worst is not None and output.failed:
@@ -130,7 +132,7 @@ def _row(output: OutputResult) -> tuple[str, ...]:
     if output.target_name is None:
         return output.name, "missing", "", "", "", "", ""
     name = output.name if output.target_name == output.name else f"{output.name} = {output.target_name}"
-    if worst is None:
+    if worst is None or not output.compared:
         return name, "not compared", "", "", "", "", ""
     ulp, cosine = worst.largest_ulp, worst.cosine
     # Rounded down, so that values below 1 are not shown as 1.
@@ -195,6 +197,8 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
         yield (Span(text, "plain" if number else "bad"),)
     if len(place.nodes) > _NODES:
         yield (Span(f"  ... {counted(len(place.nodes) - _NODES, 'node')} more", "quiet"),)
+    for line in place.lines[:_NODES]:
+        yield from paragraph(f"in the line: {line}", width, "plain", indent=4)
     if place.target:
         named = zip(place.target_nodes, place.target, strict=True)
         there = ", ".join([f"{node}  @{each}" for node, each in itertools.islice(named, _NODES)])

@@ -17,7 +17,7 @@ from onnxjson.codecs.text_file import read_bytes, skeleton
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.attribute_values import check_perms, stated_ranks
 from onnxjson.model.constants import type_of_constant
-from onnxjson.model.display import counted
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, Model, Type
 from onnxjson.model.errors import (
     DecodeError,
@@ -34,6 +34,7 @@ from onnxjson.model.methods import Reported
 from onnxjson.model.operator_checks import check_model
 from onnxjson.model.opset_checks import unknown_domains
 from onnxjson.model.types import contradict
+from onnxjson.outline.places import lines_of
 from onnxjson.running.independent_errors import ONNX_CODES, independent_errors
 from onnxjson.storage import files
 from onnxjson.storage.external import file_of
@@ -218,6 +219,13 @@ def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
     return [msgspec.structs.replace(each, file=str(path)) for each in found]
 
 
+def outlined(model: Model, found: list[Finding]) -> list[Finding]:
+    """`found` with the line of the outline of each node, unless the model is too large for that."""
+    lines = lines_of(model, [each.address for each in found])
+    texts = {address: visible(line.text, None) for address, line in lines.items()}
+    return [msgspec.structs.replace(each, outline=texts.get(each.address, "")) for each in found]
+
+
 def _with_native_analysis(path: Path, loaded: Loaded, worker: "Worker", others: list[Finding]) -> list[Finding]:
     """Add the findings of onnx's checker and shape inference to `others`; see `onnxjson.running.checking`."""
     is_binary = loaded.format == "onnx"
@@ -239,7 +247,7 @@ def load_findings(
 
     tried = try_loading(model, folder, worker)
     found: list[tuple[Severity, str]] = []
-    if tried.state == "not-tried":
+    if tried.state in ("not-tried", "too-new"):
         found.append(("warning", f"it was not loaded in onnxruntime: {tried.reason}"))
     elif tried.state == "fails":
         found.append(("error" if tried.is_certain else "warning", f"onnxruntime does not load it: {tried.reason}"))

@@ -10,7 +10,7 @@ MODULES = sorted([*(ROOT / "onnxjson").rglob("*.py"), *(ROOT / "tui").rglob("*.p
 SOURCES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
 
 IMPORTERS = {
-    "click": {"onnxjson/cli/"},
+    "click": {"onnxjson/cli/", "onnxjson/editing/spelling.py"},
     "rich": {"onnxjson/cli/", "tui/onnxjson_tui/"},
     "textual": {"tui/onnxjson_tui/"},
     "onnx": {
@@ -22,6 +22,7 @@ IMPORTERS = {
         "onnxjson/running/engines.py",
         "onnxjson/running/expansion.py",
         "onnxjson/running/opset_conversion.py",
+        "onnxjson/running/opset_definitions.py",
         "onnxjson/running/shape_inference.py",
         "onnxjson/running/worker_jobs.py",
     },
