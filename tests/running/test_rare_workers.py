@@ -1,15 +1,17 @@
 """What happens to a guarded process rarely: pipes that break, answers that are none, processes that do not end."""
 
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onnxjson.model.errors import LimitError
 from onnxjson.running import server_process, worker
-from onnxjson.running.server_process import ServerProcess
+from onnxjson.running.server_process import ServerProcess, user_packages
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import (
     Answer,
@@ -20,6 +22,17 @@ from onnxjson.running.worker_protocol import (
     send,
     unpack,
 )
+from tests.running.test_worker import GOOD
+
+
+def test_packages_of_the_user_are_passed_on_if_this_process_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path))
+    assert user_packages() == []
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert user_packages() == [str(tmp_path)]
 
 
 def test_a_server_that_does_not_end_is_killed_and_what_it_started_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +59,18 @@ def test_more_bytes_than_a_message_are_not_sent(tmp_path: Path, monkeypatch: pyt
         found.run_contained(Request(job="run", limits=Limits()), bytes(9), tmp_path)
 
 
+def test_what_an_analysis_prints_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Worker()
+    monkeypatch.setattr(found, "_request", lambda *_, **__: (Answer(outcome="done", output="a\nb\n"), b""))
+    assert [each.message for each in found._findings("check", GOOD, None, None)] == ["a", "b"]
+
+
+def test_files_that_a_job_reads_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(GOOD)
+    with Worker() as found:
+        assert found.check(tmp_path / "m.onnx", reads=[tmp_path]) == ()
+
+
 def pipe() -> tuple[int, int]:
     found = os.pipe()
     os.set_blocking(found[1], False)
@@ -60,6 +85,23 @@ def test_a_reader_that_goes_away_and_one_that_is_slow_break_the_conversation() -
     with pytest.raises(BrokenConversationError, match="pipe"):
         send(writing, Answer(outcome="done"), bytes(1 << 20))
     os.close(writing)
+
+
+def test_a_full_pipe_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = pipe()
+    real, tries = os.write, []
+
+    def write(descriptor: int, data: Any) -> int:
+        tries.append(descriptor)
+        if len(tries) == 1:
+            raise BlockingIOError
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    send(writing, Answer(outcome="done"), b"blob")
+    assert receive(reading, Answer) == (Answer(outcome="done"), b"blob")
+    os.close(writing)
+    os.close(reading)
 
 
 def test_messages_that_are_none_are_refused() -> None:

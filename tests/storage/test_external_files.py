@@ -233,6 +233,18 @@ def test_an_explicit_default_place_is_the_only_thing_that_does_not_come_back(tmp
     assert internalize(result.model, tmp_path) == model_of(raw("w"))
 
 
+def test_packed_types_move_by_their_bytes(tmp_path: Path) -> None:
+    model = model_of(Tensor(dims=(3001,), data_type=INT4, name="w", raw_data=b"\x21" * 1500 + b"\x01"))
+    result = externalize(model, tmp_path / "w.data")
+    assert ranges(result.model) == {"w": ("w.data", 0, 1501)}
+    assert internalize(result.model, tmp_path) == model
+
+
+def test_unknown_fields_metadata_and_doc_strings_of_a_tensor_stay(tmp_path: Path) -> None:
+    model = model_of(raw("w", doc_string="d", metadata_props=entries(a="b"), unknown_fields=b"\xf8\x07\x01"))
+    assert internalize(externalize(model, tmp_path / "w.data").model, tmp_path) == model
+
+
 def test_an_existing_data_file_is_never_replaced_or_appended_to(tmp_path: Path) -> None:
     (tmp_path / "w.data").write_bytes(b"mine")
     (tmp_path / "link.data").symlink_to("nowhere")
@@ -436,6 +448,13 @@ def test_nothing_is_copied_through_a_link(folders: tuple[Path, Path], link: str,
     with pytest.raises(OutputError, match="is in the way: it is a link"):
         copy_files(NAMING_BOTH, here, there)
     assert not outside.exists() or not list(outside.iterdir())
+
+
+def test_a_folder_in_place_of_the_file_is_in_the_way(folders: tuple[Path, Path]) -> None:
+    here, there = folders
+    (there / "w.bin").mkdir()
+    with pytest.raises(OutputError, match="is in the way"):
+        copy_files(NAMING_BOTH, here, there)
 
 
 def test_a_file_in_place_of_a_folder_is_in_the_way(folders: tuple[Path, Path]) -> None:

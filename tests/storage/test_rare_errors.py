@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -10,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from onnxjson.model.document import StringStringEntry
+import onnxjson
+from onnxjson.cli import output
+from onnxjson.model.document import Graph, StringStringEntry, Tensor
 from onnxjson.model.errors import (
+    AccessDeniedError,
     FileError,
     MissingInputError,
+    OnnxJsonError,
     OutputError,
     UntrustedError,
 )
-from onnxjson.storage import backups, external, identity
+from onnxjson.storage import backups, external, identity, locks, saving
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.saving import save_file
 
@@ -36,11 +41,31 @@ def failing(number: int) -> Any:
     return fail
 
 
+def test_many_small_pieces_are_gathered_and_written(path: Path) -> None:
+    def write(sink: saving.Sink) -> None:
+        for _ in range(3):
+            sink.write(b"x" * (saving.PIECE // 2))
+
+    save_file(path, write)
+    assert path.read_bytes() == b"x" * (3 * (saving.PIECE // 2))
+
+
+def test_blocks_are_shared_on_linux_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "sys", SimpleNamespace(platform="darwin"))
+    save_file(path, lambda output: output.write(str(output.clone(0)).encode()))
+    assert path.read_bytes() == b"False"
+
+
 def test_a_new_file_whose_mode_cannot_be_set_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fchmod", failing(errno.EIO))
     with pytest.raises(FileError):
         save_file(tmp_path / "new", lambda sink: sink.write(b"x"), mode=0o600)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_may_not_be_askedis_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", failing(errno.EPERM))
+    assert locks.is_running(1)
 
 
 def test_a_system_without_extended_attributes_or_locks_saves(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +102,65 @@ def test_a_file_whose_status_cannot_be_had_is_not_replaced(path: Path, monkeypat
         opened.check(path)
 
 
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (ValueError(), MissingInputError, "not a valid file name"),
+        (FileNotFoundError(), MissingInputError, "does not exist"),
+        (IsADirectoryError(), MissingInputError, "is a folder"),
+        (PermissionError(errno.EACCES, "denied"), AccessDeniedError, "may not be read: denied"),
+        (OSError(errno.EIO, "broken"), FileError, "cannot be read: broken"),
+    ],
+)
+def test_errors_of_reading_have_kinds(error: OSError | ValueError, kind: type[OnnxJsonError], text: str) -> None:
+    found = identity.reading_error(Path("m.onnx"), error)
+    assert type(found) is kind
+    assert text in str(found)
+
+
+def test_what_cannot_be_hashed_or_opened_is_an_error_of_the_package(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError):
+        identity.sha256_of(tmp_path)
+    with pytest.raises(MissingInputError):
+        identity.open_source(tmp_path / "missing")
+
+
+def test_tensors_inside_know_no_file(tmp_path: Path) -> None:
+    inside = Tensor(dims=(1,), data_type=1, raw_data=bytes(4), name="inside")
+    entries = (StringStringEntry(key="location", value="w.bin"),)
+    outside = Tensor(dims=(1,), data_type=1, external_data=entries, data_location=1, name="outside")
+    model = external.with_file(onnxjson.Model(graph=Graph(initializer=(inside, outside))), tmp_path / "m.onnx")
+    assert model.graph is not None
+    assert [external.file_of(each) for each in model.graph.initializer] == [None, tmp_path / "m.onnx"]
+
+
+def test_a_model_without_external_data_stays_as_it_is(tmp_path: Path) -> None:
+    model = onnxjson.Model(graph=Graph())
+    assert external.with_file(model, tmp_path / "m.onnx") is model
+
+
 def test_links_are_followed_without_a_model_file_too(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(b"data")
     (tmp_path / "link").symlink_to("w.bin")
     pairs = (StringStringEntry(key="location", value="link"),)
     assert Resolver(tmp_path, trust_links=True).resolve(pairs, None).read() == b"data"
+
+
+def test_a_thread_hashes_what_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "THREAD_FROM", 10)
+    found = identity.StreamHash()
+    for number in range(40):
+        found.update(bytes([number]) * 8)
+    whole = b"".join(bytes([number]) * 8 for number in range(40))
+    assert found.hexdigest() == hashlib.sha256(whole).hexdigest()
+
+
+def test_folders_are_made_once_and_a_place_is_tried_before_a_question(tmp_path: Path) -> None:
+    for _ in range(2):
+        saving.make_folder(tmp_path / "sub")
+    saving.require_savable(tmp_path / "sub" / "new")
+    with pytest.raises(OutputError):
+        saving.require_savable(tmp_path / "sub")
 
 
 def resolved(folder: Path, location: str) -> None:
@@ -114,6 +193,14 @@ def test_a_device_and_a_file_elsewhere_are_no_data(tmp_path: Path, monkeypatch: 
         resolved(tmp_path, "w.bin")
 
 
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOENT, 66), (errno.ELOOP, 78), (errno.EMFILE, 71), (errno.EACCES, 77), (errno.EIO, 74)],
+)
+def test_errors_of_resolving_have_kinds(number: int, code: int) -> None:
+    assert external._system_error("w", OSError(number, "why")).exit_code == code
+
+
 def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "state"))
     save_file(path, lambda sink: sink.write(b"new"), backup=backups.keep_backup)
@@ -127,3 +214,24 @@ def test_a_backup_or_a_file_that_cannot_be_read_is_named(path: Path, monkeypatch
             backups.keep_backup(path)
     assert sys.platform
     assert path.read_bytes() == b"new"
+
+
+def test_a_descriptor_that_cannot_be_closed_breaks_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "state"))
+    real = os.close
+
+    def close(descriptor: int) -> None:
+        real(descriptor)
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(os, "close", close)
+    save_file(path, lambda sink: sink.write(b"new"))
+    with pytest.raises(FileError, match="no backup of"):
+        backups.keep_backup(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == b"new"
+
+
+def test_a_failure_that_cannot_be_printed_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "failure", failing(errno.EIO))
+    assert output.report_failure(FileError("x")) == 74

@@ -82,6 +82,57 @@ def test_an_edit_that_the_journal_has_no_memory_for_is_made_and_told(
             other.discard()
 
 
+@pytest.mark.parametrize("name", ["_line", "begin"])
+def test_the_old_journal_stays_if_there_is_no_memory_for_another(
+    path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as session:
+        session.edit(EDIT)
+        session.sync()
+        before, session._recorder.trouble = session.journal_path, "the disk was full"
+        monkeypatch.setattr(recording if name == "begin" else recording.Recorder, name, failing(MemoryError()))
+        session.undo()
+        assert session.trouble == "not enough memory"
+        assert session.journal_path == before
+        assert [*path.parent.glob("state/onnxjson/journals/*/*")] == [before]
+        session.discard()
+        session.sync()
+
+
+def test_an_undone_save_that_cannot_be_recorded_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(path) as session:
+        session.edit(EDIT)
+        session.save()
+        monkeypatch.setattr(recording, "begin", failing(MemoryError()))
+        session.undo()
+        assert session.trouble == "not enough memory"
+        session.discard()
+
+
+def test_a_hash_that_cannot_be_known_or_kept_is_left_out(path: Path) -> None:
+    with opened(path) as session:
+        session.edit(EDIT)
+        base, journal = session._recorder._base, session._recorder.journal
+        assert journal is not None
+        journal.close()
+        recording._append_hash(base, journal)
+        path.unlink()
+        base.identity._sha256 = None
+        assert base.hash() is None
+        recording._append_hash(base, journal)
+        session.discard()
+
+
+def test_a_journal_without_its_thread_is_synced_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(path) as session:
+        monkeypatch.setattr(threading.Thread, "start", failing(RuntimeError("can't start new thread")))
+        session.edit(EDIT)
+        journal = session._recorder.journal
+        assert journal is not None
+        assert not journal._is_dirty
+        session.discard()
+
+
 def test_an_index_that_cannot_follow_is_built_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(path) as session:
         before = session.index
