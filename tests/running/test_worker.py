@@ -338,6 +338,28 @@ def test_importing_the_client_imports_neither_onnx_nor_numpy() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_functions_are_inlined(worker: Worker) -> None:
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
+    function = helper.make_function("f", "F", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], opsets[:1])
+    calling = model(helper.make_node("F", ["x"], ["y"], domain="f"), functions=[function], opset_imports=opsets)
+    inlined = onnx.load_from_string(worker.inline_functions(calling))
+    assert [node.op_type for node in inlined.graph.node] == ["Relu"]
+    assert not inlined.functions
+
+
+def test_versions_are_converted(worker: Worker) -> None:
+    old = model(helper.make_node("Squeeze", ["x"], ["y"], axes=[0]), opset_imports=[helper.make_opsetid("", 11)])
+    converted = onnx.load_from_string(worker.convert_version(old, 13))
+    assert [node.op_type for node in converted.graph.node] == ["Constant", "Squeeze"]
+    assert converted.opset_import[0].version == 13
+
+
+def test_an_operator_without_adapter_is_an_error_of_the_worker(worker: Worker) -> None:
+    new = model(helper.make_node("Gelu", ["x"], ["y"]), opset_imports=[helper.make_opsetid("", 20)])
+    with pytest.raises(WorkerError, match=r"the version converter of onnx rejects this model: .*Gelu"):
+        worker.convert_version(new, 11)
+
+
 @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "ORT_LOAD_CONFIG_FROM_MODEL"])
 def test_onnxruntime_writes_nothing_of_its_own(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Telemetry would begin with an identifier in the cache, a configuration in the model with a profile.

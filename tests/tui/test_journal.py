@@ -104,7 +104,7 @@ def test_a_last_line_that_was_cut_short_is_left_out_and_written_over(tmp_path: P
         journal = _only(session)
         assert journal.damage == ""
         session.recover(journal)
-        assert journal.commands == ("set-metadata k --value v",)
+        assert journal.commands == ("set-metadata k v",)
         session.edit(edits.SetMetadata(key="l", value="v"))
         _left_by(session)
     with opened(path) as again:

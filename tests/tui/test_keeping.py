@@ -52,7 +52,7 @@ def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
     async def flow(found: Bench) -> None:
         await changed(found)
         await found.press("ctrl+s")
-        assert f"saved {path.stat().st_size} bytes in 0." in said(found)
+        assert re.search(rf"saved {path.stat().st_size} bytes in \d", said(found))
         assert not found.session.is_changed
         assert path.read_bytes() == bytes_of(found.session.model)
 
@@ -376,7 +376,7 @@ def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) 
         lines = ["".join(span.text for span in rows.line(row, 60)).rstrip() for row in range(len(rows))]
         assert lines == [
             "    2 set-attribute op:LeakyRelu alpha 0.5",
-            ">   1 set-metadata a --value b  saved",
+            ">   1 set-metadata a b  saved",
             "    0 as opened",
         ]
         session.discard()
