@@ -394,7 +394,7 @@ def test_enter_in_history_goes_to_the_model_as_it_was(path: Path) -> None:
         await found.press("g", "g", "enter")
         assert found.session.history.position == 3
         assert found.bench.drawer.page is not None
-        assert found.bench.drawer.page.copied(0) == "set-metadata k2 --value v"
+        assert found.bench.drawer.page.copied(0) == "set-metadata k2 v"
 
     run(path, flow)
 
@@ -422,7 +422,7 @@ def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> 
 
     async def flow(found: Bench) -> None:
         assert isinstance(found.app.screen, ConfirmScreen)
-        assert "set-metadata k0 --value v" in found.text
+        assert "set-metadata k0 v" in found.text
         await found.press("s")
         assert "What recovering would change" in found.text
         await found.press("escape", "r")
