@@ -9,5 +9,5 @@ def test_the_table_has_lists_and_steps(capsys: pytest.CaptureFixture[str]) -> No
     assert tui_rows.main(["--nodes", "2800"]) == 0
     printed = capsys.readouterr().out
     assert "node list with lanes, prepared" in printed
-    assert "outline, prepared" in printed
+    assert "lines, derived" in printed
     assert "one attribute: undo" in printed

@@ -15,9 +15,10 @@ from onnxjson import edits
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.index import Index
 from onnxjson.model.types import parse_type
+from onnxjson.outline.lines import outline_of
 from onnxjson.patterns.selectors import select_nodes
+from onnxjson_tui.rows.folding import folds_of, rows_of
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_spans
-from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.session.session import Session
 from tests.benchmarks.report import table
 
@@ -93,7 +94,8 @@ def rows_of_lists(model: Model) -> list[tuple[str, str]]:
         numbers = range(start, min(start + 45, len(rows)))
         return [[*node_spans(rows.row(each), rows.short_name(each, columns.name), columns)] for each in numbers]
 
-    outline = Outline(model.graph.node)
+    outline = outline_of(model, Index(model))
+    folds = folds_of(outline, outline.lines[-1].nodes[0].scope)
     places = iter(range(0, len(rows), max(len(rows) // 7, 1)))
     index = Index(model)
     select_nodes(model, index, "op:Relu")
@@ -103,8 +105,8 @@ def rows_of_lists(model: Model) -> list[tuple[str, str]]:
         ("node list with lanes, prepared", _ms(_measured(lambda: NodeRows(scope)))),
         ("node list, a page of 45 rows elsewhere", _ms(_measured(lambda: page(next(places))))),
         ("node list, filter op:Softmax", _ms(_measured(lambda: _filter(model, index)))),
-        ("outline, prepared", _ms(_measured(lambda: Outline(model.graph.node if model.graph else ())))),
-        ("outline, rows of all layers", _ms(_measured(lambda: outline.rows({"layers/0.."})))),
+        ("lines, derived", _ms(_measured(lambda: outline_of(model, Index(model)), 1))),
+        ("lines, rows of the page", _ms(_measured(lambda: rows_of(folds, ())))),
     ]
 
 

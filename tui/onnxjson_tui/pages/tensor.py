@@ -163,7 +163,7 @@ class TensorPage(Page[Workbench]):
     def rows(self) -> Rows:
         """The head, then the values."""
         if self.ref is None:
-            text = self._gone or "t shows a tensor of a node; so does enter on an initializer of the outline"
+            text = self._gone or "t shows a tensor of a node; ctrl+p finds constants by name"
             return TextRows([(Span(f" {text}", "quiet"),)])
         return TensorRows(self)
 

@@ -53,7 +53,6 @@ MOTIONS: Final[tuple[Action[Any], ...]] = (
     _motion("up", "previous row", ("k", "up"), lambda lines: -1),
     _motion("page-down", "page down", ("pagedown", "ctrl+d", "ctrl+f"), lambda lines: lines.page),
     _motion("page-up", "page up", ("pageup", "ctrl+u", "ctrl+b"), lambda lines: -lines.page),
-    Action("centre", "scroll the row to the middle", ("z z",), lambda screen, _: screen.lines.centre(0.5), "Move"),
 )
 """Movements in a list, the same on all screens."""
 

@@ -96,6 +96,7 @@ class Drawer(Vertical):
         self.remember()
         before, self.page = self.page, self.pages[name]
         self.display = True
+        self.screen.add_class("show-drawer")
         if before is not None and before is not self.page:
             before.hidden()
         self.page.shown()
@@ -109,6 +110,7 @@ class Drawer(Vertical):
             self.page.hidden()
         self.page = None
         self.display = False
+        self.screen.remove_class("show-drawer", "whole-drawer")
 
     def remember(self) -> None:
         """Remember the cursor of the open page for the next time it is opened."""

@@ -105,6 +105,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         (120, "-three"),
         (150, "-four"),
     ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012 - Textual declares it
 
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
         self.terminal = terminal or detect()

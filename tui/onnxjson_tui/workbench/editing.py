@@ -86,9 +86,12 @@ def require_here(bench: Workbench) -> NodeRef:
     """Return the node under the cursor.
 
     Raises:
-        EditError: there is none.
+        EditError: there is none, or a folded line, which is unfolded.
     """
-    ref = bench.here
+    ref, fold = bench.here, bench.fold_here
+    if fold is not None and ref is not None:
+        bench.show_position(ref.position)
+        raise EditError("the line is unfolded: the cursor is on the node that produces its value; press the key again")
     if ref is None:
         raise EditError("there is no node under the cursor")
     return ref

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import ParameterError
-from onnxjson.model.index import NodeRef
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.running.worker import Worker
 from onnxjson_tui.rows.beside_nodes import DIFFERENCE, MACS, NAN, Columns, Figures, figures_of
 from onnxjson_tui.rows.choices import Choice
@@ -35,7 +35,10 @@ _SIZE: Final = re.compile("=[0-9]+$")
 
 
 async def _map(bench: Workbench, arguments: Arguments) -> None:
-    chosen: tuple[NodeRef, str] | None = require_here(bench), "around"
+    # Of a line, the node that produces its value.
+    scope = bench.scope
+    here = bench.here or (NodeRef(scope, 0) if scope is not None and scope.graph.node else require_here(bench))
+    chosen: tuple[NodeRef, str] | None = here, "around"
     hops = arguments.number
     while chosen is not None:
         here, wanted = chosen
@@ -55,16 +58,13 @@ def _map_of(bench: Workbench, here: NodeRef, hops: int | None) -> MapScreen:
     def known() -> dict[str, Figures]:
         return figures_of(scope, columns, None if saved is None else saved.marked())
 
+    typed = bench.typed(scope)
+
     def more() -> tuple[dict[str, Figures], TypeOf]:
-        from onnxjson.running.inferred_types import InferredTypes
-
         macs = figures_of(scope, {MACS: _macs(_cost(session, {}))})
-        with Worker() as worker:
-            types = InferredTypes(session.index, worker)
-            types.type_of(scope, "")
-        return {} if MACS in columns else macs, partial(types.type_of, scope)
+        return {} if MACS in columns else macs, partial(Index.type_of, typed or scope)
 
-    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops)
+    return MapScreen(here, bench.terminal, known, None if bench.is_big else more, hops, bench.folds_of(scope))
 
 
 def _show(bench: Workbench, found: Columns) -> None:
