@@ -198,7 +198,9 @@ class TensorPage(Page[Workbench]):
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
         self._statistics = found
-        self.redraw(0)  # where they are
+        self.redraw()
+        # The cursor stays on its value, and the statistics above are visible.
+        self.drawer.lines.scroll_to(y=0, animate=False)
 
     async def ask_slice(self) -> None:
         """Ask for a slice, and show its elements."""
@@ -235,6 +237,7 @@ class TensorPage(Page[Workbench]):
         if grid is None:
             return
         self.cell = max(min(self.cell + step, grid.columns - 1), 0)
+        self.drawer.lines.move_to(max(self.drawer.lines.cursor, len(self.head(self.width))))
         seen = self._columns(grid, self.width)
         if self.cell not in seen:
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
@@ -251,9 +254,9 @@ class TensorPage(Page[Workbench]):
         ref, grid = self.ref, self._grid
         if ref is None or grid is None or not isinstance(ref.tensor, Tensor):
             raise EditError("there is no constant to edit here; t on a node shows one")
-        row = self.drawer.lines.cursor - len(self.head(self.width))
-        if not 0 <= row < grid.rows:
-            raise EditError("move to a value first, with j and l")
+        if not grid.rows:
+            raise EditError("the constant has no values")
+        row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
         length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
             raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")

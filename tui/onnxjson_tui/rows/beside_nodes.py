@@ -225,7 +225,7 @@ def heads(found: Columns, width: int) -> str:
 
 def cell(title: str, value: float | str | None) -> Span:
     """Return a number in its column."""
-    if value is None or (title == NAN and not value):
+    if value is None or (title in (NAN, DIFFERENCE) and not value):
         return Span(" " * COLUMN, "quiet")
     from onnxjson.rendering.cost_text import amount
 

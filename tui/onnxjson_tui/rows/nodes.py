@@ -104,6 +104,7 @@ class NodeRows:
         """Use changed nodes at the same positions."""
         self.scope = scope
         self._names.clear()
+        self._widths = None
 
     def infer(self, typed: Scope | None) -> None:
         """Use other inferred types."""

@@ -62,6 +62,7 @@ class Workbench(GraphScreen):
         super().__init__(session, terminal, actions)
         self._pages, self._begun = pages, begun
         self.finder = Finder(self)  # the search in the list of nodes
+        self.refused = ""  # the command that was refused last because it breaks nodes; the same again makes it
         self.used: Counter[str] = Counter()  # how often each action was run
         self._counted: tuple[object, int] | None = None  # the initializers whose elements were counted last
 
@@ -75,7 +76,8 @@ class Workbench(GraphScreen):
         )
         self.build()
         self.read_model(infers=self.reading is not None)
-        for problem in self.session.opened.problems:
+        notice = self.session.presence.notice if self.session.presence is not None else ""
+        for problem in (*self.session.opened.problems, *([notice] if notice else [])):
             self.say(problem, "changed")
         self.begin(self._begun(self))
 
@@ -255,7 +257,8 @@ class Workbench(GraphScreen):
             self.session.places.flow = texts
             self.nodes.redraw_changed()
         if flow.complaints and self.prompt.is_asking:
-            self.say(f"it would break a node: {next(iter(flow.complaints.values()))}", "bad", keep=False)
+            reason = next(iter(flow.complaints.values()))
+            self.say(f"it would break a node: {reason}; enter twice makes it in spite of that", "bad", keep=False)
 
     async def agree(self, preview: Preview) -> bool:
         """Show the diff of a change, and ask whether to make it."""
@@ -287,6 +290,8 @@ class Workbench(GraphScreen):
             self.failed(error)
             return None
         notes = "; ".join(preview.notes)
+        if changed is not None and preview.is_forced:
+            self.call_after_refresh(self.check_broken)
         if changed is None:
             self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
             return None
@@ -296,6 +301,12 @@ class Workbench(GraphScreen):
         trouble = visible(self.session.trouble)
         self.say(f"lost unless you save: {message}; {trouble}" if trouble else message, "bad" if trouble else "good")
         return changed
+
+    def check_broken(self) -> None:
+        """Check with onnx after an edit that breaks nodes, which marks them in the list and in the title."""
+        check: Callable[[], None] | None = getattr(self.drawer.pages.get("problems"), "run_onnx_checks", None)
+        if check is not None:
+            check()
 
     def changed(self, changed: Changed | None) -> None:
         """Show the model after a change of the session."""

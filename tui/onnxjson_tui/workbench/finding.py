@@ -145,6 +145,7 @@ def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete:
     index = session.index
     name = parse(typed).name
     is_word = name is not None and not name.quoted and typed == name.text and not _WITH_MEANING.search(typed)
+    is_word = is_word and not PATTERN.search(typed)
     if is_word and not index.nodes_with("name", typed) and not index.nodes_with("output", typed):
         positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
         if positions:

@@ -172,10 +172,10 @@ async def _repeat(bench: Workbench, arguments: Arguments) -> None:
     await ready(bench)
     here = None if session.places.selected else node_selector(session.index, require_here(bench))
 
-    def find() -> Preview:
+    def find(force: bool) -> Preview:
         if here is None:
-            return session.preview(*session.on_selection(edit, field))
-        return session.preview(msgspec.structs.replace(edit, **{field: here}))
+            return session.preview(*session.on_selection(edit, field), force=force)
+        return session.preview(msgspec.structs.replace(edit, **{field: here}), force=force)
 
     await previewed(bench, find)
 
