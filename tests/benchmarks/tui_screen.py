@@ -171,7 +171,8 @@ _END: Final = b"\x1b[F"
 _HOME: Final = b"\x1b[H"
 
 
-def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
+def start(path: Path, folder: Path, *, remote: bool = False, size: tuple[int, int] = SIZE) -> Terminal:
+    """Start the workbench on a file in a terminal."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "NO_COLOR", "TMUX"))},
         "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "XDG_STATE_HOME": str(folder / "state"),
@@ -180,7 +181,7 @@ def _program(path: Path, folder: Path, *, remote: bool = False) -> Terminal:
     }  # fmt: skip
     note = str(folder / "read")
     words = [sys.executable, "-c", _PROGRAM, note, "tui", "--remote", "on" if remote else "off", str(path)]
-    return Terminal(words, environment)
+    return Terminal(words, environment, size)
 
 
 def chain(count: int) -> Model:
@@ -202,7 +203,7 @@ def measure_pages(nodes: int, folder: Path) -> list[tuple[str, str, str]]:
     ]
     onnxjson.save(onnxjson.apply(big, changes), other)
     found: list[tuple[str, str, str]] = []
-    with _program(path, folder) as terminal:
+    with start(path, folder) as terminal:
         terminal.wait_for(b"LayerNorm")
         terminal.read(quiet=2.0)
         os.write(terminal.master, b":compare " + os.fsencode(other) + b"\r")
@@ -213,7 +214,7 @@ def measure_pages(nodes: int, folder: Path) -> list[tuple[str, str, str]]:
         found += _figures("a key in twin panes", [terminal.press(_DOWN) for _ in range(9)], "10 ms, 1 kB")
         found += _figures("a page in twin panes", [terminal.press(_PAGE) for _ in range(9)], "20 ms, 20 kB")
     onnxjson.save(chain(_CHAIN), folder / "chain.onnx")
-    with _program(folder / "chain.onnx", folder) as terminal:
+    with start(folder / "chain.onnx", folder) as terminal:
         terminal.wait_for(b"Relu")
         terminal.read(quiet=2.0)
         os.write(terminal.master, b"e\r")
@@ -242,7 +243,7 @@ def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, s
     """Everything that is measured in a terminal: what, figure, budget."""
     note = folder / "read"
     found: list[tuple[str, str, str]] = []
-    with _program(path, folder, remote=remote) as terminal:
+    with start(path, folder, remote=remote) as terminal:
         painted = terminal.wait_for(b"LayerNorm")
         read_at, memory = note.read_text().split()
         found.append(("first nodes on the screen after the model was read", _ms(painted - float(read_at)), "400 ms"))

@@ -14,8 +14,8 @@ from onnxjson_tui.session.session import Session
 _LEAST_TEXT: Final = 40  # columns of the text of a line before types get any
 _INDENT: Final = "  "
 _MARKS: Final = {"unicode": ("▸ ", "▾ "), "ascii": ("+ ", "- ")}  # of a folded line, and of an unfolded one
-_WORDS: Final = re.compile(r"(\b[A-Z]\w*)(?=\()|(^repeat \d+)|( [=@+*/-] )")
-"""Calls of blocks and operators, repeats, and operators between two values."""
+_WORDS: Final = re.compile(r"(\b[A-Z]\w*)(?=\()|^repeat \d+")
+"""Calls of blocks and operators, and repeats."""
 _BLOCKS: Final[dict[str, Style]] = {
     **dict.fromkeys(("Linear", "Embedding"), "compute"),
     **dict.fromkeys(("SiLU", "HardSwish", "Gelu"), "activation"),
@@ -159,7 +159,7 @@ def _tinted(text: str) -> list[Span]:
         if match.start() > last:
             spans.append(Span(text[last : match.start()]))
         word = match.group()
-        spans.append(Span(word, (_BLOCKS.get(word) or family(word)) if match[1] else "title" if match[2] else "quiet"))
+        spans.append(Span(word, (_BLOCKS.get(word) or family(word)) if match[1] else "title"))
         last = match.end()
     return [*spans, Span(text[last:])]
 
