@@ -51,7 +51,7 @@ def test_the_first_screen_is_the_model_on_one_page_with_types() -> None:
         assert any("repeat 6" in row for row in rows)
         # Types and numbers of nodes are at the end of each line.
         assert all(row.endswith("]") for row in rows)
-        assert "lines of" in found.lines[1]
+        assert "rows of" in found.lines[1]
 
     run_small(ENCODER, flow)
 

@@ -43,6 +43,7 @@ _MOST_BLOCKS: Final = 8
 _SHARED: Final = 0.75  # part of the nodes whose names begin with a prefix that is left out
 _TYPED: Final = 0.25  # part of the nodes whose types are known, from which they have a column
 _COUNT: Final = 3  # columns of the number of hidden lanes
+_NEARLY_ALL: Final = 0.98  # part of the texts that fit in a column if there is room
 
 
 class NodeRow(NamedTuple):
@@ -183,8 +184,8 @@ class NodeRows:
             outputs = [self.type_of(each)[0] for each in sample]
             # Types of a few nodes are not worth a column; the inspector shows them.
             is_rare = sum(map(bool, outputs)) < _TYPED * len(outputs)
-            types = 0 if is_rare else max(map(cells, outputs), default=0)
-            self._widths = min(operators, _MOST_OPERATOR), max(names, default=0), types
+            types = 0 if is_rare else most_of(list(map(cells, outputs)))
+            self._widths = min(operators, _MOST_OPERATOR), most_of(names), types
         return self._widths
 
     def columns(self, width: int, types: int | None = None) -> Columns:
@@ -209,6 +210,11 @@ class NodeRows:
             count = _COUNT + (self._lanes.width >= 10) if is_cut and room >= 3 + _COUNT else 0
             lanes = 2 * min(wanted, max((room - count) // 2, 0))
         return Columns(digits, lanes, count, operator, max(width - used - lanes - count, 0), output)
+
+
+def most_of(widths: Sequence[int]) -> int:
+    """Return the columns that suffice for all but a few texts: one very long text must not cut all others."""
+    return sorted(widths)[int(len(widths) * _NEARLY_ALL)] if widths else 0
 
 
 def shared_prefix(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from onnxjson.rendering.tables import Line, Span, Style, cells, padded, shortened
 from onnxjson_tui.rows.beside_nodes import COLUMN, DIFFERENCE, cell, shown
 from onnxjson_tui.rows.folding import Fold, Row, rows_of
-from onnxjson_tui.rows.nodes import NodeLines, NodeRows, family, short_type
+from onnxjson_tui.rows.nodes import NodeLines, NodeRows, family, most_of, short_type
 from onnxjson_tui.session.following import SavedNodes
 from onnxjson_tui.session.session import Session
 
@@ -107,7 +107,7 @@ class PageLines(NodeLines):
     def _type_column(self, width: int) -> int:
         if self._types is None:
             kinds = [self._all.type_of(row.position)[0] for row in self.listed if row.position >= 0]
-            self._types = max(map(cells, kinds), default=0)
+            self._types = most_of([cells(kind) for kind in kinds if kind])
         rest = width - len(str(len(self._all.scope.graph.node))) - 5 - self._count
         return max(min(self._types, max(rest - self._texts, rest // 4)), 0) if rest > _LEAST_TEXT else 0
 

@@ -160,7 +160,7 @@ class Workbench(GraphScreen):
             spans.append(Span(f"  {found} of filter {visible(self.filter)}", "changed"))
         elif scope is not None:
             nodes = counted(len(scope.graph.node), "node")
-            lines = f"{counted(len(self.nodes.rows), 'line')} of {nodes}" if self.is_folded else nodes
+            lines = f"{counted(len(self.nodes.rows), 'row')} of {nodes}" if self.is_folded else nodes
             spans.append(Span(f"  {lines}", "quiet"))
         if self._rows.rows is not None and self._rows.rows.prefix and not self.is_folded:
             spans.append(Span(f"  {self._rows.rows.prefix}{ELLIPSIS}", "quiet"))
