@@ -132,7 +132,8 @@ def test_a_refused_save_names_the_values_of_both_sides(tmp_path: Path) -> None:
         with opened(path) as other:
             other.edit(onnxjson.edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.25))
             other.save()
-        await found.press("ctrl+s", "m")
+        await found.press("ctrl+s")
+        await found.press("m")
         assert "LeakyRelu.alpha" in found.text
         assert "ours 0.5" in found.text
         assert "theirs 0.25" in found.text

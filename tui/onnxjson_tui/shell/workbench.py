@@ -75,6 +75,8 @@ class Workbench(GraphScreen):
             f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
         )
         self.build()
+        if self.here is None:
+            self.nodes.move_to(1)  # the first line that is not that of the inputs
         self.read_model(infers=self.reading is not None)
         notice = self.session.presence.notice if self.session.presence is not None else ""
         for problem in (*self.session.opened.problems, *([notice] if notice else [])):

@@ -87,16 +87,19 @@ _ENOUGH: Final = 10  # queries after which an index builds a table
 _MOST_BYPASSES: Final = 8  # inputs that are tried as replacement for the outputs of a deleted node
 
 
-def require_here(bench: Workbench) -> NodeRef:
-    """Return the node under the cursor.
+def require_here(bench: Workbench, *, asks: bool = True) -> NodeRef:
+    """Return the node under the cursor; a line is unfolded, and the node that produces its value gets the cursor.
 
     Raises:
-        EditError: there is none, or a folded line, which is unfolded.
+        EditError: there is none, or a line, and the action acts at once (`asks` is False).
     """
     ref, fold = bench.here, bench.fold_here
     if fold is not None and ref is not None:
         bench.show_position(ref.position)
-        raise EditError("the line is unfolded: the cursor is on the node that produces its value; press the key again")
+        if not asks:
+            raise EditError(
+                "the line is unfolded: the cursor is on the node that produces its value; press the key again"
+            )
     if ref is None:
         raise EditError("there is no node under the cursor")
     return ref
@@ -263,7 +266,7 @@ async def delete(bench: Workbench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
-    ref = require_here(bench)
+    ref = require_here(bench, asks=False)
     await ready(bench)
     uses = uses_outside(bench, ref)
     if not uses:
@@ -276,7 +279,7 @@ async def _delete_and_bridge(bench: Workbench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
-    ref, session = require_here(bench), bench.session
+    ref, session = require_here(bench, asks=False), bench.session
     await ready(bench)
     edit = DeleteNode(node=node_selector(session.index, ref))
     try:

@@ -170,7 +170,7 @@ async def _repeat(bench: Workbench, arguments: Arguments) -> None:
         await make(bench, *step.edits)
         return
     await ready(bench)
-    here = None if session.places.selected else node_selector(session.index, require_here(bench))
+    here = None if session.places.selected else node_selector(session.index, require_here(bench, asks=False))
 
     def find(force: bool) -> Preview:
         if here is None:
