@@ -78,6 +78,7 @@ def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("2", "G", "g", "s")
         assert "Enter" in found.text
+        await found.press("/")
         await found.type("else")
         assert place(found) == "/graph/node/2/attribute/else_branch/g/node/0"
         assert "main > b" in found.lines[1] or "else_branch" in found.lines[1]

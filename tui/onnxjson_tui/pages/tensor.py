@@ -57,6 +57,7 @@ class TensorPage(Page[Workbench]):
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     column = 0  # the first visible column of values
     cell = 0  # the column of the cursor
+    _cell_row = 0  # the row of values that keys mean while the cursor is on the statistics
     _row: int | None = None  # the row of the cursor before the values are read again
     _slice = ""
 
@@ -71,7 +72,7 @@ class TensorPage(Page[Workbench]):
         """Open the page with a tensor, and its first elements as soon as they are read."""
         self.drawer.open(self.name)
         self.ref, self._gone = ref, ""
-        self._slice, self.column, self.cell = "", 0, 0
+        self._slice, self.column, self.cell, self._cell_row = "", 0, 0, 0
         self._open()
         self.redraw(0)
         self.bench.focus_pane("drawer")
@@ -197,10 +198,9 @@ class TensorPage(Page[Workbench]):
         self.redraw()
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
+        self._cell_row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
         self._statistics = found
-        self.redraw()
-        # The cursor stays on its value, and the statistics above are visible.
-        self.drawer.lines.scroll_to(y=0, animate=False)
+        self.redraw(0)  # where they are
 
     async def ask_slice(self) -> None:
         """Ask for a slice, and show its elements."""
@@ -237,7 +237,9 @@ class TensorPage(Page[Workbench]):
         if grid is None:
             return
         self.cell = max(min(self.cell + step, grid.columns - 1), 0)
-        self.drawer.lines.move_to(max(self.drawer.lines.cursor, len(self.head(self.width))))
+        head = len(self.head(self.width))
+        if self.drawer.lines.cursor < head:
+            self.drawer.lines.move_to(head + self._cell_row)
         seen = self._columns(grid, self.width)
         if self.cell not in seen:
             self.column = self.cell if self.cell < self.column else max(self.cell - len(seen) + 1, 0)
@@ -256,7 +258,8 @@ class TensorPage(Page[Workbench]):
             raise EditError("there is no constant to edit here; t on a node shows one")
         if not grid.rows:
             raise EditError("the constant has no values")
-        row = max(self.drawer.lines.cursor - len(self.head(self.width)), 0)
+        row = self.drawer.lines.cursor - len(self.head(self.width))
+        row = row if row >= 0 else min(self._cell_row, grid.rows - 1)
         length = min(count, grid.columns - self.cell)
         if length > _EDITED_IN_PLACE:
             raise EditError(f"{length:,} elements are too many to type; :set-tensor --at --file reads an array")
